@@ -11,15 +11,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
-from viz import memory_metrics, panel_help, waiting
 from viz.canvas.wire.transport import ROUTE
-from viz.classroom.codes import process
-from viz.classroom.feed import end_streams_at_exit
-from viz.every_answer import EveryAnswer, known_hosts
+from viz.lectures.classroom.event_feed import end_streams_at_exit
+from viz.lectures.classroom.join_codes import process
+from viz.lectures.presenter.routes import ROUTES as LECTURES
 from viz.live import box, route
-from viz.page import show_failure, start
-from viz.presenting.routes import ROUTES as LECTURES
-from viz.public import ClosedPaths, Pace
+from viz.session import memory_metrics, patient_engine
+from viz.session.access import ClosedPaths, Pace
+from viz.session.middleware import EveryAnswer, known_hosts
+from viz.session.state import show_failure, start
+from viz.widgets import panel_help
 
 
 @asynccontextmanager
@@ -54,7 +55,7 @@ async def first_page(request: Request) -> Response:
 
 
 ROUTES = [
-    waiting.ROUTE,
+    patient_engine.ROUTE,
     route.ROUTE,
     *LECTURES,
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names

@@ -16,7 +16,7 @@ from benchmarks.servers import HERE, serving_atlas
 from benchmarks.timing import Row
 from benchmarks.visiting import ATLAS, rest, tab
 from model.trace.types import Trace
-from viz.theme import LIGHT
+from viz.figures.theme import LIGHT
 
 TOUCHED = (HERE / "touched.js").read_text(encoding="utf-8")
 

@@ -10,12 +10,12 @@ from starlette.routing import Route
 
 from model.engine.api import Engine
 from model.engine.scheduling.queue import Session
-from viz.calls import Calls
 from viz.canvas.wire.transport import unpack
-from viz.links import View
 from viz.live import route
-from viz.live.sessions import LiveSession, Situation
-from viz.waiting import PatientEngine
+from viz.live.sessions import LiveSession, PageContext
+from viz.session.background_calls import Calls
+from viz.session.patient_engine import NonBlockingEngine
+from viz.url.view_state import ViewState
 
 HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
 
@@ -23,8 +23,8 @@ HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
 def live_session(engine: Engine, name: str = "me", text: str = "w4", **view: Any) -> LiveSession:
     """A live session whose page shows the sentence `text` and the engine's first usable model."""
     found, info = LiveSession(Calls()), next(info for info in engine.models() if not info.problem)
-    patient = PatientEngine(engine, Session(name).typing)
-    found.situation = Situation(info, View(model=info.name, text=text, **view), patient, copy_context())
+    patient = NonBlockingEngine(engine, Session(name).typing)
+    found.situation = PageContext(info, ViewState(model=info.name, text=text, **view), patient, copy_context())
     return found
 
 

@@ -17,7 +17,7 @@ from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
-from viz.page import Page, current_view, settle, tell_url
+from viz.session.state import Page, get_view_state, store_view, sync_url
 
 ENGINES: dict[str, "MadeUpEngine"] = {}
 """Engines by name: a script run by AppTest finds its engine here."""
@@ -76,7 +76,7 @@ class MadeUpEngine:
 
 def page(engine: MadeUpEngine, dark: bool = False) -> Page:
     """What `viz/main.py` would hand to a view now."""
-    view = current_view()[0]
+    view = get_view_state()[0]
     attention = engine.trace.at(view.site) if view.site else list(engine.trace.attention.values())[-1]
     return Page(engine, engine.models()[0], view, engine.trace, attention, view.head, dark)
 
@@ -91,8 +91,8 @@ def run_view(view: str, engine: str, dark: bool = False) -> None:
 def show(view: str, engine: str, dark: bool) -> None:
     """What `viz/main.py` does around a view."""
     import_module(f"viz.views.{view}").show(page(ENGINES[engine], dark))
-    settle(current_view()[0])
-    tell_url()
+    store_view(get_view_state()[0])
+    sync_url()
 
 
 def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str) -> AppTest:

@@ -19,7 +19,7 @@ TABLE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a URL parameter": (
         (
-            "viz/links.py",
+            "viz/url/view_state.py",
             "    def decoding(self)",
             '    zoom: int = parameter(7, "zoom", "x", values.whole(1, 9), of_a_run="zoom", reset_by="sentence", typed=True)\n\n',
         ),
@@ -138,7 +138,7 @@ from dataclasses import replace
 from pathlib import Path
 import torch
 from tests.networks import VARIANTS, network, save_checkpoint
-from viz.page import the_engine
+from viz.session.state import the_engine
 said = {}
 for what, script in json.loads(sys.argv[2]).items():
     folder = Path(sys.argv[1]) / what

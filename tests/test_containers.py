@@ -17,7 +17,7 @@ import yaml
 
 from tests.hosts import free_port
 from tests.networks import save_checkpoint
-from viz.publication.fonts import PREFERRED
+from viz.export.print.fonts import PREFERRED
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("Dockerfile", "Dockerfile.engine")

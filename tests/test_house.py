@@ -144,7 +144,16 @@ def test_they_run_without_torch_indeed() -> None:
     assert done.returncode == 0, f"torch was loaded by importing {done.stderr.strip()}, which must run without it"
 
 
-FIGURES = ("numpy", "plotly", "model.trace.types", "model.errors", "viz.labels", "viz.theme", "viz.texts", "viz.figures")
+FIGURES = (
+    "numpy",
+    "plotly",
+    "model.trace.types",
+    "model.errors",
+    "viz.labels.tokens",
+    "viz.figures.theme",
+    "viz.i18n.translate",
+    "viz.figures",
+)
 
 
 def test_figures_are_made_of_traces_alone() -> None:
@@ -195,11 +204,26 @@ def test_no_import_runs_up(top: str) -> None:
     place = {room: number for number, room in enumerate(rooms)}
     there = {room_of(name) for name in modules(top)} - {top, f"{top}.__main__"}
     unlisted = sorted(room for room in there if room not in place and any(imports(m) for m in modules(room)))
-    assert not unlisted or unlisted == ["viz.locale"], f"{top}/__init__.py does not list {unlisted}"
+    assert not unlisted, f"{top}/__init__.py does not list {unlisted}"
     for module in modules(top):
         if (own := room_of(module)) in place:
             up = sorted(n for n in imports(module) if within(n, top) and place.get(room_of(n), -1) > place[own])
             assert not up, f"Imports run downwards in the order of {top}/__init__.py: {module} imports {up}"
+
+
+def height(room: str) -> int:
+    """The floor of a room: one above the highest that it imports."""
+    below = {room_of(name) for module in modules(room) for name in imports(module) if within(name, room.split(".")[0])}
+    return 1 + max((height(each) for each in below - {room, room.split(".")[0]}), default=0)
+
+
+def test_viz_has_few_rooms_on_few_floors() -> None:
+    rooms = {room_of(name) for name in modules("viz")} - {"viz"}
+    loose = sorted(path.name for path in (ROOT / "viz").glob("*.py"))
+    floors = max(map(height, rooms))
+    assert len(rooms) <= 15, f"viz has at most 15 rooms; put a new file into one of them: {sorted(rooms)}"
+    assert floors <= 10, f"viz has at most 10 floors, and now {floors}: {sorted((height(room), room) for room in rooms)}"
+    assert loose == ["__init__.py", "__main__.py", "main.py"], f"A file of viz belongs into a room: {loose}"
 
 
 def test_the_parts_of_the_canvas_import_downwards() -> None:
@@ -242,7 +266,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.sharing.lru_cache",
         "model.sharing.single_flight",
     )
-    for module in modules("viz.views", "viz.walk", "viz.figures", "viz.canvas", "viz.links", "viz.export"):
+    for module in modules("viz.views", "viz.figures", "viz.canvas", "viz.url.view_state", "viz.export.tables"):
         wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
         assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"
 

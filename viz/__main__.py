@@ -14,11 +14,11 @@ from model.cli.program import run_program, write_output
 from model.errors import BadSetting
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
-from viz.archive import About, Place, overview, printed
-from viz.archive import archive as packed
-from viz.publication.catalogue import Choice, caption, figure_called
-from viz.publication.files import WRITERS, written
-from viz.publication.options import ONE_COLUMN, Colours, Maps, Options
+from viz.export.print.catalogue import Choice, caption, figure_called
+from viz.export.print.options import ONE_COLUMN, Colours, Maps, Options
+from viz.export.print.writers import WRITERS, written
+from viz.export.run_archive import About, Place, overview, printed
+from viz.export.run_archive import archive as packed
 
 
 @click.group()

@@ -12,20 +12,30 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import ModelInfo
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
-from viz import big_mode, language, prepare, recording, sidebar, unfamiliar, waiting
-from viz.calls import NotKept, NotYet, Stopped
-from viz.links import View
+from viz.i18n import locales
+from viz.i18n.translate import _, problem
+from viz.lectures import editor
+from viz.lectures.presenter import lobby
 from viz.live import box as live
-from viz.opening_run import Opening, opening
-from viz.page import Page, banner, current_view, my_engine, say, session_language, settle, tell_url
-from viz.presenting import lobby
-from viz.scheme_change import redraw_on_change
-from viz.sentence import sentence_box
-from viz.texts import _, problem
-from viz.views import checkpoint, compare, explore, masks, positions, step, training, what_if
+from viz.session import patient_engine
+from viz.session.background_calls import NotCached, Pending, Stopped
+from viz.session.state import Page, get_view_state, my_engine, session_language, store_view, sync_url
+from viz.url.default_run import SiteSelector, opening
+from viz.url.view_state import ViewState
+from viz.views import masks, positions, run_page
+from viz.views.checkpoint import page as checkpoint
+from viz.views.compare import page as compare
+from viz.views.explore import page as explore
+from viz.views.step import page as step
+from viz.views.training import page as training
+from viz.views.what_if import page as what_if
+from viz.widgets import projector_mode, recorded_run, sidebar, unfamiliar
+from viz.widgets.cards import banner, say
+from viz.widgets.color_scheme import redraw_on_change
+from viz.widgets.sentence_box import sentence_box
 
 _PAGE, _UNSAID = "page", "unsaid"
-STYLE = Path(__file__).parent / "page.css"
+STYLE = Path(__file__).parent / "widgets" / "page.css"
 
 
 WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docstring of this script on every page
@@ -34,47 +44,51 @@ WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docst
 def main() -> None:
     """One script run."""
     _set_up()
-    surroundings: list[Surroundings] = []
+    surroundings: list[PageFrame] = []
     chosen = st.navigation(_pages(surroundings))
     view, problems = _state(chosen)
     if chosen.url_path in WITHOUT_A_RUN:
-        settle(view)
+        store_view(view)
         st.session_state.pop(_UNSAID, None)
         sidebar.logo()
     else:
         try:
-            with waiting.shown():
+            with patient_engine.show_pending():
                 surroundings += _surround(view, problems)
         except EngineAway as error:
-            prepare.wait_for_host(error, shown=False)
+            run_page.wait_for_host(error, shown=False)
     if not surroundings:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
     if surroundings:
-        sidebar.add_to_lecture(chosen.url_path or "explore")
+        add = _("Add this view to a lecture")
+        page = chosen.url_path or "explore"
+        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
     sidebar.languages()
-    big_mode.switch(current_view()[0])
-    tell_url()
+    projector_mode.switch(get_view_state()[0])
+    sync_url()
 
 
 def _set_up() -> None:
     """Sets up every page: icon, style, language, color scheme."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
-    big_mode.style()
-    language.speak(session_language())
+    projector_mode.style()
+    locales.speak(session_language())
     with st.sidebar:
         redraw_on_change()
 
 
-def _pages(surroundings: Sequence["Surroundings"]) -> list[StreamlitPage]:
+def _pages(surroundings: Sequence["PageFrame"]) -> list[StreamlitPage]:
     """The pages, as the navigation lists them. A page that draws a run draws it inside `surroundings`, if there are any by then."""
 
-    def drawing(show: Callable[[Page], None], opens_on: Opening = Trace.last_cross, unedited: bool = False) -> Callable[[], None]:
+    def drawing(
+        show: Callable[[Page], None], opens_on: SiteSelector = Trace.last_cross, unedited: bool = False
+    ) -> Callable[[], None]:
         def draw() -> None:
             for each in surroundings:
-                _sentence_and_page(each, Drawn(show, opens_on, unedited))
+                _sentence_and_page(each, PageSpec(show, opens_on, unedited))
 
         return draw
 
@@ -98,9 +112,9 @@ def _pages(surroundings: Sequence["Surroundings"]) -> list[StreamlitPage]:
     ]
 
 
-def _state(chosen: StreamlitPage) -> tuple[View, list[str]]:
+def _state(chosen: StreamlitPage) -> tuple[ViewState, list[str]]:
     """The view of the URL, and sentences that no page has shown yet."""
-    view, problems = current_view()
+    view, problems = get_view_state()
     problems = [*st.session_state.get(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
         view = replace(view, key=-1)  # an open calculation belongs to its page
@@ -110,12 +124,12 @@ def _state(chosen: StreamlitPage) -> tuple[View, list[str]]:
 
 def _diagnosis(explore: StreamlitPage) -> None:
     """The page Checkpoint."""
-    with waiting.shown():
-        checkpoint.show(my_engine(), current_view()[0], explore)
+    with patient_engine.show_pending():
+        checkpoint.show(my_engine(), get_view_state()[0], explore)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PageFrame:
     """Everything around a page that stays while something is chosen on the page.
 
     Attributes:
@@ -125,12 +139,12 @@ class Surroundings:
     """
 
     info: ModelInfo
-    view: View
+    view: ViewState
     problems: list[str]
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PageSpec:
     """A page that is drawn from a run.
 
     Attributes:
@@ -140,13 +154,13 @@ class Drawn:
     """
 
     show: Callable[[Page], None]
-    opens_on: Opening
+    opens_on: SiteSelector
     unedited: bool
 
 
-def _surround(view: View, problems: list[str]) -> list[Surroundings]:
+def _surround(view: ViewState, problems: list[str]) -> list[PageFrame]:
     """Draws the sidebar. Returns a list with one item, or an empty one if no model can be used."""
-    if prepare.asked_here(view):
+    if run_page.asked_here(view):
         return []
     usable, others, view = _usable(view, problems)
     if not usable:
@@ -154,35 +168,35 @@ def _surround(view: View, problems: list[str]) -> list[Surroundings]:
     info = usable[0]
     view = replace(view, model=info.name)
     if info.recorded:
-        recording.remember(info.name, info.title)
-        view = recording.as_it_ran(view, problems)
+        recorded_run.remember(info.name, info.title)
+        view = recorded_run.as_it_ran(view, problems)
     view = opening(info, view) if view.text is None else view
     if info.reads == "features" and info.translates and not view.target and not info.spec["decoder"]["vocab"]:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
-    settle(view)
+    store_view(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    prepare.name_others(others)
-    return [Surroundings(info, view, problems)]
+    run_page.name_others(others)
+    return [PageFrame(info, view, problems)]
 
 
 @st.fragment
-def _sentence_and_page(around: Surroundings, drawn: Drawn) -> None:
+def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
     sentence_box(around.info, live.switch if drawn.show is explore.show else lambda: None)
-    _page(around, drawn, current_view()[0].text)
+    _page(around, drawn, get_view_state()[0].text)
 
 
 @st.fragment
-def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
+def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
     """Runs the sentence and draws the page. A choice on the page reruns only this function.
 
     Args:
         text: the text of the sentence box.
     """
-    view = current_view()[0]
+    view = get_view_state()[0]
     if around.info.recorded:  # a click in a drawing may ask for another run, such as another next token
-        view = recording.as_it_ran(view, around.problems)
-        settle(view)
+        view = recorded_run.as_it_ran(view, around.problems)
+        store_view(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
     if drawn.show is explore.show:
@@ -190,8 +204,8 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     pages: list[Page] = []
     try:
-        with waiting.allowed():
-            pages = prepare.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
+        with patient_engine.raise_if_slow():
+            pages = run_page.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
             said = list(dict.fromkeys(around.problems))
             for each in said:
                 say(each)
@@ -204,30 +218,30 @@ def _page(around: Surroundings, drawn: Drawn, text: str | None) -> None:
             if not pages:  # the sentence cannot be run: the last picture stays, and steps back
                 with st.container(key="stale"):
                     _show_last(around.info, view, foot, drawn, None)
-            if waiting.waits():  # a part of the page: when its answer is there, all is drawn again
+            if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
-        prepare.wait_for_host(error, shown=bool(pages))
-    except (NotYet, Stopped) as pause:
-        waiting.show(pause)
+        run_page.wait_for_host(error, shown=bool(pages))
+    except (Pending, Stopped) as pause:
+        patient_engine.show(pause)
         st.session_state[_UNSAID] = list(around.problems)
         if not pages:
             stopped = pause.trace if isinstance(pause, Stopped) else None
             _show_last(around.info, view, foot, drawn, stopped)
-    tell_url()
+    sync_url()
 
 
-def _show_last(info: ModelInfo, view: View, foot: DeltaGenerator, drawn: Drawn, stopped: Trace | None) -> None:
+def _show_last(info: ModelInfo, view: ViewState, foot: DeltaGenerator, drawn: PageSpec, stopped: Trace | None) -> None:
     """Draws what a stopped run had written; else the session's last result with the same model, if it is cached."""
-    for page in prepare.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped):
+    for page in run_page.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped):
         with foot:
             sidebar.status(page.trace)
         banner(page)
-        with suppress(NotKept):
+        with suppress(NotCached):
             drawn.show(page)
 
 
-def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], View]:
+def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], ViewState]:
     """The usable models, the one that `view` asks for first; if it is not usable, the reason is added to `problems`.
 
     Returns:
@@ -250,13 +264,13 @@ def _usable(view: View, problems: list[str]) -> tuple[list[ModelInfo], list[Mode
     return usable, others, view if usable[:1] == [wanted] else replace(view, settings="")
 
 
-def _with_settings(view: View, models: Sequence[ModelInfo]) -> ModelInfo | None:
+def _with_settings(view: ViewState, models: Sequence[ModelInfo]) -> ModelInfo | None:
     """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist.
 
     One that is still being opened is waited for: it alone was asked for.
     """
     name = view.model or next((info.name for info in models), "")
-    if not view.settings and name in [info.name for info in models if not (view.model and prepare.is_opening(info))]:
+    if not view.settings and name in [info.name for info in models if not (view.model and run_page.is_opening(info))]:
         return None
     try:
         return my_engine().describe(name, view.parsed_settings())

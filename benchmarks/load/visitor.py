@@ -23,7 +23,7 @@ PATIENCE = 120.0
 """Seconds after which a script run counts as lost."""
 
 AGAIN_SECONDS = 0.1
-"""Seconds after which a page that waits for an answer asks again how far it is, as viz/waiting.js does."""
+"""Seconds after which a page that waits for an answer asks again how far it is, as viz/session/waiting.js does."""
 
 KEPT_RUNS = 2
 """Number of script runs for which a browser caches a large message, so that the server need not send it again."""

@@ -21,5 +21,5 @@ def check(files: tuple[Path, ...]) -> None:
 
     Prints each problem with its line; the exit status is 1 if there is any.
     """
-    command = [sys.executable, "-m", "viz.presenting", *(str(file.absolute()) for file in files)]
+    command = [sys.executable, "-m", "viz.lectures.presenter", *(str(file.absolute()) for file in files)]
     sys.exit(subprocess.run(command, cwd=ROOT, check=False).returncode)

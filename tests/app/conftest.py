@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.networks import VARIANTS, save_checkpoint
-from viz.page import the_engine
+from viz.session.state import the_engine
 
 _STACK = replace(VARIANTS["paper"].stacks["decoder"], max_positions=40)
 SPEC = replace(VARIANTS["paper"], encoder=_STACK, decoder=_STACK)

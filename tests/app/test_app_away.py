@@ -15,7 +15,7 @@ from model.engine.local import LocalEngine
 from tests.app.visiting import Visitor
 from tests.hosts import Loopback
 from tests.runs import CPU
-from viz import page
+from viz.session import state
 
 
 class Cord(Loopback):
@@ -33,12 +33,12 @@ class Cord(Loopback):
 def cord(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cord]:
     """The way to a host with one checkpoint, which the app asks."""
     found = Cord(application(LocalEngine(stocked, CPU), AccessLimits()))
-    monkeypatch.setattr(page, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
+    monkeypatch.setattr(state, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
     monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.0)
     monkeypatch.setattr("model.engine.http.client.FRESH_SECONDS", 0.0)
-    page.the_engine.clear()
+    state.the_engine.clear()
     yield found
-    page.the_engine.clear()
+    state.the_engine.clear()
 
 
 def test_the_last_result_stays_and_the_page_recovers_without_a_reload(cord: Cord) -> None:

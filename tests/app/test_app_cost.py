@@ -16,8 +16,8 @@ import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
 from tests.counting import calls_in_threads, files_in_threads
-from viz import memory_metrics
 from viz.live import route
+from viz.session import memory_metrics
 
 MOST = 220_000
 """Calls of a rerun of Explore, where Streamlit alone takes some 1,800. It was 133,000 when this was written."""
@@ -53,7 +53,9 @@ def test_a_typed_sentence_passes_a_bounded_number_of_files(stocked: Path) -> Non
     visitor = Visitor(text="w4 w5")
     visitor.type("text", "w5 w6")
     found = files_in_threads(lambda: visitor.type("text", "w4 w6 w7"))
-    assert {"viz/main.py", "viz/prepare.py", "model/engine/local.py"} <= found, "the files of a sentence are no longer counted"
+    assert {"viz/main.py", "viz/views/run_page.py", "model/engine/local.py"} <= found, (
+        "the files of a sentence are no longer counted"
+    )
     assert len(found) <= SCRIPT_FILES, f"a typed sentence passes {len(found)} Python files: {', '.join(sorted(found))}"
 
 
@@ -63,7 +65,7 @@ def test_a_sentence_through_the_live_route_passes_a_bounded_number_of_files(stoc
     visitor = Visitor(text="w4 w5")
     ask(visitor, "w5 w6")
     found = files_in_threads(lambda: in_a_thread(lambda: ask(visitor, "w4 w6 w7")))
-    assert {"viz/live/route.py", "viz/prepare.py", "model/engine/local.py"} <= found, (
+    assert {"viz/live/route.py", "viz/views/run_page.py", "model/engine/local.py"} <= found, (
         "the files of a sentence are no longer counted"
     )
     assert len(found) <= LIVE_FILES, (

@@ -11,7 +11,7 @@ from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.recorded_folders import saved
-from viz import labels
+from viz.labels import tokens
 
 TOKENIZERS = {
     "bert": folders.word_pieces,
@@ -42,7 +42,7 @@ def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: 
         assert visitor.drawn or page not in PAGES or has_no_table, page
     visitor.go("explore")
     trace = LocalEngine(shelf, torch.device("cpu")).run(RunRequest(family, text, decoding=visitor.view.request().decoding))
-    assert visitor.tokens("source") == labels.strip(trace.tokens["source"])
+    assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])
     for method in ("sample", "beam") if trace.steps else ():
         visitor.choose("method", method)
         visitor.go("step")

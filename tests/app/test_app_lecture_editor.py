@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.visiting import Visitor
-from viz.lectures import draft
+from viz.lectures.script import draft
 
 
 def text(visitor: Visitor) -> str:
@@ -16,7 +16,7 @@ def test_views_are_added_to_a_lecture_that_is_edited_and_saved(
     stocked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_LECTURES", str(tmp_path))
-    monkeypatch.setattr("viz.lecture_editor.is_owner", lambda: True)
+    monkeypatch.setattr("viz.lectures.editor.is_owner", lambda: True)
     visitor = Visitor("explore", head="1")
     visitor.press("add-to-lecture")
     visitor.go("masks")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.visiting import Visitor
-from viz.lectures import library
+from viz.lectures.script import library
 
 GOOD = "---\ntitle: A *good* one\nlanguage: en\nminutes: 5\nmodels: tiny\n---\n\n# First\n\n## Look\n\nview: /explore?text=w4\n"
 

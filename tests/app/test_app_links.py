@@ -7,7 +7,7 @@ import pytest
 
 from model.engine.local import LocalEngine
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
-from viz.links import PARAMETERS, View
+from viz.url.view_state import PARAMETERS, ViewState
 
 FULL: dict[str, tuple[str, object]] = {
     "model": ("tiny", "tiny"),
@@ -95,7 +95,7 @@ def test_another_link_in_the_same_tab_replaces_the_state(stocked: Path) -> None:
     visitor.app.query_params.clear()
     visitor.app.query_params["text"] = "w6"
     visitor.go("explore")
-    assert visitor.view == View(model="tiny", text="w6")
+    assert visitor.view == ViewState(model="tiny", text="w6")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: 
     )
     assert len(visitor.problems) == len(PARAMETERS) - 2
     assert visitor.drawn
-    assert visitor.view == View(model="tiny", text="w4 w5.")
+    assert visitor.view == ViewState(model="tiny", text="w4 w5.")
 
 
 def test_more_padding_than_there_are_positions_is_said(stocked: Path) -> None:

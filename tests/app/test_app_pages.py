@@ -155,7 +155,7 @@ def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
 
 def test_an_unforeseen_error_is_a_sentence_with_a_number_and_its_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     def failing() -> None:
-        from viz.page import show_failure
+        from viz.session.state import show_failure
 
         show_failure(RuntimeError("a secret of the server"))
 
@@ -174,12 +174,12 @@ def test_an_unforeseen_error_is_a_sentence_with_a_number_and_its_traceback_is_in
 def test_an_incident_is_logged_with_what_was_looked_at_and_not_with_what_was_typed(
     stocked: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from viz.page import show_failure
+    from viz.session.state import show_failure
 
     def failing(page: object, scene: bytes) -> None:
         show_failure(KeyError("w5"))
 
-    monkeypatch.setattr("viz.views.explore._strips", failing)
+    monkeypatch.setattr("viz.views.explore.page._strips", failing)
     for asked in ("", "texts"):
         monkeypatch.setenv("HEADLIGHT_LOG", asked)
         caplog.clear()

@@ -14,7 +14,7 @@ from tests.app.conftest import SPEC
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
 from tests.networks import VARIANTS, network, save_film
-from viz.views import training_runs
+from viz.views.training import runs
 
 STEPS = (0, 1, 2, 4, 8)
 TEXT = "w4 w5 w6"
@@ -121,9 +121,9 @@ def test_a_sentence_too_long_for_a_film_is_said_and_nothing_is_run(filmed: Path,
     weights = sum(
         one.weights.size for one in LocalEngine(filmed, best_device("cpu")).run(RunRequest("film", TEXT)).attention.values()
     )
-    monkeypatch.setattr(training_runs, "MOST_CELLS", len(STEPS) * weights)
+    monkeypatch.setattr(runs, "MOST_CELLS", len(STEPS) * weights)
     assert Visitor("training", model="film", text=TEXT).drawn == 3
-    monkeypatch.setattr(training_runs, "MOST_CELLS", len(STEPS) * weights - 1)
+    monkeypatch.setattr(runs, "MOST_CELLS", len(STEPS) * weights - 1)
     visitor = Visitor("training", model="film", text=TEXT)
     assert len(visitor.problems) == 1
     assert visitor.problems[0].startswith("The film of this sentence would need ")

@@ -8,18 +8,18 @@ import pytest
 
 from tests.app.visiting import PAGES, Visitor
 from tests.held import HeldEngine
-from viz import calls, page
+from viz.session import background_calls, state
 
 
 @pytest.fixture
 def engine(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEngine]:
     """The app's engine."""
     found = HeldEngine(stocked)
-    monkeypatch.setattr(page, "open_engine", lambda: found)
-    page.the_engine.clear()
+    monkeypatch.setattr(state, "open_engine", lambda: found)
+    state.the_engine.clear()
     yield found
     found.go.set()
-    page.the_engine.clear()
+    state.the_engine.clear()
 
 
 class WaitingVisitor(Visitor):
@@ -100,7 +100,9 @@ def test_stop_says_how_far_the_run_had_come(engine: HeldEngine) -> None:
     engine.left = 3  # the encoder, and two tokens
     engine.go.clear()
     type_and_look(visitor, "w6 w7")
-    wait(lambda: any(call.feed.newest is not None and len(call.feed.newest.ids) == 2 for call in calls.BY_TOKEN.values()))
+    wait(
+        lambda: any(call.feed.newest is not None and len(call.feed.newest.ids) == 2 for call in background_calls.BY_TOKEN.values())
+    )
     visitor.app.button(key="stop").click()
     visitor.app.run()
     said = [caption.value.replace("\\", "") for caption in visitor.app.caption if "of at most" in caption.value]
@@ -138,7 +140,7 @@ def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> Non
 def test_what_a_page_waits_for_in_turn_is_computed_once_each(
     engine: HeldEngine, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(background_calls, "PATIENCE_S", 0.0)
     query = {"text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6", "query": "1", "key": "0"}
     visitor = Visitor(name, **query)
     assert visitor.drawn
@@ -148,7 +150,7 @@ def test_what_a_page_waits_for_in_turn_is_computed_once_each(
 def test_what_a_link_asks_for_in_vain_is_said_once_though_the_page_waits(
     engine: HeldEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(background_calls, "PATIENCE_S", 0.0)
     visitor = Visitor(model="nope", text="w4 w5", silence="decoder.0.9.cross:0")
     assert visitor.problems == [
         "There is no usable model “nope” here. Showing “tiny” instead.",

@@ -17,8 +17,8 @@ from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
 from tests.held import HeldEngine
 from tests.networks import LANGUAGE_MODELS, VARIANTS, save_checkpoint
-from viz import page
-from viz.whatif.edit_list import EditList
+from viz.session import state
+from viz.views.what_if.edit_list import EditList
 
 EDIT = "silence site=decoder.0.1.cross head=0,1"
 TEXT = "w4 w5 w6"
@@ -186,8 +186,8 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
 
 def test_while_a_run_with_edits_is_slow_the_page_keeps_what_it_showed(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = HeldEngine(stocked)
-    monkeypatch.setattr(page, "open_engine", lambda: engine)
-    page.the_engine.clear()
+    monkeypatch.setattr(state, "open_engine", lambda: engine)
+    state.the_engine.clear()
     visitor = Visitor("whatif", text=TEXT, edit=EDIT)
     shown = html(visitor)
     engine.go.clear()
@@ -202,7 +202,7 @@ def test_while_a_run_with_edits_is_slow_the_page_keeps_what_it_showed(stocked: P
     while visitor.waits:
         visitor.app.run()
     assert visitor.scene("atlas")["silenced"] == ["encoder.0.0.self/0"]
-    page.the_engine.clear()
+    state.the_engine.clear()
 
 
 def test_a_number_that_is_too_large_is_one_sentence(stocked: Path) -> None:
@@ -241,8 +241,8 @@ def test_an_edit_that_cannot_be_made_is_one_sentence_and_the_page_goes_on(stocke
 
 def test_a_sentence_about_the_link_stays_while_the_run_with_edits_is_slow(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = HeldEngine(stocked)
-    monkeypatch.setattr(page, "open_engine", lambda: engine)
-    page.the_engine.clear()
+    monkeypatch.setattr(state, "open_engine", lambda: engine)
+    state.the_engine.clear()
     visitor = Visitor("whatif", text=TEXT, edit=EDIT)
     engine.go.clear()
     visitor.app.query_params["edit"] = "; ".join(["silence site=decoder.0.1.cross head=0"] * 500)
@@ -254,7 +254,7 @@ def test_a_sentence_about_the_link_stays_while_the_run_with_edits_is_slow(stocke
     assert len(visitor.problems) == 1, "it went when the answer came"
     assert "at most 4000 characters" in visitor.problems[0]
     assert len(chips(visitor)) == 1, "the example"
-    page.the_engine.clear()
+    state.the_engine.clear()
 
 
 def test_words_are_measured_beside_attention(stocked: Path) -> None:

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from viz.page import show_failure
+from viz.session.state import show_failure
 
 if get_script_run_ctx() is None:
     app = st.App(__file__, on_script_error=show_failure)

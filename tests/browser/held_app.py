@@ -10,15 +10,15 @@ from starlette.routing import Route
 
 from model.engine.local import CHECKPOINTS
 from tests.held import HeldEngine
-from viz import page, waiting
 from viz.canvas.wire.transport import ROUTE
 from viz.live import route
+from viz.session import patient_engine, state
 
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 
 ENGINE = HeldEngine(CHECKPOINTS)
 ENGINE.models()  # loaded before the first visitor comes
-page.the_engine = lambda: ENGINE  # type: ignore[assignment]
+state.the_engine = lambda: ENGINE  # type: ignore[assignment]
 
 
 def hold(request: Request) -> Response:
@@ -40,4 +40,4 @@ def asked(request: Request) -> Response:
 
 
 OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]
-app = st.App(MAIN, routes=[*OWN, waiting.ROUTE, route.ROUTE, ROUTE], on_script_error=page.show_failure)
+app = st.App(MAIN, routes=[*OWN, patient_engine.ROUTE, route.ROUTE, ROUTE], on_script_error=state.show_failure)

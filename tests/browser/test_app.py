@@ -32,8 +32,8 @@ from tests.browser.visits import (
     tiles,
     type_sentence,
 )
-from viz import labels
-from viz.theme import DARK, LIGHT
+from viz.figures.theme import DARK, LIGHT
+from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
 
@@ -72,8 +72,8 @@ def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: 
     page, trace = visit(), run_of(engine, SIX)
     type_sentence(page, SIX)
     has_parameters(page, text=SIX)
-    expect(chips(page, "source")).to_have_text(labels.strip(trace.tokens["source"]))
-    expect(chips(page, "target")).to_have_text(labels.strip(trace.tokens["target"]))
+    expect(chips(page, "source")).to_have_text(tokens.strip(trace.tokens["source"]))
+    expect(chips(page, "target")).to_have_text(tokens.strip(trace.tokens["target"]))
     assert len(trace.tokens["target"]) > 5
     shown = page.locator("[data-strip=target] .chip[data-probability]").evaluate_all("all => all.map(n => +n.dataset.probability)")
     assert shown == pytest.approx([np.exp(step.chosen.log_probability) for step in trace.steps], abs=1e-4)
@@ -81,7 +81,7 @@ def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: 
     example = engine.describe("multi30k-de-en").examples[1]
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("button", name=example).click()
-    expect(chips(page, "target")).to_have_text(labels.strip(run_of(engine, example).tokens["target"]))
+    expect(chips(page, "target")).to_have_text(tokens.strip(run_of(engine, example).tokens["target"]))
     has_parameters(page, text=example)
 
 
@@ -184,7 +184,7 @@ def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, engine: LocalE
     copied = parameters(page)
     elsewhere(page)
     expect(page.get_by_role("textbox", name="Input sentence")).to_have_value(SIX)
-    expect(chips(page, "target")).to_have_text(labels.strip(trace.tokens["target"]))
+    expect(chips(page, "target")).to_have_text(tokens.strip(trace.tokens["target"]))
     expect(page.locator("[data-strip=target] .chip.selected")).to_have_attribute("data-row", "2")
     expect(page.locator(".st-key-card-heat")).to_contain_text("Cross-attention, layer 3, head 7")
     expect(page.get_by_role("combobox", name="Decoding")).to_have_value("Beam search")
@@ -290,7 +290,7 @@ def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_re
     type_sentence(page, " ".join(words))
     expect(page.get_by_test_id("stAlert")).to_contain_text("The input has 101 tokens, but the limit is 100")
     type_sentence(page, SIX)
-    expect(chips(page, "target")).to_have_text(labels.strip(run_of(engine, SIX).tokens["target"]))
+    expect(chips(page, "target")).to_have_text(tokens.strip(run_of(engine, SIX).tokens["target"]))
 
 
 def test_an_unforeseen_error_shows_a_sentence_and_nothing_of_the_server(page: Page, serve: Callable[[Path], str]) -> None:

@@ -13,7 +13,7 @@ from tests.browser.canvas_harness import HOSTILE, made
 from tests.browser.emulation import another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
-from viz.theme import DARK, LIGHT, Scheme
+from viz.figures.theme import DARK, LIGHT, Scheme
 
 pytestmark = pytest.mark.browser
 

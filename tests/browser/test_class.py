@@ -15,9 +15,9 @@ from model.spec.request import RunRequest
 from tests.browser.conftest import Serve
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT
-from viz.lectures import reader
-from viz.presenting import pages
-from viz.presenting.deck import LectureDeck
+from viz.lectures.presenter import html_pages
+from viz.lectures.presenter.deck import LectureDeck
+from viz.lectures.script import parser
 
 pytestmark = pytest.mark.browser
 
@@ -194,9 +194,9 @@ def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve
 def assert_exact(alone: Page, file: Path) -> None:
     """A weight under the pointer, in a file that was made from a lecture, is the one of the run."""
     engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
-    deck = LectureDeck(reader.read(EXACT, "exact.en"), engine)
+    deck = LectureDeck(parser.read(EXACT, "exact.en"), engine)
     deck.wait()
-    file.write_bytes(pages.file(deck))
+    file.write_bytes(html_pages.file(deck))
     alone.goto(file.as_uri())
     drawing = alone.locator(".hl[data-drawing=atlas][data-layout]").first
     drawing.wait_for()

@@ -5,8 +5,8 @@ import plotly.graph_objects as go
 import pytest
 from playwright.sync_api import Page
 
-from viz.figures.frame import projected
-from viz.figures.grid import grid
+from viz.figures.annotated_heatmap import grid
+from viz.figures.layout import projected
 from viz.figures.weights import matrix
 
 pytestmark = pytest.mark.browser

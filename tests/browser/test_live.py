@@ -15,7 +15,7 @@ from model.trace.types import Trace
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, has_parameters, hovered_weight, opened, rest, tile_of, tiles, until
-from viz import labels
+from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
 
@@ -35,7 +35,7 @@ def box(page: Page) -> Locator:
 
 def shows(page: Page, trace: Trace) -> None:
     for strip in ("source", "target"):
-        expect(chips(page, strip)).to_have_text(labels.strip(trace.tokens[strip]))
+        expect(chips(page, strip)).to_have_text(tokens.strip(trace.tokens[strip]))
 
 
 def caret(page: Page) -> int:

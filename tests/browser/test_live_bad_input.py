@@ -13,7 +13,7 @@ from model.spec.request import RunRequest
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT, free_port, started
 from tests.browser.visits import chips, has_parameters, opened, rest
-from viz import labels
+from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
 
@@ -36,8 +36,8 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
     page.on("pageerror", lambda error: thrown.append(str(error)))
 
     def shows(tab: Page, text: str) -> None:
-        expect(chips(tab, "source")).to_have_text(labels.strip(engine.run(RunRequest(MODEL, text)).tokens["source"]))
-        expect(chips(tab, "target")).to_have_text(labels.strip(engine.run(RunRequest(MODEL, text)).tokens["target"]))
+        expect(chips(tab, "source")).to_have_text(tokens.strip(engine.run(RunRequest(MODEL, text)).tokens["source"]))
+        expect(chips(tab, "target")).to_have_text(tokens.strip(engine.run(RunRequest(MODEL, text)).tokens["target"]))
 
     address = f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau"
     opened(page, address)

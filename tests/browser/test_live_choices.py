@@ -16,7 +16,7 @@ from model.spec.request import Decoding, RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, hovered_weight, middle, opened, parameters, rest, tile_of, until
-from viz import labels
+from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
 
@@ -39,7 +39,7 @@ def test_another_seed_temperature_and_head_are_drawn_by_the_route_and_then_by_th
     def shows(seed: int, temperature: float = 1.5, *edits: Silence) -> None:
         decoding = Decoding(method="sample", temperature=temperature, seed=seed)
         trace = engine.run(RunRequest(MODEL, "eine frau", decoding=decoding, edits=edits))
-        expect(chips(page, "target")).to_have_text(labels.strip(trace.tokens["target"]))
+        expect(chips(page, "target")).to_have_text(tokens.strip(trace.tokens["target"]))
         steps = trace.steps[0].chosen.log_probability
         said = page.locator("[data-strip=target] .chip[data-probability]").first.get_attribute("data-probability")
         assert float(said or "nan") == pytest.approx(math.exp(steps), abs=1e-3)

@@ -14,7 +14,7 @@ from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles, type_sentence
-from viz import descriptions, labels
+from viz.labels import alt_text, tokens
 
 pytestmark = pytest.mark.browser
 
@@ -60,7 +60,7 @@ def test_a_new_visitor_finds_the_head_that_reads_a_word_and_opens_its_arithmetic
     heat = drawing(page, "cells").first
     expect(heat.locator("canvas")).to_have_attribute("aria-label", re.compile(f"head {head + 1}"))
     rest(page)
-    says(page, descriptions.head(trace, attention, head))
+    says(page, alt_text.head(trace, attention, head))
     heat.locator("canvas").evaluate("node => node.scrollIntoView({block: 'center'})")
     rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], query, key))
@@ -69,7 +69,7 @@ def test_a_new_visitor_finds_the_head_that_reads_a_word_and_opens_its_arithmetic
     expect(dialog).to_contain_text("recomputed in float64")
     expect(dialog).to_contain_text(f"{attention.head(head)[query, key]:.4f}"[:6])
     assert actions <= MOST_ACTIONS
-    assert labels.site(attention.site, head) in dialog.inner_text()
+    assert tokens.site(attention.site, head) in dialog.inner_text()
 
 
 def understands(page: Page) -> None:

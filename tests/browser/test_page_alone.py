@@ -13,9 +13,9 @@ from tests import traces
 from tests.browser.canvas_harness import made
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
-from viz import notebook
 from viz.canvas import standalone
-from viz.theme import DARK, LIGHT
+from viz.export import jupyter
+from viz.figures.theme import DARK, LIGHT
 
 pytestmark = pytest.mark.browser
 
@@ -158,7 +158,7 @@ def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
 
 def test_in_a_notebook_the_frame_fits_the_picture_and_follows_the_scheme(browser: Browser, tmp_path: Path) -> None:
     """A stand-in for JupyterLab: what it writes on its body, and two outputs of cells."""
-    outputs = notebook.show(traces.translation()).html * 2
+    outputs = jupyter.show(traces.translation()).html * 2
     file = tmp_path / "notebook.html"
     file.write_text(f'<!doctype html><body data-jp-theme-light="true" style="background: white">{outputs}', encoding="utf-8")
     context = browser.new_context(offline=True, color_scheme="dark", viewport={"width": 1000, "height": 700})

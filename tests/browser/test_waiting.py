@@ -16,7 +16,7 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.visits import chips, has_parameters, loud, opened, rest, tiles, type_sentence, until
-from viz import labels
+from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
 
@@ -108,7 +108,7 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     expect(field).to_have_value(example)
     trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).run(RunRequest(f"{MODEL}-film", example))
     for strip in ("source", "target"):
-        expect(chips(page, strip)).to_have_text(labels.strip(trace.tokens[strip]))
+        expect(chips(page, strip)).to_have_text(tokens.strip(trace.tokens[strip]))
 
 
 def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painted_by_itself(held: Page, address: str) -> None:

@@ -26,7 +26,7 @@ from model.trace import serialization
 from tests.hosts import listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
-from viz.every_answer import EveryAnswer
+from viz.session.middleware import EveryAnswer
 
 OF_EACH = 25
 TWO_GIGABYTES = 2 * 2**30

@@ -10,10 +10,10 @@ import numpy as np
 from PIL import Image
 
 from model.trace.types import Array
-from viz.publication.options import Colours
-from viz.publication.palette import SCHEMES, painted
-from viz.publication.shapes import Sheet
-from viz.publication.svg import svg
+from viz.export.print.options import Colours
+from viz.export.print.palette import SCHEMES, painted
+from viz.export.print.shapes import Drawing
+from viz.export.print.svg import svg
 
 _NAME = "{http://www.w3.org/2000/svg}"
 
@@ -44,7 +44,7 @@ class Words:
 class Drawn:
     """An SVG file."""
 
-    def __init__(self, sheet: Sheet) -> None:
+    def __init__(self, sheet: Drawing) -> None:
         self.data = svg(sheet)
         self.root = ElementTree.fromstring(self.data)
 

@@ -21,15 +21,15 @@ from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
 from tests import opened
 from viz import __main__ as viz_command
-from viz import archive
-from viz.archive import About, Place
+from viz.export import run_archive
+from viz.export.run_archive import About, Place
 
 RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
 SITE = Site("decoder", 0, 1, "cross")
 
 
 def files(trace: Trace, place: Place, about: About = About(), **makers: object) -> dict[str, bytes]:
-    data = archive.archive(trace, place, about, **makers)  # type: ignore[arg-type]
+    data = run_archive.archive(trace, place, about, **makers)  # type: ignore[arg-type]
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert packed.testzip() is None
         return {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
@@ -43,8 +43,8 @@ def found() -> dict[str, bytes]:
 def test_the_archive_holds_the_run_and_opens_again(found: dict[str, bytes]) -> None:
     assert {"run.trace.safetensors", "figures/overview.html", "tables/heads.csv", "notebook.ipynb", "README.txt"} <= found.keys()
     assert found["run.trace.safetensors"] == serialization.to_bytes(RUN)
-    again = archive.archive(RUN, Place(SITE, 1))
-    assert again == archive.archive(RUN, Place(SITE, 1)), "equal runs give equal archives"
+    again = run_archive.archive(RUN, Place(SITE, 1))
+    assert again == run_archive.archive(RUN, Place(SITE, 1)), "equal runs give equal archives"
     assert serialization.to_bytes(trace_files.read_bytes(again, "run.zip")) == serialization.to_bytes(RUN)
 
 
@@ -107,15 +107,15 @@ def test_another_maker_adds_its_figures() -> None:
     assert made[f"figures/{SITE}.svg"] == b"<svg/>"
     assert "figures/overview.html" not in made
     with pytest.raises(UnknownHead):
-        archive.archive(RUN, Place(SITE, 9))
+        run_archive.archive(RUN, Place(SITE, 9))
 
 
 def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"figures/head.svg", "figures/lines.svg", "figures/atlas.svg", "figures/mask.svg"} <= found.keys()
     assert all(ElementTree.fromstring(data).tag.endswith("svg") for name, data in found.items() if name.endswith(".svg"))
     assert b"<image" not in found["figures/head.svg"]
-    monkeypatch.setattr(archive, "MOST_SHAPES", 3)
-    assert b"<image" in dict(archive.printed(RUN, Place(SITE)))["head.svg"]
+    monkeypatch.setattr(run_archive, "MOST_SHAPES", 3)
+    assert b"<image" in dict(run_archive.printed(RUN, Place(SITE)))["head.svg"]
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: 
     card.write_text("Trained by nobody.", encoding="utf-8")
     told = ["archive", str(opened.GREEDY), f"--out={out}", f"--site={SITE}", "--head=1", f"--card={card}"]
     assert viz_command.main(told) == 0, capsys.readouterr().err
-    assert out.read_bytes() == archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert out.read_bytes() == run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
     assert viz_command.main([*told, "--figures=pdf", "--figures=png"]) == 0
     with zipfile.ZipFile(out) as packed:
         kinds = {name.rpartition(".")[2]: packed.read(name)[:4] for name in packed.namelist() if "/figures/" in name}

@@ -14,7 +14,7 @@ from model.errors import BadSetting, Superseded
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
-from viz.calls import Calls, NotKept, NotYet, Stopped
+from viz.session.background_calls import Calls, NotCached, Pending, Stopped
 
 AT_ONCE = 0.0
 """Until when somebody waits who does not wait."""
@@ -38,14 +38,14 @@ def answered(calls: Calls, key: str, compute: Callable[[], Any]) -> Any:
     while True:
         try:
             return calls.ask(key, compute, time.monotonic() + 60)
-        except NotYet as pause:
+        except Pending as pause:
             pause.call.wait(60)
 
 
 def test_a_slow_call_does_not_hold_its_caller_up_and_is_begun_once() -> None:
     calls, slow = Calls(), Blocked()
     for _ in range(3):
-        with pytest.raises(NotYet):
+        with pytest.raises(Pending):
             calls.ask("slow", slow, AT_ONCE)
     slow.go.set()
     assert answered(calls, "slow", slow) == "value"
@@ -54,7 +54,7 @@ def test_a_slow_call_does_not_hold_its_caller_up_and_is_begun_once() -> None:
 
 def test_a_newer_run_takes_the_place_of_one_that_is_on_its_way() -> None:
     calls, old, new = Calls(), Blocked("old"), Blocked("new")
-    with pytest.raises(NotYet):
+    with pytest.raises(Pending):
         calls.ask("old", old, AT_ONCE)
     new.go.set()
     assert answered(calls, "new", new) == "new"
@@ -64,7 +64,7 @@ def test_a_newer_run_takes_the_place_of_one_that_is_on_its_way() -> None:
 
 def test_what_is_no_run_leaves_a_run_on_its_way_alone() -> None:
     calls, run = Calls(), Blocked()
-    with pytest.raises(NotYet):
+    with pytest.raises(Pending):
         calls.ask("run", run, AT_ONCE)
     assert calls.ask("models", lambda: "models", time.monotonic() + 60, runs=False) == "models"
     assert not run.left.is_set()
@@ -130,7 +130,7 @@ def test_stopping_makes_no_trace_the_page_that_shows_it_does_once(stop: Callable
         return made[-1]
 
     call = calls.follow("slow", slow)
-    with pytest.raises(NotYet):
+    with pytest.raises(Pending):
         calls.ask("slow", slow, AT_ONCE)
     for each in (call, calls._on_their_way["slow"]):
         each.feed.put(Progress((4,), ("w4",), 60, 0.5, so_far=so_far))
@@ -148,7 +148,7 @@ def test_stopping_makes_no_trace_the_page_that_shows_it_does_once(stop: Callable
 
 def test_what_is_stopped_is_given_up_and_not_begun_again_until_it_is_resumed() -> None:
     calls, slow = Calls(), Blocked()
-    with pytest.raises(NotYet):
+    with pytest.raises(Pending):
         calls.ask("slow", slow, AT_ONCE)
     calls.stop()
     assert slow.left.wait(60)
@@ -199,5 +199,5 @@ def test_answers_are_held_until_the_page_is_complete_and_then_by_the_engine_alon
     calls.completed()
     gc.collect()
     assert made[0]() is None
-    with pytest.raises(NotKept):
+    with pytest.raises(NotCached):
         calls.again("first")

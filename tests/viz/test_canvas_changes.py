@@ -5,9 +5,9 @@ import pytest
 
 from model.trace.types import Site
 from tests import traces
-from viz.canvas.scenes import changes as changes_scene
+from viz.canvas.scenes import difference as changes_scene
 from viz.canvas.wire.transport import unpack
-from viz.readings.changes import changes
+from viz.metrics.run_difference import changes
 
 CROSS = Site("decoder", 0, 1, "cross")
 

@@ -12,8 +12,8 @@ from tests.viz.films import STEPS, WHOLE, frames, measured
 from viz.canvas import fields_of
 from viz.canvas.scenes.film import scene as film
 from viz.canvas.wire.transport import encode, unpack
-from viz.links import MEASURES
-from viz.readings.training import fed, surprise
+from viz.metrics.training_metrics import fed, surprise
+from viz.url.view_state import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from viz.canvas.gestures import Gesture, gesture
+from viz.canvas.edit_events import Gesture, gesture
 
 SITE = "decoder.0.1.cross"
 

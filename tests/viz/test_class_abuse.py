@@ -11,11 +11,11 @@ from starlette.testclient import TestClient
 
 from model.engine.http.access import AccessLimits
 from tests.decks import opened
-from viz.classroom import registry
-from viz.classroom.codes import hashed, new_code
-from viz.classroom.registry import MOST_CLASSES, MOST_EACH, Registry
-from viz.classroom.routes import DEVICE, KEY, ClassRoutes
-from viz.classroom.store import Store
+from viz.lectures.classroom import registry
+from viz.lectures.classroom.join_codes import hashed, new_code
+from viz.lectures.classroom.registry import MOST_CLASSES, MOST_EACH, Registry
+from viz.lectures.classroom.routes import DEVICE, KEY, ClassRoutes
+from viz.lectures.classroom.store import Store
 
 EVIL, LECTURER = "192.0.2.66", "192.0.2.7"
 
@@ -43,7 +43,7 @@ class Public:
 @pytest.fixture
 def public(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Public]:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr("viz.public.access_limits", lambda: LIMITS)
+    monkeypatch.setattr("viz.session.access.access_limits", lambda: LIMITS)
     found = Public(tmp_path, monkeypatch)
     with found.client:
         yield found

@@ -3,7 +3,7 @@
 import pytest
 
 from model.errors import BadSetting
-from viz.classroom.codes import ALPHABET, new_code, read_code
+from viz.lectures.classroom.join_codes import ALPHABET, new_code, read_code
 
 
 def test_a_code_begins_with_the_name_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tests.decks import opened
-from viz.classroom import registry, store
-from viz.classroom.classroom import Classroom
-from viz.classroom.deck import Deck
-from viz.classroom.registry import Registry
-from viz.classroom.store import LIFE_SECONDS, Store
+from viz.lectures.classroom import registry, store
+from viz.lectures.classroom.classroom import Classroom
+from viz.lectures.classroom.deck import Deck
+from viz.lectures.classroom.registry import Registry
+from viz.lectures.classroom.store import LIFE_SECONDS, Store
 
 CODE = "00000000"
 

@@ -15,13 +15,13 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from tests.decks import ReadyDeck, opened
-from viz.classroom import codes
-from viz.classroom.classroom import BadSteering, Classroom
-from viz.classroom.codes import hashed, read_code
-from viz.classroom.feed import Feed, end_streams_at_exit
-from viz.classroom.registry import Registry
-from viz.classroom.routes import DEVICE, KEY, ClassRoutes, EventStream, counts
-from viz.classroom.store import Store, written
+from viz.lectures.classroom import join_codes
+from viz.lectures.classroom.classroom import Classroom, InvalidCommand
+from viz.lectures.classroom.event_feed import EventFeed, end_streams_at_exit
+from viz.lectures.classroom.join_codes import hashed, read_code
+from viz.lectures.classroom.registry import Registry
+from viz.lectures.classroom.routes import DEVICE, KEY, ClassRoutes, EventStream, counts
+from viz.lectures.classroom.store import Store, written
 
 
 class Held:
@@ -45,7 +45,7 @@ class Held:
 
     def joined(self) -> str:
         """Name of a new device, as the server sets its cookie."""
-        name = codes.new_token()
+        name = join_codes.new_token()
         self.room.devices.add(hashed(name))
         return name
 
@@ -58,7 +58,7 @@ class Held:
         return newest(self.room.lecturers if lecturer else self.room.students, kind)
 
 
-def newest(feed: Feed, kind: str) -> dict[str, Any]:
+def newest(feed: EventFeed, kind: str) -> dict[str, Any]:
     _number, body = feed._latest[kind]
     found: dict[str, Any] = json.loads(body.decode().partition("data: ")[2])
     return found
@@ -189,7 +189,7 @@ def test_a_view_that_answers_an_open_question_is_not_sent_ahead(held: Held) -> N
 
 
 def test_codes_are_read_as_they_are_typed_and_cannot_be_guessed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz.classroom.registry.WRONG_CODES", 20)
+    monkeypatch.setattr("viz.lectures.classroom.registry.WRONG_CODES", 20)
     typed = f" {held.code[:4].lower()}-{held.code[4:].lower()} "
     assert read_code(typed) == held.code
     assert read_code("O0Il-1oiL") == "00111011"
@@ -302,8 +302,8 @@ def test_a_thousand_join_and_each_gets_the_present_step_and_the_next() -> None:
 
 
 def test_a_follower_who_takes_no_bytes_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz.classroom.routes.SEND_SECONDS", 0.01)
-    feed = Feed()
+    monkeypatch.setattr("viz.lectures.classroom.routes.SEND_SECONDS", 0.01)
+    feed = EventFeed()
     feed.send("step", {"step": 0})
 
     async def dead(message: object) -> None:
@@ -339,7 +339,7 @@ def test_a_class_refuses_a_view_that_is_no_name() -> None:
     async def steered() -> None:
         Classroom("0" * 8, hashed("key"), ReadyDeck(), 0.0).steer({"view": "x" * 65})
 
-    with pytest.raises(BadSteering):
+    with pytest.raises(InvalidCommand):
         asyncio.run(steered())
 
 
@@ -350,7 +350,7 @@ def test_a_server_that_is_stopped_does_not_wait_for_its_followers() -> None:
     }
 
     async def followed() -> list[bytes]:
-        feed = Feed()
+        feed = EventFeed()
         end_streams_at_exit()
         asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
         async with asyncio.timeout(10):

@@ -8,11 +8,11 @@ import pytest
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
 from tests import traces
-from viz import descriptions, labels
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import player
 from viz.canvas.wire import parts
 from viz.canvas.wire.transport import unpack
+from viz.labels import alt_text, tokens
 
 CROSS = "decoder.0.0.cross"
 
@@ -24,8 +24,8 @@ def trace() -> Trace:
 
 def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: Trace) -> None:
     attention = trace.at(CROSS)
-    rows, keys = labels.queries(trace, attention, longest=None), labels.keys(trace, attention, longest=None)
-    text = descriptions.head(trace, attention, 1)
+    rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
+    text = alt_text.head(trace, attention, 1)
     told = re.findall(r"Row “([^”]+)”: (\d+)% on “([^”]+)”(?:, then (\d+)% on “([^”]+)”)?\.", text)
     assert [row for row, *_rest in told] == rows
     for (_row, share, key, second, following), weights in zip(told, attention.head(1), strict=True):
@@ -36,52 +36,52 @@ def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: 
 
 def test_a_row_reads_well() -> None:
     keys = ["hunde", "spielen", "ball"]
-    assert descriptions.row("dogs", keys, np.array([0.93, 0.04, 0.03])) == "Row “dogs”: 93% on “hunde”, then 4% on “spielen”."
-    assert descriptions.row("dogs", keys, np.array([0.996, 0.004, 0.0])) == "Row “dogs”: 100% on “hunde”."
-    assert descriptions.row("dogs", keys, np.zeros(3)) == "Row “dogs”: no weights."
+    assert alt_text.row("dogs", keys, np.array([0.93, 0.04, 0.03])) == "Row “dogs”: 93% on “hunde”, then 4% on “spielen”."
+    assert alt_text.row("dogs", keys, np.array([0.996, 0.004, 0.0])) == "Row “dogs”: 100% on “hunde”."
+    assert alt_text.row("dogs", keys, np.zeros(3)) == "Row “dogs”: no weights."
 
 
 def test_a_long_head_says_how_many_rows_are_left_to_the_table() -> None:
     long = traces.translation(source=["wort"] * 40, layers=1, heads=1)
-    text = descriptions.head(long, long.at("encoder.0.0.self"), 0)
-    assert text.count("Row “") == descriptions.MOST_ROWS
-    assert text.endswith(f"{40 - descriptions.MOST_ROWS} further rows are in the table.")
+    text = alt_text.head(long, long.at("encoder.0.0.self"), 0)
+    assert text.count("Row “") == alt_text.MOST_ROWS
+    assert text.endswith(f"{40 - alt_text.MOST_ROWS} further rows are in the table.")
 
 
 def test_the_overview_names_the_sharpest_head_of_each_layer(trace: Trace) -> None:
-    text = descriptions.overview(trace)
+    text = alt_text.overview(trace)
     for site, attention in trace.attention.items():
         peaks = [float(attention.head(head).max(axis=-1).mean()) for head in range(attention.heads)]
         best = int(np.argmax(peaks))
-        assert f"{labels.site(site)}: 2 heads; head {best + 1} is the sharpest" in text
+        assert f"{tokens.site(site)}: 2 heads; head {best + 1} is the sharpest" in text
         assert f"{100 * peaks[best]:.0f}% on average" in text
 
 
 def test_masks_are_told_as_ranges_of_keys(trace: Trace) -> None:
     causal = trace.at("decoder.0.0.self")
-    text = descriptions.mask(trace, causal, causal.mask)
+    text = alt_text.mask(trace, causal, causal.mask)
     assert "Row “<sos> → two”: only “<sos>” is allowed." in text
     assert "Row “young → dogs”: allowed from “<sos>” to “young”, 3 of 12." in text
-    assert descriptions.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to every key."
+    assert alt_text.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to every key."
 
 
 def test_a_table_says_where_its_largest_and_smallest_numbers_are() -> None:
     values = np.array([[0.0, 1.25], [-2.5, 0.5]])
     told = "2 × 2 (dimensions). Largest: 1.250 in row 1, column 2. Smallest: −2.500 in row 2, column 1."
-    assert descriptions.table(values, "dimensions") == told
-    assert descriptions.vectors(["a"], values[1:]) == "Row “a”: from −2.500 (dimension 1) to 0.500 (dimension 2)."
+    assert alt_text.table(values, "dimensions") == told
+    assert alt_text.vectors(["a"], values[1:]) == "Row “a”: from −2.500 (dimension 1) to 0.500 (dimension 2)."
 
 
 def test_changes_come_largest_first() -> None:
     apart = np.array([[0.1, -0.4], [np.nan, 0.0]])
-    told = descriptions.changes(["one", "two"], ["eins", "zwei"], apart)
+    told = alt_text.changes(["one", "two"], ["eins", "zwei"], apart)
     assert told == "Row “one” on “zwei”: −0.400. Row “one” on “eins”: +0.100."
-    assert descriptions.changes(["one"], ["eins"], np.zeros((1, 1))) == "No weight changed."
+    assert alt_text.changes(["one"], ["eins"], np.zeros((1, 1))) == "No weight changed."
 
 
 def test_films_and_bars_in_words() -> None:
-    assert descriptions.film([0, 128], [8.0, 0.5]) == "2 snapshots, from step 0 (loss 8.000) to step 128 (loss 0.500)."
-    assert descriptions.bars(["an", "a"], [0.61, 0.25]) == "an: 0.610; a: 0.250."
+    assert alt_text.film([0, 128], [8.0, 0.5]) == "2 snapshots, from step 0 (loss 8.000) to step 128 (loss 0.500)."
+    assert alt_text.bars(["an", "a"], [0.61, 0.25]) == "an: 0.610; a: 0.250."
 
 
 def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None:
@@ -89,36 +89,36 @@ def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None
     cross, first = Site.parse(CROSS), next(iter(trace.attention))
     moved[cross] = np.array([[0.1, np.nan, 0.0], [0.5, 0.3, np.nan]])
     moved[first] = np.full((2, 3), np.nan)
-    told = descriptions.all_changes(moved)
-    assert f"{labels.site(cross)}: head 2 changed most: on average, 40% of each row’s weight moved." in told
-    assert labels.site(first) not in told
+    told = alt_text.all_changes(moved)
+    assert f"{tokens.site(cross)}: head 2 changed most: on average, 40% of each row’s weight moved." in told
+    assert tokens.site(first) not in told
     assert told.count("no head changed") == len(trace.attention) - 2
 
 
 def test_curves_are_told_by_their_ends() -> None:
     values = [np.array([8.5, 2.25, np.nan]), np.array([np.nan] * 3), np.array([np.nan, -1.0, 0.5])]
-    told = descriptions.curves(["training", "nothing", "your sentence"], [[0, 1, 2000]] * 3, values)
+    told = alt_text.curves(["training", "nothing", "your sentence"], [[0, 1, 2000]] * 3, values)
     assert told == "training: 8.500 at step 0, 2.250 at step 1. your sentence: −1.000 at step 1, 0.500 at step 2,000."
 
 
 def test_a_lens_says_since_which_layer_the_last_word_is_the_likeliest() -> None:
     words = np.array([[["a"], ["x"]], [["b"], ["y"]], [["b"], ["x"]]], object)
     shares = np.array([[[0.2], [0.3]], [[0.4], [0.5]], [[0.93], [0.61]]])
-    told = descriptions.lens(["one", "two"], ["1", "2", "3"], words, shares)
+    told = alt_text.lens(["one", "two"], ["1", "2", "3"], words, shares)
     assert told == ("Row “one”: “b” 93%, the most likely since layer 2. Row “two”: “x” 61%, the most likely since layer 3.")
 
 
 def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:
     attention = trace.at(CROSS)
-    told = descriptions.head(trace, attention, 1)
+    told = alt_text.head(trace, attention, 1)
     assert unpack(scenes.lines(trace, attention.site, 1, -1))[0]["description"] == told
     assert unpack(player.scene(trace, attention.site, 1, 0))[0]["description"] == told
     assert unpack(scenes.cells(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
-    assert unpack(parts.overview(trace).data)[0]["description"] == descriptions.overview(trace)
+    assert unpack(parts.overview(trace).data)[0]["description"] == alt_text.overview(trace)
 
 
 def test_a_selected_row_is_announced_with_its_weights(trace: Trace) -> None:
     attention = trace.at(CROSS)
     announced = unpack(scenes.atlas(trace, attention.site, 1, 2))[0]["announce"]
-    row = descriptions.row("young → dogs", labels.keys(trace, attention, longest=None), attention.head(1)[2])
+    row = alt_text.row("young → dogs", tokens.keys(trace, attention, longest=None), attention.head(1)[2])
     assert announced == f"Cross-attention, layer 1, head 2 is selected. {row}"

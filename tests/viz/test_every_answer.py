@@ -16,8 +16,8 @@ from starlette.websockets import WebSocket
 
 from model.engine.log import NAME, JsonFormatter
 from model.errors import BadSetting
-from viz.every_answer import EveryAnswer, frame_ancestors
-from viz.public import ClosedPaths
+from viz.session.access import ClosedPaths
+from viz.session.middleware import EveryAnswer, frame_ancestors
 
 TYPED = "what somebody typed"
 

@@ -6,11 +6,11 @@ from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from model.trace.types import Site
 from tests import traces
-from viz import experiment
 from viz.canvas.scenes import attention
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.wire import parts
 from viz.canvas.wire.transport import unpack
+from viz.labels import altered_run
 
 CROSS = Site("decoder", 0, 1, "cross")
 
@@ -20,14 +20,14 @@ def silencing(*heads: int) -> RunRequest:
 
 
 def test_an_unaltered_run_says_nothing() -> None:
-    assert experiment.sentence(RunRequest("made-up", "zwei hunde").to_json()) == ""
-    assert experiment.sentence(traces.translation().request) == "", "a trace of an older program has no interventions"
+    assert altered_run.sentence(RunRequest("made-up", "zwei hunde").to_json()) == ""
+    assert altered_run.sentence(traces.translation().request) == "", "a trace of an older program has no interventions"
 
 
 def test_few_silenced_heads_are_named_and_many_are_counted() -> None:
-    said = experiment.sentence(silencing(0, 4).to_json())
+    said = altered_run.sentence(silencing(0, 4).to_json())
     assert said == "Experiment: silenced: Cross-attention, layer 2, head 1; Cross-attention, layer 2, head 5"
-    assert experiment.sentence(silencing(*range(8)).to_json()) == "Experiment: heads silenced: 8"
+    assert altered_run.sentence(silencing(*range(8)).to_json()) == "Experiment: heads silenced: 8"
 
 
 def test_drawings_are_told_which_heads_are_silenced_and_call_them_so() -> None:

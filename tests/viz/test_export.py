@@ -8,13 +8,13 @@ import pandas as pd
 from model.trace import serialization
 from model.trace.types import Attention, Trace
 from tests import traces
-from viz import export
-from viz.readings import heads
+from viz.export import tables
+from viz.metrics import head_statistics
 
 
 def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
     """The weights of one head as they are exported."""
-    return export.map_table(trace, attention, attention.head(head), range(attention.weights.shape[2]))
+    return tables.map_table(trace, attention, attention.head(head), range(attention.weights.shape[2]))
 
 
 HOSTILE = ["<sos>", "=1+1", "+x", "-x", "@sum(a1)", "der", "der", 'a"b,c', "\t=2", "雪", "<eos>"]
@@ -33,7 +33,7 @@ def test_the_table_has_a_row_and_a_column_for_each_token_repeated_ones_too() -> 
 def test_a_csv_brings_the_same_numbers_back_and_opens_with_a_byte_order_mark() -> None:
     trace = traces.translation(source=HOSTILE, layers=1)
     table = head_table(trace, trace.at("encoder.0.0.self"), 0)
-    content = export.csv(table)
+    content = tables.csv(table)
     assert content.startswith(b"\xef\xbb\xbf")
     back = pd.read_csv(io.BytesIO(content), index_col=0)
     assert list(back.columns) == list(table.columns)
@@ -49,8 +49,8 @@ def cells(content: bytes) -> list[str]:
 
 def test_no_text_of_a_csv_is_a_formula() -> None:
     trace = traces.translation(source=HOSTILE, target=HOSTILE, layers=1)
-    head = export.csv(head_table(trace, trace.at("decoder.0.0.cross"), 0))
-    other = export.csv(pd.DataFrame({"=a": ["=1+1", "@x", "plain"], "b": [-1.5, 2.0, 3.0]}, index=pd.Index(["-1", "\t=", "+"])))
+    head = tables.csv(head_table(trace, trace.at("decoder.0.0.cross"), 0))
+    other = tables.csv(pd.DataFrame({"=a": ["=1+1", "@x", "plain"], "b": [-1.5, 2.0, 3.0]}, index=pd.Index(["-1", "\t=", "+"])))
     for cell in cells(head) + cells(other):
         assert not cell.startswith(("=", "+", "@", "\t", "\r")), cell
         assert not cell.startswith("-") or float(cell) < 0
@@ -60,20 +60,20 @@ def test_no_text_of_a_csv_is_a_formula() -> None:
 
 def test_all_heads_as_csv() -> None:
     trace = traces.translation(layers=1, heads=2)
-    table = heads.all_heads(trace)
-    back = pd.read_csv(io.BytesIO(export.csv(table)), index_col=[0, 1])
+    table = head_statistics.all_heads(trace)
+    back = pd.read_csv(io.BytesIO(tables.csv(table)), index_col=[0, 1])
     assert back.index.names == ["site", "head"]
     assert back.loc[("decoder.0.0.cross", 1), "entropy"] == table.loc[("decoder.0.0.cross", 1), "entropy"]
 
 
 def test_the_file_of_a_run_reads_back() -> None:
     trace = traces.translation(layers=1)
-    back = serialization.from_bytes(export.trace_file(trace))
+    back = serialization.from_bytes(tables.trace_file(trace))
     site = next(iter(trace.attention))
     assert np.array_equal(back.at(site).weights, trace.at(site).weights)
 
 
 def test_file_names_suit_every_system() -> None:
     trace = traces.translation(layers=1)
-    assert export.file_name(trace, "decoder.0.2.cross", "head-5", ending="csv") == "made-up-decoder.0.2.cross-head-5.csv"
-    assert export.file_name(trace, "../über <b>", ending="csv") == "made-up-..-ber-b.csv"
+    assert tables.file_name(trace, "decoder.0.2.cross", "head-5", ending="csv") == "made-up-decoder.0.2.cross-head-5.csv"
+    assert tables.file_name(trace, "../über <b>", ending="csv") == "made-up-..-ber-b.csv"

@@ -9,9 +9,9 @@ import pytest
 from model.errors import UnknownHead
 from model.trace.types import Trace
 from tests import traces
-from viz.figures.frame import downloadable, literal
 from viz.figures.heatmap import Cells, cells, head_weights
-from viz.theme import DARK, LIGHT
+from viz.figures.layout import downloadable, literal
+from viz.figures.theme import DARK, LIGHT
 
 HOSTILE = ["<sos>", "<b>bold</b>", "</script><img src=x onerror=alert(1)>", "$x$", "&lt;", "%{z}", "%{customdata[1]}", "<eos>"]
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests import traces
 from viz.figures import masks
-from viz.theme import LIGHT
+from viz.figures.theme import LIGHT
 
 
 @pytest.mark.parametrize("form", ["boolean", "additive"])

@@ -5,8 +5,8 @@ import pytest
 
 from tests import traces
 from viz.figures.lens import MOST_WORDS, lens
-from viz.figures.rows import entropy
-from viz.theme import LIGHT
+from viz.figures.row_entropy import entropy
+from viz.figures.theme import LIGHT
 
 WORDS = np.array(
     [[["a", "<b>"], ["$x$", "d"]], [["e", "f"], ["a very long word indeed", "h"]]], object

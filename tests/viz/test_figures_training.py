@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.viz.films import STEPS, measured
-from viz import labels
 from viz.figures import training
-from viz.readings.training import specialised
+from viz.labels import tokens
+from viz.metrics.training_metrics import specialised
 
 
 @pytest.mark.parametrize("at", [0, 40])
@@ -38,8 +38,8 @@ def test_a_loss_that_is_not_known_has_no_curve() -> None:
 
 def test_every_head_has_its_line_and_its_name() -> None:
     found = measured()
-    names = [labels.site(site, head) for site, head in found.heads]
-    groups = [labels.kind(site.stack, site.kind) for site, _head in found.heads]
+    names = [tokens.site(site, head) for site, head in found.heads]
+    groups = [tokens.kind(site.stack, site.kind) for site, _head in found.heads]
     selected, values = 4, found.values["entropy"]
     moment = specialised(STEPS, values[:, selected])
     assert moment is not None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model.trace.types import Kind, Site, Tokens, Trace
 from tests.traces import attention, strip, translation
-from viz import labels, visible
+from viz.labels import tokens, visible
 
 any_text = st.text(st.characters(), max_size=60)
 
@@ -55,25 +55,25 @@ def one(text: str, unknown: bool = False) -> Tokens:
     ],
 )
 def test_plain_shows_what_would_be_invisible_and_leaves_the_rest(text: str, shown: str) -> None:
-    assert labels.plain(text) == shown
+    assert tokens.plain(text) == shown
 
 
 @given(any_text)
 def test_plain_leaves_no_character_that_acts_instead_of_being_seen(text: str) -> None:
     joiners = "\u200c\u200d"
-    for character in labels.plain(text):
+    for character in tokens.plain(text):
         assert character in joiners or not character.isspace()
         assert character in joiners or unicodedata.category(character)[0] != "C"
 
 
 @given(any_text)
 def test_plain_of_plain_is_plain(text: str) -> None:
-    assert labels.plain(labels.plain(text)) == labels.plain(text)
+    assert tokens.plain(tokens.plain(text)) == tokens.plain(text)
 
 
 @given(any_text)
 def test_markdown_escapes_whatever_could_be_read_as_markup(text: str) -> None:
-    rest = iter(labels.markdown(text))
+    rest = iter(tokens.markdown(text))
     for character in rest:
         if character == "\\":
             assert next(rest) in string.punctuation
@@ -105,73 +105,73 @@ def test_markdown_escapes_whatever_could_be_read_as_markup(text: str) -> None:
     ],
 )
 def test_markdown_keeps_letters_apart_that_streamlit_would_join_after_escapes_are_undone(text: str) -> None:
-    parsed = re.sub(r"\\(.)", r"\1", labels.markdown(text))
+    parsed = re.sub(r"\\(.)", r"\1", tokens.markdown(text))
     assert parsed.replace("\u2060", "") == text
     assert not re.search(r"\w://|www\.|\w@|:[\w+]+:|<-|->|--|[<>~]=", parsed, re.IGNORECASE)
 
 
 def test_markdown_adds_nothing_to_an_ordinary_sentence() -> None:
-    assert labels.markdown("Layer 3: “a-b” = 0.5, see (1).") == r"Layer 3\: “a\-b” \= 0\.5\, see \(1\)\."
+    assert tokens.markdown("Layer 3: “a-b” = 0.5, see (1).") == r"Layer 3\: “a\-b” \= 0\.5\, see \(1\)\."
 
 
 def test_a_long_token_is_cut_in_labels_and_whole_where_asked_for() -> None:
     word = "donaudampfschifffahrtsgesellschaft"
-    assert labels.token(one(word), 0) == "donaudampfschifffahrtsg…"
-    assert len(labels.token(one(word), 0)) == labels.LONGEST
-    assert labels.token(one(word), 0, longest=None) == word
-    assert labels.token(one(word[: labels.LONGEST]), 0) == word[: labels.LONGEST]
+    assert tokens.token(one(word), 0) == "donaudampfschifffahrtsg…"
+    assert len(tokens.token(one(word), 0)) == tokens.LONGEST
+    assert tokens.token(one(word), 0, longest=None) == word
+    assert tokens.token(one(word[: tokens.LONGEST]), 0) == word[: tokens.LONGEST]
 
 
 @pytest.mark.parametrize("word", ["שלום", "مرحبا", "abc שלום", "אבגדהוזחטיכלמנסעפצקרשתאבגדהוזח"])
 def test_a_right_to_left_token_is_isolated(word: str) -> None:
-    label = labels.token(one(word, unknown=True), 0)
+    label = tokens.token(one(word, unknown=True), 0)
     assert label.startswith("\u2068")
     assert label.endswith("\u2069 [unk]")
     assert label.count("\u2068") == label.count("\u2069") == 1
 
 
 def test_a_token_cannot_forge_an_isolate() -> None:
-    assert labels.token(one("\u2067שלום\u2069"), 0) == "\u2068U+2067שלוםU+2069\u2069"
+    assert tokens.token(one("\u2067שלום\u2069"), 0) == "\u2068U+2067שלוםU+2069\u2069"
 
 
 def test_a_right_to_left_word_stays_isolated_inside_markdown() -> None:
     """Its marks were shown: "Continued from “U+2068…”", and without them it reordered the sentence."""
-    sentence = f"Continued from “{labels.word('שלום')}” (3)"
-    assert "“\u2068שלום\u2069”" in labels.markdown(sentence)
-    assert "\u2068" not in labels.markdown("one mark alone: \u2068")
+    sentence = f"Continued from “{tokens.word('שלום')}” (3)"
+    assert "“\u2068שלום\u2069”" in tokens.markdown(sentence)
+    assert "\u2068" not in tokens.markdown("one mark alone: \u2068")
 
 
 def test_an_unknown_token_keeps_its_text_and_is_marked() -> None:
-    assert labels.token(one("xylofon", unknown=True), 0) == "xylofon [unk]"
-    assert labels.token(one("xylofon"), 0) == "xylofon"
+    assert tokens.token(one("xylofon", unknown=True), 0) == "xylofon [unk]"
+    assert tokens.token(one("xylofon"), 0) == "xylofon"
 
 
 def test_repeated_tokens_each_have_a_label() -> None:
-    assert labels.strip(strip("source", ["der"] * 3)) == ["der"] * 3
+    assert tokens.strip(strip("source", ["der"] * 3)) == ["der"] * 3
 
 
 def test_keys_and_encoder_queries_are_the_tokens_themselves() -> None:
     trace = translation(["<sos>", "ein", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
     encoder = trace.at("encoder.0.0.self")
-    assert labels.queries(trace, encoder) == labels.keys(trace, encoder) == ["<sos>", "ein", "hund", "<eos>"]
-    assert labels.keys(trace, trace.at("decoder.0.0.cross")) == ["<sos>", "ein", "hund", "<eos>"]
+    assert tokens.queries(trace, encoder) == tokens.keys(trace, encoder) == ["<sos>", "ein", "hund", "<eos>"]
+    assert tokens.keys(trace, trace.at("decoder.0.0.cross")) == ["<sos>", "ein", "hund", "<eos>"]
 
 
 @pytest.mark.parametrize("site", ["decoder.0.0.self", "decoder.0.0.cross"])
 def test_a_decoder_row_carries_the_token_read_and_the_token_written(site: str) -> None:
     trace = translation(["<sos>", "ein", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
-    assert labels.queries(trace, trace.at(site)) == ["<sos> → a", "a → dog", "dog → <eos>"]
+    assert tokens.queries(trace, trace.at(site)) == ["<sos> → a", "a → dog", "dog → <eos>"]
 
 
 def test_the_last_row_of_a_forced_target_writes_nothing_that_is_in_the_strip() -> None:
     trace = translation(["<sos>", "hund", "<eos>"], ["<sos>", "a", "dog"])
     whole = replace(trace, tokens={**trace.tokens, "target": strip("target", ["<sos>", "a"])})
-    assert labels.queries(whole, whole.at("decoder.0.0.self")) == ["<sos> → a", "a"]
+    assert tokens.queries(whole, whole.at("decoder.0.0.self")) == ["<sos> → a", "a"]
 
 
 def test_keys_stop_where_the_weights_stop() -> None:
     trace = translation(["<sos>", "hund", "<eos>"], ["<sos>", "a", "dog", "<eos>"])
-    assert labels.keys(trace, trace.at("decoder.0.0.self")) == ["<sos>", "a", "dog"]
+    assert tokens.keys(trace, trace.at("decoder.0.0.self")) == ["<sos>", "a", "dog"]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_keys_stop_where_the_weights_stop() -> None:
 )
 def test_an_axis_says_whose_tokens_it_carries(site: str, query: str, key: str) -> None:
     trace = translation()
-    assert labels.query_axis(trace, Site.parse(site)) == query
-    assert labels.key_axis(trace, Site.parse(site)) == key
+    assert tokens.query_axis(trace, Site.parse(site)) == query
+    assert tokens.key_axis(trace, Site.parse(site)) == key
 
 
 def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
@@ -194,9 +194,9 @@ def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
     made = attention(site, np.tril(np.ones((2, 2), bool)), 2, np.random.default_rng(0))
     site_of_prompt = replace(made, query_tokens="source", key_tokens="source")
     trace = Trace(model={}, request={}, tokens={"source": prompt}, attention={site: site_of_prompt})
-    assert labels.query_axis(trace, site) == "query: decoder (source)"
-    assert labels.key_axis(trace, site) == "key: decoder (source)"
-    assert labels.queries(trace, site_of_prompt) == ["the → dog", "dog"]
+    assert tokens.query_axis(trace, site) == "query: decoder (source)"
+    assert tokens.key_axis(trace, site) == "key: decoder (source)"
+    assert tokens.queries(trace, site_of_prompt) == ["the → dog", "dog"]
 
 
 @pytest.mark.parametrize(
@@ -209,15 +209,15 @@ def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
     ],
 )
 def test_sites_are_counted_from_one(stack: str, kind: Kind, name: str) -> None:
-    assert labels.kind(stack, kind) == name
-    assert labels.site(Site(stack, 0, 2, kind)) == f"{name}, layer 3"
-    assert labels.site(Site(stack, 0, 2, kind), head=4) == f"{name}, layer 3, head 5"
-    assert labels.site(Site(stack, 1, 0, kind)) == f"{name}, pass 2, layer 1"
-    assert labels.site(Site(stack, 1, 0, kind), head=0) == f"{name}, pass 2, layer 1, head 1"
+    assert tokens.kind(stack, kind) == name
+    assert tokens.site(Site(stack, 0, 2, kind)) == f"{name}, layer 3"
+    assert tokens.site(Site(stack, 0, 2, kind), head=4) == f"{name}, layer 3, head 5"
+    assert tokens.site(Site(stack, 1, 0, kind)) == f"{name}, pass 2, layer 1"
+    assert tokens.site(Site(stack, 1, 0, kind), head=0) == f"{name}, pass 2, layer 1, head 1"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("convert", [labels.plain, labels.markdown])
+@pytest.mark.parametrize("convert", [tokens.plain, tokens.markdown])
 def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[[str], str]) -> None:
     """Up to 4,096 texts were remembered, however long: of 100,000 characters each, 1.6 GB."""
     tracemalloc.start()
@@ -232,10 +232,10 @@ def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[
 
 def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
     long = "a\n" * 1_000_000
-    assert labels.token(one(long), 0) == ("a↵" * 12)[:23] + "…"
-    assert labels.token(one("x" * 24), 0) == "x" * 24
-    assert labels.token(one("x" * 25), 0) == "x" * 23 + "…"
-    assert labels.token(one("\x9b" * 5), 0) == ("U+009B" * 4)[:23] + "…"
+    assert tokens.token(one(long), 0) == ("a↵" * 12)[:23] + "…"
+    assert tokens.token(one("x" * 24), 0) == "x" * 24
+    assert tokens.token(one("x" * 25), 0) == "x" * 23 + "…"
+    assert tokens.token(one("\x9b" * 5), 0) == ("U+009B" * 4)[:23] + "…"
 
 
 def test_a_text_is_converted_once() -> None:
@@ -246,4 +246,4 @@ def test_a_text_is_converted_once() -> None:
 
 
 def test_the_blank_of_a_german_percentage_is_no_blank_of_a_token() -> None:
-    assert labels.markdown("93\u00a0% auf a\u00a0b") == "93 \\% auf a␣b"
+    assert tokens.markdown("93\u00a0% auf a\u00a0b") == "93 \\% auf a␣b"

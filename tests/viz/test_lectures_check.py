@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from model.__main__ import cli
 from model.engine.local import CHECKPOINTS, LocalEngine
-from viz.lectures import library, reader
-from viz.lectures.answers import answer
-from viz.lectures.check import Located, check, check_step, located
-from viz.lectures.lecture import Step
-from viz.lectures.runs import StepRuns
-from viz.presenting.__main__ import main
+from viz.lectures.presenter.__main__ import main
+from viz.lectures.script import library, parser
+from viz.lectures.script.answers import answer
+from viz.lectures.script.check import Located, check, check_step, located
+from viz.lectures.script.lecture import Step
+from viz.lectures.script.runs import StepRuns
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
 DIGITS = "view: /explore?model=reverse-digits&text=3141"
@@ -63,7 +63,7 @@ def lines(*expects: str, view: str = DIGITS, more: str = "") -> str:
 
 
 def problems(engine: LocalEngine, text: str) -> list[tuple[int, str]]:
-    return [(problem.line, problem.sentence) for problem in check(reader.read(text, "t.en"), engine)]
+    return [(problem.line, problem.sentence) for problem in check(parser.read(text, "t.en"), engine)]
 
 
 def test_what_is_true_passes(engine: LocalEngine) -> None:
@@ -113,7 +113,7 @@ def test_a_link_to_a_head_or_stage_that_is_not_there_is_named(engine: LocalEngin
 
 def test_points_lead_to_indices_of_the_run(engine: LocalEngine) -> None:
     more = 'point: cell "4" → "4"\npoint: token target "3" — last\npoint: token source "9"\npoint: stage decoder.0.0.cross/weights'
-    step = reader.read(lines(more=more), "t.en").steps[0]
+    step = parser.read(lines(more=more), "t.en").steps[0]
     runs = StepRuns(engine, step)
     assert located(runs, step.points[0]) == Located("decoder.0.0.cross", 0, 1, 3)
     assert located(runs, step.points[1]) == Located(key=4, strip="target")
@@ -131,14 +131,14 @@ def test_points_lead_to_indices_of_the_run(engine: LocalEngine) -> None:
 )
 def test_the_real_run_answers_a_question(engine: LocalEngine, asked: str, right: str) -> None:
     now = "1 1 1 3"
-    step = reader.read(lines(more=f"question: Which?\nanswer: {asked}".replace("{now}", now)), "t.en").steps[0]
+    step = parser.read(lines(more=f"question: Which?\nanswer: {asked}".replace("{now}", now)), "t.en").steps[0]
     assert step.question is not None
     found = answer(StepRuns(engine, step), step.question)
     assert found.options[found.right] == right.replace("{now}", now)
 
 
 def test_a_number_is_answered(engine: LocalEngine) -> None:
-    step = reader.read(lines(more="question: How large?\nanswer: number log-probability"), "t.en").steps[0]
+    step = parser.read(lines(more="question: How large?\nanswer: number log-probability"), "t.en").steps[0]
     assert step.question is not None
     found = answer(StepRuns(engine, step), step.question).number
     assert found is not None
@@ -214,4 +214,4 @@ def test_the_command_line_starts_the_check_of_the_app(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("model.cli.lecture.subprocess.run", run)
     assert CliRunner().invoke(cli, ["lecture", "check", "a.md"]).exit_code == 1
-    assert started == [[sys.executable, "-m", "viz.presenting", str(Path("a.md").absolute())]]
+    assert started == [[sys.executable, "-m", "viz.lectures.presenter", str(Path("a.md").absolute())]]

@@ -1,16 +1,16 @@
 """Writing a lecture: its parts, changed one by one, leave everything else as it was."""
 
 from model.spec.edits import write_edits
-from viz.lectures import draft, library, reader
-from viz.lectures.draft import Draft
-from viz.links import View
+from viz.lectures.script import draft, library, parser
+from viz.lectures.script.draft import Draft
+from viz.url.view_state import ViewState
 
 
 def test_a_bundled_lecture_comes_back_as_it_was() -> None:
     text = library.text_of(library.files()["attention.en"])
     parts = draft.parts_of(text)
     assert parts.text == text
-    assert len(parts.steps) == len(reader.read(text, "x").steps)
+    assert len(parts.steps) == len(parser.read(text, "x").steps)
 
 
 def test_steps_are_added_moved_replaced_and_removed() -> None:
@@ -25,7 +25,9 @@ def test_steps_are_added_moved_replaced_and_removed() -> None:
 
 
 def test_a_step_shows_its_view_again() -> None:
-    view = View(model="m", text="Ein Hund & eine Katze; #1", head=3, edits="forbid key=hund; silence site=decoder.0.2.cross", big=1)
+    view = ViewState(
+        model="m", text="Ein Hund & eine Katze; #1", head=3, edits="forbid key=hund; silence site=decoder.0.2.cross", big=1
+    )
     text = draft.step_of("explore", view, "Ein Hund", "Words.")
     step = draft.begin("T", "en", "m").added(text, "m").lecture("x").steps[0]
     assert (step.title, step.words, step.page) == ("Ein Hund", "Words.", "explore")

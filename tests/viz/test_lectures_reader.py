@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import BadLecture
-from viz.lectures import claims, draft, library, reader
-from viz.lectures.lecture import Head, Lecture, Named, Scope, Subject
-from viz.lectures.line_parts import Unreadable
+from viz.lectures.script import claims, draft, library, parser
+from viz.lectures.script.lecture import Head, Lecture, Named, Scope, Subject
+from viz.lectures.script.line_parser import Unreadable
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
 PIECES = [
@@ -47,7 +47,7 @@ VIEW = "view: /explore?text=Ein+Hund.&head=3"
 
 
 def read(*steps: str) -> Lecture:
-    return reader.read(FRONT + "\n---\n".join(steps), "test.en")
+    return parser.read(FRONT + "\n---\n".join(steps), "test.en")
 
 
 def test_a_step_has_words_a_view_points_notes_and_a_question() -> None:
@@ -84,7 +84,7 @@ def test_a_step_has_words_a_view_points_notes_and_a_question() -> None:
 )
 def test_what_is_no_lecture_is_refused_with_its_line(text: str, line: int, reason: str) -> None:
     with pytest.raises(BadLecture, match=reason) as caught:
-        reader.read(text, "x.en")
+        parser.read(text, "x.en")
     assert caught.value.fields["line"] == line
 
 
@@ -130,14 +130,14 @@ def test_a_broken_line_is_named_and_left_out(step: str, line: int, said: str) ->
     ids=["spans", "open", "unequal", "long", "many"],
 )
 def test_only_code_keeps_its_tags_and_time_is_linear(words: str, shown: str) -> None:
-    assert reader.harmless(words) == shown
+    assert parser.harmless(words) == shown
 
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=25))
 def test_any_text_is_a_lecture_or_refused_in_a_sentence(pieces: list[str]) -> None:
     with suppress(BadLecture):
-        found = reader.read(FRONT + "".join(pieces), "x.en")
+        found = parser.read(FRONT + "".join(pieces), "x.en")
         assert [step.number for step in found.steps] == list(range(len(found.steps)))
         parts = draft.parts_of(FRONT + "".join(pieces))
         assert len(parts.steps) == len(found.steps)
@@ -180,4 +180,4 @@ def test_a_file_of_the_own_folder_replaces_a_bundled_one(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b"a" * (2**20 + 1), "larger than 1 MB")])
 def test_what_is_no_text_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(BadLecture, match=said):
-        reader.decode(data, "x")
+        parser.decode(data, "x")

@@ -7,9 +7,9 @@ import pytest
 
 from model.spec.edits import Silence
 from model.spec.request import MOST_TOKENS
-from viz import link_values as values
-from viz.link_values import LONGEST_TEXT
-from viz.links import NEW_SENTENCE, PARAMETERS, TYPED, View, read, second_side, write
+from viz.url import parsers as values
+from viz.url.parsers import LONGEST_TEXT
+from viz.url.view_state import NEW_SENTENCE, PARAMETERS, TYPED, ViewState, read, second_side, write
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
     view, problems = read({name: text})
     assert problems == []
     assert str(getattr(view, field)) in (text, f"{text}.0")
-    assert write(view).get(name, str(getattr(View(), field))) in (text, f"{text}.0")
+    assert write(view).get(name, str(getattr(ViewState(), field))) in (text, f"{text}.0")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_value_on_its_limit_is_taken(name: str, text: str) -> None:
 )
 def test_a_value_beyond_its_limit_is_refused(name: str, text: str) -> None:
     view, problems = read({name: text})
-    assert view == View()
+    assert view == ViewState()
     assert len(problems) == 1
 
 
@@ -178,8 +178,8 @@ def test_the_sentence_about_a_parameter_shows_the_beginning_of_a_long_name() -> 
 
 
 def test_a_text_too_long_for_a_link_is_cut_behind_the_first_character_too_many() -> None:
-    assert len(write(View(text="x" * 9000))["text"]) == LONGEST_TEXT + 1
-    assert len(write(View(text="x" * LONGEST_TEXT))["text"]) == LONGEST_TEXT
+    assert len(write(ViewState(text="x" * 9000))["text"]) == LONGEST_TEXT + 1
+    assert len(write(ViewState(text="x" * LONGEST_TEXT))["text"]) == LONGEST_TEXT
 
 
 def test_places_of_edits_count_from_0_and_are_numbers_or_all() -> None:
@@ -196,7 +196,7 @@ def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None
 
 
 def test_edits_that_are_not_there_cannot_be_off() -> None:
-    two = View(edits="silence site=decoder.0.2.cross head=4; silence site=decoder.0.2.cross head=5")
+    two = ViewState(edits="silence site=decoder.0.2.cross head=4; silence site=decoder.0.2.cross head=5")
     assert replace(two, off="1,2,7").switched_off() == {1}
     assert replace(two, off=values.ALL_OFF).switched_off() == {0, 1}
 
@@ -208,20 +208,22 @@ def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
 @pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])
 def test_another_model_beside_the_first_starts_without_its_settings_and_edits(models: tuple[str, str]) -> None:
     own, other = models
-    view = View(model=own, settings="n_heads=8", edits="silence site=decoder.0.2.cross head=4", off="0", against=f"model={other}")
+    view = ViewState(
+        model=own, settings="n_heads=8", edits="silence site=decoder.0.2.cross head=4", off="0", against=f"model={other}"
+    )
     assert second_side(view) == replace(view, model=other, settings="", edits="", off="")
     assert second_side(replace(view, against=f"model={own}")) == replace(view, against=f"model={own}")
 
 
 def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
     edit = "silence site=decoder.0.2.cross head=4"
-    view = View(edits=edit, off="0", against="beam=3")
+    view = ViewState(edits=edit, off="0", against="beam=3")
     assert second_side(view).off == "0"
     assert second_side(replace(view, against=f"edit={edit}")).off == ""
 
 
 def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
-    default = View()
+    default = ViewState()
     for asked in PARAMETERS:
         kept = getattr(default, asked.field)
         assert asked.accepts("" if kept is None else kept, kept)

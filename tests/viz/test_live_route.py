@@ -24,13 +24,13 @@ from model.trace.types import Trace
 from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
-from viz import language
-from viz.calls import Calls, NotYet, Stopped
 from viz.canvas.wire.transport import unpack
-from viz.links import View
+from viz.i18n import locales
 from viz.live import box, route, sessions
 from viz.live.sessions import BY_TOKEN, LiveSession, Question
-from viz.waiting import PatientEngine
+from viz.session.background_calls import Calls, Pending, Stopped
+from viz.session.patient_engine import NonBlockingEngine
+from viz.url.view_state import ViewState
 
 WHOLE = traces.translation(layers=2, heads=2)
 
@@ -114,12 +114,13 @@ def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_t
 ) -> None:
     live = LiveSession(Calls())
     monkeypatch.setattr(sessions, "my_live", lambda: live)
-    monkeypatch.setattr(sessions, "my_engine", lambda: PatientEngine(Typed(), Session("me")))
-    monkeypatch.setattr(language, "_ask_session", lambda: "de")
-    Context().run(sessions.attend, Typed().models()[0], View(model="made-up"))
-    monkeypatch.setattr(language, "_ask_session", str)  # a route works for no session
+    monkeypatch.setattr(sessions, "my_engine", lambda: NonBlockingEngine(Typed(), Session("me")))
+    monkeypatch.setattr(locales, "get_script_run_ctx", lambda **_: True)
+    monkeypatch.setattr(locales.st, "session_state", {locales._SESSION: "de"})
+    Context().run(sessions.attend, Typed().models()[0], ViewState(model="made-up"))
+    monkeypatch.undo()  # a route works for no session
     assert live.situation is not None
-    assert live.situation.context.run(language.current) == "de"
+    assert live.situation.context.run(locales.current) == "de"
 
 
 def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:
@@ -311,7 +312,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
         time.sleep(0.01)
     assert engine.cancelled == ["w5"]
     key, request = live.ask(situation, situation.of(Question("w5"))).key, situation.of(Question("w5")).request()
-    with pytest.raises(NotYet):  # the page's script asks for the same run
+    with pytest.raises(Pending):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
     theirs = live.calls._on_their_way[key]
     while theirs.feed.newest is None or theirs.feed.newest.done < 2:

@@ -4,7 +4,7 @@ import pytest
 
 from model.sharing.budget import Budget
 from model.sharing.lru_cache import LruCache
-from viz import memory_metrics
+from viz.session import memory_metrics
 
 
 def test_the_app_tells_what_is_held_by_kind_and_what_may_be(monkeypatch: pytest.MonkeyPatch) -> None:

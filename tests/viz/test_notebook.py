@@ -9,8 +9,8 @@ import pytest
 from model.errors import BadTrace, UnknownHead, UnknownSite
 from model.trace import serialization
 from tests import opened
-from viz import notebook
 from viz.canvas import standalone
+from viz.export import jupyter
 
 RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
 SITE = "decoder.0.1.cross"
@@ -29,7 +29,7 @@ class Elements(HTMLParser):
 
 
 def test_a_cell_shows_one_frame_with_the_page_inside() -> None:
-    shown = notebook.show(opened.GREEDY, site=SITE, head=1)
+    shown = jupyter.show(opened.GREEDY, site=SITE, head=1)
     ((tag, attributes),) = Elements(shown._repr_html_()).found
     assert (tag, attributes["title"]) == ("iframe", "Tiny")
     assert attributes["srcdoc"] == standalone.page(RUN, RUN.at(SITE).site, 1, -1, in_notebook=True).decode()
@@ -39,18 +39,18 @@ def test_a_cell_shows_one_frame_with_the_page_inside() -> None:
 
 def test_it_shows_a_trace_in_memory_an_archive_and_a_recorded_program(tmp_path: Path) -> None:
     (tmp_path / "vit.trace.safetensors").write_bytes(opened.file(opened.program()))
-    assert "blocks.1.attn" not in notebook.show(RUN).html
-    assert notebook.show(tmp_path / "vit.trace.safetensors").words == "<overview of 2 attention sites: A ViT>"
+    assert "blocks.1.attn" not in jupyter.show(RUN).html
+    assert jupyter.show(tmp_path / "vit.trace.safetensors").words == "<overview of 2 attention sites: A ViT>"
     with pytest.raises(BadTrace):
-        notebook.show(Path(__file__))
+        jupyter.show(Path(__file__))
     with pytest.raises(UnknownSite):
-        notebook.show(RUN, site="encoder.0.9.self")
+        jupyter.show(RUN, site="encoder.0.9.self")
     with pytest.raises(UnknownHead):
-        notebook.show(RUN, head=9)
+        jupyter.show(RUN, head=9)
 
 
 def test_no_text_of_a_run_ends_the_frame() -> None:
     hostile = '"></iframe><script>alert(1)</script>'
     strip = replace(RUN.tokens["source"], texts=(hostile,) * len(RUN.tokens["source"]))
     trace = replace(RUN, model={**RUN.model, "title": hostile}, tokens={**RUN.tokens, "source": strip})
-    assert [tag for tag, _attributes in Elements(notebook.show(trace).html).found] == ["iframe"]
+    assert [tag for tag, _attributes in Elements(jupyter.show(trace).html).found] == ["iframe"]

@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.test_house import ROOT
-from viz import numeric_tables
-from viz.numeric_tables import decimals_of
+from viz.widgets import numeric_tables
+from viz.widgets.numeric_tables import decimals_of
 
 NUMBERS = pd.DataFrame(
     {
@@ -34,7 +34,7 @@ def drawn(draw: Callable[[], None]) -> Any:
 def test_numbers_of_a_column_had_different_decimals_and_a_point_in_every_language() -> None:
     def page() -> None:
         from tests.viz.test_numeric_tables import NUMBERS
-        from viz import numeric_tables
+        from viz.widgets import numeric_tables
 
         numeric_tables.draw(NUMBERS, titles={"word": "Wort", "probability": "p"}, hide_index=True)
 
@@ -54,7 +54,7 @@ def test_an_empty_cell_said_none_in_english() -> None:
     def page() -> None:
         import pandas as pd
 
-        from viz import numeric_tables
+        from viz.widgets import numeric_tables
 
         numeric_tables.draw(pd.DataFrame({"score": [-0.00001, float("nan")]}))
 
@@ -67,7 +67,7 @@ def test_a_masked_score_said_infinity_in_english() -> None:
     def page() -> None:
         import pandas as pd
 
-        from viz import numeric_tables
+        from viz.widgets import numeric_tables
 
         numeric_tables.draw(pd.DataFrame({"score": [-0.5, -float("inf")], "exponential": [-1e-9, 1.0]}))
 
@@ -99,5 +99,7 @@ def test_no_table_passes_by() -> None:
         for path in (ROOT / "viz").rglob("*.py")
         if any(f"st.{name}(" in path.read_text("utf-8") for name in ("dataframe", "table", "data_editor"))
     ]
-    assert wrong == ["viz/numeric_tables.py"], "Tables are drawn by numeric_tables.draw: it writes numbers as the language does."
+    assert wrong == ["viz/widgets/numeric_tables.py"], (
+        "Tables are drawn by numeric_tables.draw: it writes numbers as the language does."
+    )
     assert numeric_tables.draw.__doc__

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from viz import page
-from viz.links import View
+from viz.session import state
+from viz.url.view_state import ViewState
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,6 @@ from viz.links import View
 def test_a_caption_names_no_address_that_means_another_machine_to_each_reader(
     monkeypatch: pytest.MonkeyPatch, url: str, captioned: str
 ) -> None:
-    monkeypatch.setattr("viz.page.st.context", SimpleNamespace(url=url))
-    monkeypatch.setattr(page, "current_view", lambda: (View(text="ein hund"), []))
-    assert page.address() == captioned
+    monkeypatch.setattr("viz.widgets.cards.st.context", SimpleNamespace(url=url))
+    monkeypatch.setattr(state, "get_view_state", lambda: (ViewState(text="ein hund"), []))
+    assert state.address() == captioned

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import app
-from viz import panel_help
-from viz.views import intro
+from viz.views.explore import intro
+from viz.widgets import panel_help
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [path for room in ("views", "walk", "whatif") for path in (ROOT / "viz" / room).glob("*.py")]

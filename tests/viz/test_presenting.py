@@ -18,15 +18,15 @@ from model.engine.local import LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import KINDS
 from viz.canvas.wire.transport import unpack
-from viz.classroom.deck import Deck
-from viz.language import LANGUAGES, speaking
-from viz.lectures import answers, reader
-from viz.lectures.lecture import Lecture
-from viz.presenting import handout, lobby, markup, open_lectures, pages, routes, strings
-from viz.presenting.deck import LectureDeck, _right, told
-from viz.presenting.formulas import mathml
-from viz.presenting.packed_views import PackedView
-from viz.presenting.pages import FOLDER
+from viz.i18n.locales import LANGUAGES, speaking
+from viz.lectures.classroom.deck import Deck
+from viz.lectures.presenter import handout, html_pages, lobby, markdown, open_lectures, routes, strings
+from viz.lectures.presenter.deck import LectureDeck, _right, deck_event
+from viz.lectures.presenter.formulas import mathml
+from viz.lectures.presenter.html_pages import FOLDER
+from viz.lectures.presenter.packed_views import PackedView
+from viz.lectures.script import answers, parser
+from viz.lectures.script.lecture import Lecture
 
 TEXT = """---
 title: A <b>title</b>
@@ -123,7 +123,7 @@ NO_PICTURE = {8, 9}
 
 
 def lecture(text: str = TEXT) -> Lecture:
-    return reader.read(text, "mine.en")
+    return parser.read(text, "mine.en")
 
 
 @pytest.fixture(scope="module")
@@ -245,7 +245,7 @@ def test_no_markup_of_an_author_becomes_markup_of_the_page(deck: LectureDeck) ->
     assert "<script" not in words
     assert "<img" not in words
     assert 'href="javascript' not in words
-    assert markup.html("**a** `b` <i>c</i>") == "<p><strong>a</strong> <code>b</code> &lt;i&gt;c&lt;/i&gt;</p>\n"
+    assert markdown.html("**a** `b` <i>c</i>") == "<p><strong>a</strong> <code>b</code> &lt;i&gt;c&lt;/i&gt;</p>\n"
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_a_formula_that_is_none_stays_text(formula: str) -> None:
 
 def test_a_formula_is_drawn_by_the_browser_and_links_nowhere() -> None:
     drawn = '<math display="inline"><mrow><msqrt><mrow><mi>d</mi></mrow></msqrt></mrow></math>'
-    assert markup.inline(r"a $\sqrt{d}$ for $5 or $6") == f'a <span class="math inline">{drawn}</span> for $5 or $6'
-    assert 'display="block"' in markup.html("$$q$$")
+    assert markdown.inline(r"a $\sqrt{d}$ for $5 or $6") == f'a <span class="math inline">{drawn}</span> for $5 or $6'
+    assert 'display="block"' in markdown.html("$$q$$")
     shown = mathml(r"\href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w} 1 < 2")
     assert not re.search(r"href|style|class|javascript|<[^/m]", shown)
     assert "<mi>x</mi>" in shown
@@ -339,7 +339,7 @@ def test_a_student_finds_the_class_by_its_code(client: TestClient) -> None:
 
 
 def test_the_file_holds_everything_and_asks_no_network_for_anything(deck: LectureDeck) -> None:
-    page = pages.file(deck).decode()
+    page = html_pages.file(deck).decode()
     data = told_to(page)
     assert data["answers"]["1"]["right"] == list(deck.answer(1).right)  # type: ignore[union-attr]  # there is one
     for name in filter(None, data["views"]):
@@ -372,7 +372,7 @@ def test_every_sentence_of_the_pages_is_used() -> None:
 
 
 def test_what_is_told_to_the_lecturer_is_json(deck: LectureDeck) -> None:
-    found = json.loads(json.dumps(told(deck)))
+    found = json.loads(json.dumps(deck_event(deck)))
     assert len(found["views"]) == len(deck.slides)
     assert found["questions"]["1"]["options"][0] == "<sos>"
 

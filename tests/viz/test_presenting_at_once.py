@@ -14,14 +14,14 @@ from starlette.websockets import WebSocketDisconnect
 from model.engine.api import Engine
 from model.engine.http.access import AccessLimits
 from tests.flights import PATIENCE_S, at_once
-from viz import public
-from viz.lectures import library, reader
-from viz.lectures.lecture import Lecture
-from viz.presenting import routes
-from viz.presenting.deck import LectureDeck, Prepared
-from viz.presenting.downloads import KINDS, Downloads, Kind
-from viz.presenting.open_lectures import Lectures
-from viz.waiting import PatientEngine
+from viz.lectures.presenter import routes
+from viz.lectures.presenter.deck import LectureDeck, Prepared
+from viz.lectures.presenter.downloads import KINDS, Downloads, Kind
+from viz.lectures.presenter.open_lectures import Lectures
+from viz.lectures.script import library, parser
+from viz.lectures.script.lecture import Lecture
+from viz.session import access
+from viz.session.patient_engine import NonBlockingEngine
 
 TEXT = """---
 title: Two steps
@@ -53,7 +53,7 @@ class HeldDeck(LectureDeck):
 
 @pytest.fixture
 def deck() -> Iterator[HeldDeck]:
-    found = HeldDeck(reader.read(TEXT, "mine.en"))
+    found = HeldDeck(parser.read(TEXT, "mine.en"))
     yield found
     found.go.set()
 
@@ -78,7 +78,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def client(deck: HeldDeck, made: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
     monkeypatch.setattr(routes.LECTURES, "deck", lambda name: deck)
-    with TestClient(Starlette(routes=routes.ROUTES, middleware=[Middleware(public.Pace)]), follow_redirects=False) as found:
+    with TestClient(Starlette(routes=routes.ROUTES, middleware=[Middleware(access.Pace)]), follow_redirects=False) as found:
         yield found
 
 
@@ -87,7 +87,7 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A public server that forgets nothing."""
     limits = AccessLimits(pace=0.001, burst=60)
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr(public, "access_limits", lambda: limits)
+    monkeypatch.setattr(access, "access_limits", lambda: limits)
 
 
 def test_a_lecture_that_many_open_at_once_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_lecture_that_many_open_at_once_is_read_once(monkeypatch: pytest.Monke
         return lectures.deck("attention.en")
 
     monkeypatch.setattr(library, "load", loading)
-    lectures = Lectures(lambda name, address: cast(PatientEngine, ENGINE))
+    lectures = Lectures(lambda name, address: cast(NonBlockingEngine, ENGINE))
     assert len(set(map(id, at_once(8, opened)))) == 1
     assert loads == ["attention.en"]
 
@@ -202,7 +202,7 @@ async def followed(lectures: Lectures, deck: LectureDeck) -> tuple[int, int, byt
 
 
 def test_nobody_listens_to_a_lecture_that_nobody_follows(deck: HeldDeck) -> None:
-    lectures = Lectures(lambda name, address: cast(PatientEngine, ENGINE))
+    lectures = Lectures(lambda name, address: cast(NonBlockingEngine, ENGINE))
     for _time in range(3):
         during, afterwards, got = asyncio.run(followed(lectures, deck))
         assert (during, afterwards) == (1, 0)
@@ -211,7 +211,7 @@ def test_nobody_listens_to_a_lecture_that_nobody_follows(deck: HeldDeck) -> None
 
 def test_followers_of_a_lecture_share_one_feed(deck: HeldDeck) -> None:
     async def both() -> bool:
-        lectures = Lectures(lambda name, address: cast(PatientEngine, ENGINE))
+        lectures = Lectures(lambda name, address: cast(NonBlockingEngine, ENGINE))
         held = lectures.held(deck)
         return lectures.held(deck) is held
 
@@ -238,7 +238,7 @@ def test_a_lecture_counts_as_a_run_for_strangers_and_its_steps_once(client: Test
 
 @pytest.mark.usefixtures("strangers")
 def test_every_route_counts_for_strangers(client: TestClient) -> None:
-    public.access_limits().limit.admit("testclient", cost=58)
+    access.access_limits().limit.admit("testclient", cost=58)
     statuses = [client.get("/headlight/view/none").status_code for _ in range(201)]
     assert set(statuses[:199]) == {404}
     assert statuses[-1] == 429
@@ -251,7 +251,7 @@ def test_every_route_counts_for_strangers(client: TestClient) -> None:
 def test_what_is_expensive_to_make_counts_as_much_once(client: TestClient, deck: HeldDeck, made: list[str]) -> None:
     deck.go.set()
     deck.wait()
-    public.access_limits().limit.admit("testclient", cost=18)
+    access.access_limits().limit.admit("testclient", cost=18)
     assert client.get("/hold/mine.en/handout").status_code == 202
     assert client.get("/hold/mine.en/file").status_code == 429
     assert client.get("/hold/mine.en/handout").status_code in (200, 202), "asking again costs no more than asking"

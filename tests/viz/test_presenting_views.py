@@ -10,13 +10,13 @@ import torch
 from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
-from viz.lectures import reader
-from viz.presenting import handout
-from viz.presenting.__main__ import not_drawn
-from viz.presenting.deck import LectureDeck
-from viz.presenting.pages import FOLDER
-from viz.presenting.panels import Picture
-from viz.presenting.pictures import picture
+from viz.lectures.presenter import handout
+from viz.lectures.presenter.__main__ import not_drawn
+from viz.lectures.presenter.deck import LectureDeck
+from viz.lectures.presenter.html_pages import FOLDER
+from viz.lectures.presenter.panels import Picture
+from viz.lectures.presenter.pictures import picture
+from viz.lectures.script import parser
 
 HEAD = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {model}\n---\n"
 CROSS = "text=w4+w5&site=decoder.0.1.cross"
@@ -28,7 +28,7 @@ def engine(tiny: Path) -> LocalEngine:  # noqa: F811
 
 
 def shown(engine: LocalEngine, link: str) -> Picture:
-    page, view, problems = reader.parse_link(f"{link}&model=tiny")
+    page, view, problems = parser.parse_link(f"{link}&model=tiny")
     assert problems == []
     return picture(engine, page, view)
 
@@ -102,14 +102,14 @@ def test_ids_are_shown_as_numbers(engine: LocalEngine) -> None:
 
 
 def test_a_link_that_opens_no_part_of_explore_is_named() -> None:
-    _page, view, problems = reader.parse_link("/explore?open=lens+all")
+    _page, view, problems = parser.parse_link("/explore?open=lens+all")
     assert view.opened == ""
     assert "numbers, heads" in problems[0]
 
 
 def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: LocalEngine) -> None:
     steps = ("## One\n\nview: /explore?text=w4", "## Two\n\nview: /checkpoint", "## Three\n\nview: /training?text=w4")
-    lecture = reader.read(HEAD.format(model="tiny") + "\n---\n".join(steps), "mine.en")
+    lecture = parser.read(HEAD.format(model="tiny") + "\n---\n".join(steps), "mine.en")
     found = not_drawn(lecture, engine)
     assert [problem.line for problem in found] == [11, 15]
     assert found[0].sentence == "The checkpoint page cannot be shown inside a lecture."
@@ -119,7 +119,7 @@ def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: L
 def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
     engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
     link = "/training?model=reverse-digits&text=314&measure=antidiagonality&site=decoder.0.0.cross"
-    _page, view, _problems = reader.parse_link(link)
+    _page, view, _problems = parser.parse_link(link)
     found = picture(engine, "training", view)
     assert [panel.scene for panel in found.panels] == ["film", "measure", "losses"]
     measure, losses = header(found, "measure"), header(found, "losses")
@@ -132,7 +132,7 @@ def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
 
 def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
     step = "view: /training?text=314&snapshot=53&site=decoder.0.0.cross\n"
-    lecture = reader.read(HEAD.format(model="reverse-digits") + step, "film.en")
+    lecture = parser.read(HEAD.format(model="reverse-digits") + step, "film.en")
     deck = LectureDeck(lecture, LocalEngine(CHECKPOINTS, torch.device("cpu")))
     captions = [figure["caption"] for figure in handout._figures(deck, lecture.steps[0])]
     assert len(captions) == 4

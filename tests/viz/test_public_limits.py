@@ -11,7 +11,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.scheduling.queue import Session
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor
-from viz import public
+from viz.session import access
 
 TOO_FAST = "Too many requests. Wait a moment."
 
@@ -24,7 +24,7 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A public server with access limits of its own."""
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     LIMITS[:] = [AccessLimits(pace=0.001, burst=20)]
-    before = public.access_limits
+    before = access.access_limits
     before.cache_clear()
     yield
     before.cache_clear()
@@ -43,8 +43,8 @@ def test_a_visitor_in_haste_is_slowed_down_and_another_is_not(stocked: Path, mon
 
 def from_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Visitors come from there: AppTest has no connection, so it knows no address."""
-    monkeypatch.setattr(public, "access_limits", lambda: LIMITS[0])
-    monkeypatch.setattr(public, "_visitor", lambda: address)
+    monkeypatch.setattr(access, "access_limits", lambda: LIMITS[0])
+    monkeypatch.setattr(access, "_visitor", lambda: address)
 
 
 def typed_until_refused(visitor: Visitor) -> list[str]:
@@ -84,7 +84,7 @@ def test_visitors_are_told_apart_by_address_or_else_by_session(
 
     monkeypatch.setattr(st, "context", SimpleNamespace(ip_address=address, headers=SimpleNamespace(get_all=headers)))
     monkeypatch.setenv("HEADLIGHT_PROXIES", proxies)
-    assert public.session("session") == Session("session", visitor)
-    assert public.access_limits() is public.access_limits()
+    assert access.session("session") == Session("session", visitor)
+    assert access.access_limits() is access.access_limits()
     monkeypatch.delenv("HEADLIGHT_PUBLIC")
-    assert public.session("session") == Session("session"), "where nothing is limited, nobody needs to know the address"
+    assert access.session("session") == Session("session"), "where nothing is limited, nobody needs to know the address"

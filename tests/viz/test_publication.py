@@ -17,21 +17,21 @@ from model.trace.types import Trace
 from tests.traces import translation
 from tests.viz.films import STEPS, measured
 from tests.viz.sheets import Box, Drawn, colour_of, grid_of
-from viz import labels
+from viz.export.print import fonts, writers
+from viz.export.print.catalogue import Choice, caption, figure_called, standard_figures
+from viz.export.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
+from viz.export.print.plotly_chart import chart
+from viz.export.print.shapes import MM, Drawing
 from viz.figures import arithmetic, positions, training
 from viz.figures.difference import difference
 from viz.figures.dumbbells import dumbbells
+from viz.figures.importance import curves, scatter
 from viz.figures.lens import lens
-from viz.figures.matters import curves, scatter
-from viz.figures.rows import entropy
+from viz.figures.row_entropy import entropy
 from viz.figures.stages import vectors
+from viz.figures.theme import LIGHT
 from viz.figures.weights import matrix, singular
-from viz.publication import files, fonts
-from viz.publication.catalogue import Choice, caption, figure_called, standard_figures
-from viz.publication.charts import chart
-from viz.publication.options import SMALLEST_FONT, TWO_COLUMNS, Options
-from viz.publication.shapes import MM, Sheet
-from viz.theme import LIGHT
+from viz.labels import tokens
 
 RUN = translation()
 SITE = RUN.of("decoder", "cross")[-1]
@@ -51,13 +51,13 @@ BEAM = replace(
 )
 
 
-def drawn(name: str, trace: Trace = RUN, choice: Choice | None = None, **options: object) -> Sheet:
+def drawn(name: str, trace: Trace = RUN, choice: Choice | None = None, **options: object) -> Drawing:
     """One of the standard figures."""
     chosen = choice or Choice(trace.of("decoder", "cross")[-1], 1)
     return figure_called(trace, chosen, name).draw(Options(**options))  # type: ignore[arg-type]  # any option
 
 
-def cells(sheet: Sheet, count: int) -> list[list[Box]]:
+def cells(sheet: Drawing, count: int) -> list[list[Box]]:
     """The cells of a map, which come after its color bar."""
     return grid_of(Drawn(sheet).boxes[-count:])
 
@@ -119,7 +119,7 @@ def test_a_lossless_image_has_the_same_colors_as_the_cells(picture: str) -> None
 def test_lines_lead_from_each_query_to_the_keys_of_its_weights() -> None:
     drawing = Drawn(drawn("lines"))
     weights = SITE.head(1)
-    queries, keys = labels.queries(RUN, SITE), labels.keys(RUN, SITE)
+    queries, keys = tokens.queries(RUN, SITE), tokens.keys(RUN, SITE)
     height = {word.text: word.y - 0.36 * word.size for word in drawing.words}
     expected = sorted(
         (round(0.12 + 1.3 * float(weights[row, column]), 3), queries[row], keys[column])
@@ -250,7 +250,7 @@ def test_a_long_label_is_shortened_and_the_figure_says_so() -> None:
 
 
 def test_a_pdf_has_its_text_as_text_and_its_fonts_inside() -> None:
-    data = files.pdf(drawn("head"))
+    data = writers.pdf(drawn("head"))
     (page,) = pypdf.PdfReader(io.BytesIO(data)).pages
     text = page.extract_text()
     for word in ("Cross-attention, layer 3, head 2", "spielen", "young → dogs", "key: encoder (German)", "0.96"):
@@ -259,7 +259,7 @@ def test_a_pdf_has_its_text_as_text_and_its_fonts_inside() -> None:
     for font in page["/Resources"]["/Font"].values():  # type: ignore[index]  # a dictionary of PDF
         (inner,) = font.get_object()["/DescendantFonts"]
         assert {"/FontFile2", "/FontFile3"} & inner.get_object()["/FontDescriptor"].get_object().keys()
-    assert data == files.pdf(drawn("head")), "the same figure always gives the same file"
+    assert data == writers.pdf(drawn("head")), "the same figure always gives the same file"
 
 
 def test_arabic_and_chinese_stay_text_and_what_no_font_has_is_said() -> None:
@@ -269,7 +269,7 @@ def test_arabic_and_chinese_stay_text_and_what_no_font_has_is_said() -> None:
     assert "喜欢 → 书" in svg.texts
     joined, apart = fonts.width("الكتاب", 7), sum(fonts.width(letter, 7) for letter in "الكتاب")
     assert joined < 0.95 * apart, "Arabic letters join"
-    text = (pypdf.PdfReader(io.BytesIO(files.pdf(sheet))).pages)[0].extract_text()
+    text = (pypdf.PdfReader(io.BytesIO(writers.pdf(sheet))).pages)[0].extract_text()
     assert set("الكتاب") <= set(text)
     if lost := fonts.missing("喜欢我书"):
         assert any(lost[0] in note for note in sheet.notes)
@@ -289,7 +289,7 @@ def test_a_character_that_no_font_has_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_png_has_twice_the_dots_that_printers_ask_for() -> None:
     sheet = drawn("lines")
-    image = Image.open(io.BytesIO(files.png(sheet)))
+    image = Image.open(io.BytesIO(writers.png(sheet)))
     assert image.width == pytest.approx(85 / 25.4 * 600, abs=1)
     assert image.height == pytest.approx(sheet.height / 25.4 * 600, abs=2)
 

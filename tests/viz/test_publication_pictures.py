@@ -13,21 +13,21 @@ from model.trace.types import Site, Trace
 from tests import traces
 from tests.viz.films import STEPS, WHOLE, frames
 from tests.viz.sheets import Drawn, colour_of
-from viz import labels
-from viz.publication import files
-from viz.publication.catalogue import Choice, figure_called, standard_figures
-from viz.publication.film import Snapshot, filmstrip
-from viz.publication.network import network
-from viz.publication.notes import TALLEST
-from viz.publication.options import Options
-from viz.publication.shapes import Sheet
-from viz.theme import LIGHT
+from viz.export.print import writers
+from viz.export.print.catalogue import Choice, figure_called, standard_figures
+from viz.export.print.network_map import network
+from viz.export.print.notes import TALLEST
+from viz.export.print.options import Options
+from viz.export.print.shapes import Drawing
+from viz.export.print.training_film import Snapshot, filmstrip
+from viz.figures.theme import LIGHT
+from viz.labels import tokens
 
 RUN = traces.translation()
 LONG = traces.translation([f"wort{index}" for index in range(200)], [f"token{index}" for index in range(200)], layers=1, heads=1)
 
 
-def drawn(name: str, trace: Trace = RUN, **options: object) -> Sheet:
+def drawn(name: str, trace: Trace = RUN, **options: object) -> Drawing:
     site = next(iter(trace.attention.values()))
     return figure_called(trace, Choice(site), name).draw(Options(**options))  # type: ignore[arg-type]  # any option
 
@@ -138,11 +138,11 @@ def test_the_colors_are_those_of_the_scheme(picture: str, colours: str) -> None:
 def test_a_pdf_has_these_texts_as_text(picture: str) -> None:
 
     trace = traces.translation(["<sos>", "أحب", "<eos>"], ["<sos>", "Bücher", "<eos>"])
-    text = pypdf.PdfReader(io.BytesIO(files.pdf(drawn(picture, trace)))).pages[0].extract_text()
+    text = pypdf.PdfReader(io.BytesIO(writers.pdf(drawn(picture, trace)))).pages[0].extract_text()
     assert {"strips": "Bücher", "candidates": "Bücher", "network": "Cross-attention"}[picture] in text
 
 
 def test_a_run_without_a_decode_has_no_candidates() -> None:
     run = traces.encoder_only()
     assert "candidates" not in [figure.name for figure in standard_figures(run, Choice(run.at("encoder.0.0.self")))]
-    assert labels.stack("encoder") in Drawn(drawn("network", run)).texts
+    assert tokens.stack("encoder") in Drawn(drawn("network", run)).texts

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.traces import strip
-from viz.readings.aligning import Pair, align, counterparts
+from viz.metrics.alignment import Pair, align, counterparts
 
 words = st.lists(st.sampled_from("abc"), max_size=6)
 

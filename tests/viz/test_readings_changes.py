@@ -8,8 +8,8 @@ import pytest
 from model.trace.steps import Candidate, Step
 from model.trace.types import Array, Site, Trace
 from tests import traces
-from viz import labels
-from viz.readings.changes import changes, rounding, table, written
+from viz.labels import tokens
+from viz.metrics.run_difference import changes, rounding, table, written
 
 SELF, CROSS, ENCODER = Site("decoder", 0, 1, "self"), Site("decoder", 0, 1, "cross"), Site("encoder", 0, 0, "self")
 
@@ -45,7 +45,7 @@ def test_the_change_of_a_head_is_the_mean_of_half_the_absolute_differences() -> 
 def test_the_table_has_the_most_changed_head_first_and_its_numbers() -> None:
     first, second = pair()
     found, _refused = changes(first, second)
-    queries = {site: labels.queries(first, change.first) for site, change in found.items()}
+    queries = {site: tokens.queries(first, change.first) for site, change in found.items()}
     heads = table(found, queries)
     assert len(heads) == 6 * 3
     assert heads["change"].is_monotonic_decreasing

@@ -9,8 +9,8 @@ import pytest
 from model.errors import UnknownHead
 from model.trace.types import Attention, Site, Tokens, Trace
 from tests import traces
-from viz.readings.heads import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
-from viz.readings.padding import padding_effect
+from viz.metrics.head_statistics import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
+from viz.metrics.padding import padding_effect
 
 
 def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:

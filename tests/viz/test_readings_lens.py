@@ -11,7 +11,7 @@ from model.spec.network import ModelSpec
 from model.trace.types import Array, Trace
 from model.transformer.norms import UnbiasedNorm
 from tests import networks, traces
-from viz.readings.lens import Lens, _best, _normed, lens, logits_of, output_names
+from viz.metrics.logit_lens import Lens, _best, _normed, lens, logits_of, output_names
 
 MODERN = networks.VARIANTS["modern, tied"].writer
 VARIANTS: dict[str, ModelSpec] = {

@@ -10,10 +10,10 @@ import pytest
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
 from tests.traces import strip
-from viz.readings import sinks, training
-from viz.readings.aligning import counterparts
-from viz.readings.changes import changes
-from viz.readings.padding import padding_effect
+from viz.metrics import attention_sinks, training_metrics
+from viz.metrics.alignment import counterparts
+from viz.metrics.padding import padding_effect
+from viz.metrics.run_difference import changes
 
 
 def one_head(weights: Array, **others: Any) -> tuple[Trace, Attention]:
@@ -30,8 +30,8 @@ def resting(share: float, key: int) -> Array:
 
 
 def test_exactly_half_of_the_weight_is_no_sink() -> None:
-    assert sinks.sink(*one_head(resting(0.5, 0)), 0) is None
-    assert sinks.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
+    assert attention_sinks.sink(*one_head(resting(0.5, 0)), 0) is None
+    assert attention_sinks.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
 
 
 def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_could_not() -> None:
@@ -42,14 +42,14 @@ def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_co
     weights = resting(0.6, 0)
     weights[7, 1] = np.nan
     trace, attention = one_head(weights, mask=mask)
-    assert np.flatnonzero(~sinks.rows_that_choose(attention)[0]).tolist() == [4, 5, 7]
-    found = sinks.sink(trace, attention, 0)
+    assert np.flatnonzero(~attention_sinks.rows_that_choose(attention)[0]).tolist() == [4, 5, 7]
+    found = attention_sinks.sink(trace, attention, 0)
     assert found is not None
     assert found.rows == 9
 
 
 def test_values_of_no_length_have_no_relative_length() -> None:
-    found = sinks.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
+    found = attention_sinks.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
     assert found is not None
     assert found.value is not None
     assert math.isnan(found.value)
@@ -78,7 +78,7 @@ def test_of_two_strips_half_of_the_words_may_differ_and_not_one_more(second: str
 )
 def test_a_head_specialises_where_it_stays_past_half_of_its_change(values: list[float], step: int | None) -> None:
     steps = [10 * index for index in range(len(values))]
-    assert training.specialised(steps, np.array(values)) == step
+    assert training_metrics.specialised(steps, np.array(values)) == step
 
 
 def test_a_difference_is_rounding_up_to_its_share_of_the_largest_logit_and_no_smaller_logit_than_one_counts() -> None:
@@ -123,7 +123,7 @@ def test_the_effect_of_padding_needs_the_logits_of_both_runs(side: int) -> None:
 def test_the_table_of_moments_counts_layers_and_heads_from_one_and_changes_from_first_to_last() -> None:
     heads = tuple((Site("decoder", 0, layer, "cross"), head) for layer in (0, 1, 2) for head in (0, 1))
     values = np.array([np.zeros(6), np.full(6, 0.1), np.arange(6.0, 0.0, -1.0)])
-    table = training.moments(training.Course((0, 4, 9), heads, {"entropy": values}, np.zeros(3)), "entropy")
+    table = training_metrics.moments(training_metrics.Course((0, 4, 9), heads, {"entropy": values}, np.zeros(3)), "entropy")
     assert table["change"].tolist() == [6, 5, 4, 3, 2, 1]
     assert table[["layer", "head"]].to_numpy().tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [3, 1], [3, 2]]
     assert table["moment"].tolist() == [9] * 6

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from viz.readings.ranks import spearman
+from viz.metrics.ranks import spearman
 
 
 def by_hand(one: list[float], other: list[float]) -> float:

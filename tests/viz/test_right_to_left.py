@@ -14,12 +14,14 @@ import pytest
 
 from model.trace.beam_tree import Node
 from tests.traces import translation
-from viz import descriptions, export, labels, recording
 from viz.canvas import standalone
-from viz.publication.catalogue import Choice, caption, standard_figures
-from viz.publication.options import Options
-from viz.publication.shapes import Sheet, Text
-from viz.publication.svg import svg
+from viz.export import tables as export
+from viz.export.print.catalogue import Choice, caption, standard_figures
+from viz.export.print.options import Options
+from viz.export.print.shapes import Drawing, Text
+from viz.export.print.svg import svg
+from viz.labels import alt_text, tokens
+from viz.widgets import recorded_run
 
 HEBREW = ["<sos>", "הילד", "קורא", "ספר", "3", "<eos>"]
 ARABIC = ["<sos>", "الولد", "يقرأ", "كتاب", "<eos>"]
@@ -30,7 +32,7 @@ ISOLATED = re.compile("\\u2068[^\\u2068\\u2069]*\\u2069")
 
 
 def test_the_sign_of_a_piece_stands_where_the_piece_before_it_does() -> None:
-    assert labels.word("##حبا") == "##\u2068حبا\u2069"
+    assert tokens.word("##حبا") == "##\u2068حبا\u2069"
 
 
 def directions(text: str) -> set[str]:
@@ -69,7 +71,7 @@ class Page(HTMLParser):
 
 
 @cache
-def sheets() -> tuple[Sheet, ...]:
+def sheets() -> tuple[Drawing, ...]:
     """The standard figures."""
     return tuple(figure.draw(Options()) for figure in standard_figures(RUN, Choice(CROSS, 1, 1, 2)))
 
@@ -104,10 +106,10 @@ def page() -> Iterator[str]:
 def sentences() -> Iterator[str]:
     """Captions, descriptions for screen readers, and what is said of a recorded run."""
     yield caption(RUN, "Title", "https://example.org/?text=x")
-    yield descriptions.head(RUN, CROSS, 0)
-    yield descriptions.tree(NODES)
-    yield recording.about(RUN)
-    yield labels.line(HEBREW)
+    yield alt_text.head(RUN, CROSS, 0)
+    yield alt_text.tree(NODES)
+    yield recorded_run.about(RUN)
+    yield tokens.line(HEBREW)
 
 
 @pytest.mark.parametrize("texts", [figures, printed, tables, page, sentences], ids=lambda each: each.__name__)

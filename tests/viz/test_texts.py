@@ -14,7 +14,7 @@ from babel.messages.frontend import CommandLineInterface
 
 from model import errors
 from model.errors import HeadlightError
-from viz import language, texts
+from viz.i18n import locales, translate
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz").rglob("*.py"))
@@ -65,12 +65,12 @@ def gaps(sentence: str) -> set[str]:
 
 
 def test_without_a_translation_the_sentence_is_the_sources() -> None:
-    assert texts._("{heads} heads", heads=8) == "8 heads"
-    assert texts._("100 % {sure}") == "100 % {sure}"
+    assert translate._("{heads} heads", heads=8) == "8 heads"
+    assert translate._("100 % {sure}") == "100 % {sure}"
 
 
 def test_what_people_typed_fills_a_gap_and_is_never_read_as_one() -> None:
-    assert texts._("You typed “{text}”.", text="{text.__class__} {0} %s") == "You typed “{text.__class__} {0} %s”."
+    assert translate._("You typed “{text}”.", text="{text.__class__} {0} %s") == "You typed “{text.__class__} {0} %s”."
 
 
 def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,10 +85,10 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     catalogue.add(errors.UnknownHead.template, "Den Kopf {asked} gibt es bei {site} nicht; der letzte ist {last}.")
     buffer = io.BytesIO()
     write_mo(buffer, catalogue)
-    monkeypatch.setattr(language, "catalogue", lambda _language: gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
-    assert texts._("{heads} heads", heads=8) == "8 Köpfe"
+    monkeypatch.setattr(locales, "catalogue", lambda _language: gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
+    assert translate._("{heads} heads", heads=8) == "8 Köpfe"
     error = errors.UnknownHead(asked=9, site="encoder.0.0.self", last=7)
-    assert texts.sentence(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; der letzte ist 7."
+    assert translate.error_message(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; der letzte ist 7."
     assert str(error).startswith("There is no head 9")
 
 
@@ -105,15 +105,15 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     ],
 )
 def test_a_blank_beside_a_gap_separates_no_two_chinese_words(template: str, gap: object, said: str) -> None:
-    with language.speaking("zh-CN"):
-        assert texts._filled(template, {"x": gap}) == said
+    with locales.speaking("zh-CN"):
+        assert translate._filled(template, {"x": gap}) == said
 
 
 def test_one_thing_and_several_have_a_sentence_each() -> None:
-    assert [texts._n("{n} head", "{n} heads", n, n=n) for n in (0, 1, 2)] == ["0 heads", "1 head", "2 heads"]
+    assert [translate._n("{n} head", "{n} heads", n, n=n) for n in (0, 1, 2)] == ["0 heads", "1 head", "2 heads"]
     for ahead, said in ((1, "1 request is ahead"), (2, "2 requests are ahead")):
         assert said in str(errors.Busy(ahead=ahead))
-        assert texts.sentence(errors.Busy(ahead=ahead)) == str(errors.Busy(ahead=ahead))
+        assert translate.error_message(errors.Busy(ahead=ahead)) == str(errors.Busy(ahead=ahead))
 
 
 MARKS = ("_", "_n", "N_", "phrase", "counted", "message", "messages")
@@ -140,8 +140,8 @@ def test_a_number_before_a_noun_has_a_singular() -> None:
 @pytest.mark.parametrize("error", OWN_TEMPLATES, ids=lambda e: e.__name__)
 def test_an_error_says_the_same_on_screen_as_on_the_command_line_or_what_it_has_for_screens(error: type[HeadlightError]) -> None:
     made = error(**dict.fromkeys(gaps(error.template), "x  \n y") | ({error.counted: 2} if error.counted else {}))
-    assert texts.sentence(made) == " ".join(str(made.on_page).split())
-    assert bool(error.on_screen) == (texts.sentence(made) != str(made))
+    assert translate.error_message(made) == " ".join(str(made.on_page).split())
+    assert bool(error.on_screen) == (translate.error_message(made) != str(made))
     assert "\n" not in str(made)
 
 
@@ -218,7 +218,7 @@ def test_the_catalogue_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyP
     fresh = tmp_path / "fresh.pot"
     monkeypatch.chdir(ROOT)
     CommandLineInterface().run(  # type: ignore[no-untyped-call]
-        ["pybabel", "-q", *command.replace("viz/locale/headlight.pot", str(fresh)).split()]
+        ["pybabel", "-q", *command.replace("viz/i18n/locale/headlight.pot", str(fresh)).split()]
     )
     assert fresh.read_text(encoding="utf-8") == CATALOGUE.read_text(encoding="utf-8"), "run the command of CONTRIBUTING.md"
 

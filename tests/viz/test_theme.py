@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from viz.figures.masks import ALLOWED
-from viz.theme import DARK, LIGHT, Scheme, font, scheme
+from viz.figures.theme import DARK, LIGHT, Scheme, font, scheme
 
 ROOT = Path(__file__).parents[2]
 CONFIG = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))

@@ -10,10 +10,10 @@ import torch
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from tests.traces import translation
-from viz import language
-from viz.recognition import recognized
-from viz.texts import spoken
-from viz.unfamiliar import finding, unknown_share
+from viz.i18n import locales
+from viz.i18n.recognition import recognized
+from viz.i18n.translate import localize_info
+from viz.widgets.unfamiliar import finding, unknown_share
 
 GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wikitext2-lm", "induction"
 MOST = "Most of these words are unknown to this model"
@@ -60,8 +60,8 @@ def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
 
 def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:
     trace = engine.run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2)))
-    with language.speaking("de"):
-        models = [spoken(info) for info in engine.models()]
+    with locales.speaking("de"):
+        models = [localize_info(info) for info in engine.models()]
         found = finding(next(info for info in models if info.name == GERMAN), trace, lambda: models)
     assert found is not None
     assert found.sentence == "Dieses Modell kennt die meisten dieser Wörter nicht. „Englisch → Chinesisch“ liest Englisch."
@@ -85,5 +85,5 @@ def test_a_language_that_is_not_sure_is_none() -> None:
 
 
 def test_the_library_is_loaded_for_the_first_sentence_that_needs_it() -> None:
-    code = "import sys, viz.unfamiliar; print('py3langid' in sys.modules)"
+    code = "import sys, viz.widgets.unfamiliar; print('py3langid' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

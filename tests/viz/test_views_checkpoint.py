@@ -249,7 +249,7 @@ def test_weights_that_are_not_finite_break_no_page(stocked: Path, tmp_path: Path
 
 def test_a_public_server_takes_no_files(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr("viz.public._visitor", lambda: "")  # AppTest has no connection, so no address
+    monkeypatch.setattr("viz.session.access._visitor", lambda: "")  # AppTest has no connection, so no address
     visitor = Visitor("checkpoint")
     assert not visitor.app.file_uploader
     assert "does not accept uploads" in said(visitor)
@@ -328,7 +328,7 @@ def test_a_refused_upload_is_not_kept() -> None:
 def test_a_proposed_answer_takes_one_click() -> None:
     def field() -> None:
         from model.inspection.report import Asked
-        from viz.views.checkpoint_questions import _field
+        from viz.views.checkpoint.questions import _field
 
         choices = ("positional_encoding.pos_embedding", "none")
         _field(Asked("target_positions", "", "Which tensor it is.", True, None, choices, proposal=choices[0]), "answer")

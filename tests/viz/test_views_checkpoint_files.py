@@ -11,15 +11,15 @@ from model.engine.sent_files import vocabulary_name
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PNG, TOLD, answer, said, sent
-from viz import public
-from viz.views import checkpoint_files, checkpoint_words
+from viz.session import access
+from viz.views.checkpoint import uploads, vocabulary
 
 HEADS = {name: TOLD[name] for name in ("decoder_heads", "decoder_passes", "encoder_heads")}
 
 
 @pytest.fixture
 def owner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public, "is_owner", lambda: True)
+    monkeypatch.setattr(access, "is_owner", lambda: True)
 
 
 @pytest.fixture
@@ -101,24 +101,24 @@ def test_a_vocabulary_is_given_to_a_file_of_the_servers_folder(stocked: Path, fi
 
 def test_only_names_that_tell_the_place_give_a_vocabulary_its_place() -> None:
     asked = ["source_vocab", "target_vocab"]
-    assert checkpoint_words.places_of({"a": "src.txt", "b": "vocab_tgt.json"}, asked) == {"source_vocab": "a", "target_vocab": "b"}
-    assert checkpoint_words.places_of({"a": "vocab.de.txt", "b": "vocab.en.txt"}, asked) == {}, "either may be read or written"
-    assert checkpoint_words.places_of({"a": "src.txt", "b": "src.json"}, asked) == {}, "two for one place"
-    assert checkpoint_words.places_of({"a": "src-trg.txt"}, asked) == {}
-    assert checkpoint_words.places_of({"a": "words.txt"}, ["source_vocab"]) == {"source_vocab": "a"}
-    assert checkpoint_words.places_of({"a": "src.txt"}, []) == {}
+    assert vocabulary.places_of({"a": "src.txt", "b": "vocab_tgt.json"}, asked) == {"source_vocab": "a", "target_vocab": "b"}
+    assert vocabulary.places_of({"a": "vocab.de.txt", "b": "vocab.en.txt"}, asked) == {}, "either may be read or written"
+    assert vocabulary.places_of({"a": "src.txt", "b": "src.json"}, asked) == {}, "two for one place"
+    assert vocabulary.places_of({"a": "src-trg.txt"}, asked) == {}
+    assert vocabulary.places_of({"a": "words.txt"}, ["source_vocab"]) == {"source_vocab": "a"}
+    assert vocabulary.places_of({"a": "src.txt"}, []) == {}
 
 
 def test_a_vocabulary_and_its_merges_are_one() -> None:
     pair = {"words-a,words-b": "vocab.json + merges.txt"}
-    assert checkpoint_words.in_pairs({"words-a": "vocab.json", "words-b": "merges.txt"}) == pair
-    assert checkpoint_words.in_pairs({"words-b": "merges.txt", "words-a": "vocab.json"}) == pair
+    assert vocabulary.in_pairs({"words-a": "vocab.json", "words-b": "merges.txt"}) == pair
+    assert vocabulary.in_pairs({"words-b": "merges.txt", "words-a": "vocab.json"}) == pair
     both = {"words-a": "src-vocab.json", "words-b": "src-merges.txt", "words-c": "trg-vocab.json", "words-d": "trg-merges.txt"}
-    assert list(checkpoint_words.in_pairs(both)) == ["words-a,words-b", "words-c,words-d"]
+    assert list(vocabulary.in_pairs(both)) == ["words-a,words-b", "words-c,words-d"]
     apart = {"words-a": "src-vocab.json", "words-b": "trg-merges.txt", "words-c": "vocab.json"}
-    assert checkpoint_words.in_pairs(apart) == apart
+    assert vocabulary.in_pairs(apart) == apart
     asked = ["source_vocab", "target_vocab"]
-    places = checkpoint_words.places_of(checkpoint_words.in_pairs(both), asked)
+    places = vocabulary.places_of(vocabulary.in_pairs(both), asked)
     assert places == {"source_vocab": "words-a,words-b", "target_vocab": "words-c,words-d"}
 
 
@@ -158,8 +158,8 @@ def test_a_file_that_the_browser_refuses_is_said_with_the_way_on(
     way: str,
 ) -> None:
     told = []
-    monkeypatch.setattr(public, "is_owner", lambda: home)
-    monkeypatch.setattr(checkpoint_files, "watch", lambda *arguments: told.append(arguments))
+    monkeypatch.setattr(access, "is_owner", lambda: home)
+    monkeypatch.setattr(uploads, "watch", lambda *arguments: told.append(arguments))
     visitor = Visitor("checkpoint")
     card, most, refuse = told[-1]
     assert (card, most) == ("choose", 128)
@@ -231,7 +231,7 @@ def test_paths_are_for_the_owner_of_the_machine_alone(
     monkeypatch.setenv("HEADLIGHT_PUBLIC", public_)
     monkeypatch.setattr(st, "context", Context)
     monkeypatch.setattr(st, "get_option", lambda name: {"server.address": address}[name])
-    assert public.is_owner() is expected
+    assert access.is_owner() is expected
 
 
 def test_a_stranger_sees_no_field_for_paths(stocked: Path) -> None:  # noqa: F811

@@ -17,8 +17,8 @@ from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
-from viz import links
 from viz.canvas.wire.transport import unpack
+from viz.url import view_state
 
 CROSS = "decoder.0.1.cross"
 SILENCED = f"silence={CROSS}:1"
@@ -220,7 +220,7 @@ def test_one_click_silences_a_layer_a_kind_or_all_other_heads() -> None:
         app = open_compare(TwoRuns(), site=CROSS, head="1", against="decode=beam")
         for key in keys:
             app.button(key=f"silence-{key}").click().run()
-        return set(links.differences(app.query_params["against"])["silence"].split())
+        return set(view_state.differences(app.query_params["against"])["silence"].split())
 
     assert after("others") == {f"{CROSS}:0"}
     assert after("layer") == {f"{CROSS}:0", f"{CROSS}:1"}

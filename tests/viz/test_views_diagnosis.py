@@ -3,8 +3,8 @@
 import pytest
 
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
-from viz.views import checkpoint_diagnosis
-from viz.views.checkpoint_diagnosis import evidence, tensor_table
+from viz.views.checkpoint import diagnosis
+from viz.views.checkpoint.diagnosis import evidence, tensor_table
 
 
 def seen(untouched: int, fresh: int, untrained: bool) -> Freshness:
@@ -50,6 +50,6 @@ def test_a_missing_tensor_brought_empty_columns_of_counts() -> None:
 
 @pytest.mark.parametrize(("form", "shown"), [(".4f", "0.9952"), (".2f", "1.00")])
 def test_the_similarity_of_two_heads_kept_four_decimals_in_big_mode(monkeypatch: pytest.MonkeyPatch, form: str, shown: str) -> None:
-    monkeypatch.setattr(checkpoint_diagnosis, "decimals", lambda _usual: form)
-    told = checkpoint_diagnosis._note(HeadNote("encoder.0.0.self", 0, "twin", "query-key", 0.99521, 2))
+    monkeypatch.setattr(diagnosis, "decimals", lambda _usual: form)
+    told = diagnosis._note(HeadNote("encoder.0.0.self", 0, "twin", "query-key", 0.99521, 2))
     assert told.endswith(f"is {shown}.")

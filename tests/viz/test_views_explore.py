@@ -16,11 +16,11 @@ from model.trace.rollout import rollout
 from model.trace.types import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
-from viz import links
 from viz.canvas.wire.transport import unpack
-from viz.readings import heads
-from viz.readings.alike import most_alike
-from viz.readings.maps import entropies, value_weighted
+from viz.metrics import head_statistics
+from viz.metrics.aggregation import entropies, value_weighted
+from viz.metrics.similar_heads import most_alike
+from viz.url import view_state
 
 CROSS = "decoder.0.1.cross"
 SPEC = {
@@ -105,9 +105,9 @@ def test_the_facts_of_the_head_are_its_statistics_each_with_its_meaning() -> Non
     made = engine()
     app = open_view("explore", made, site=CROSS, head="1")
     (facts,) = [found.proto.body for found in app.get("html") if "fact" in found.proto.body]
-    statistics = heads.head_statistics(made.trace, made.trace.at(CROSS), 1)
-    assert facts.count('<details class="fact"') == len(heads.explanations())
-    for name, explanation in heads.explanations().items():
+    statistics = head_statistics.head_statistics(made.trace, made.trace.at(CROSS), 1)
+    assert facts.count('<details class="fact"') == len(head_statistics.explanations())
+    for name, explanation in head_statistics.explanations().items():
         assert f"<span>{escape(explanation.title)}</span><b>{getattr(statistics, name):.2f}</b>" in facts
         assert f"{escape(explanation.meaning)}</details>" in facts
 
@@ -227,7 +227,7 @@ def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
     assert list(app.selectbox(key="widget:reading").options) == [
         "This head", "Mean over heads", "Maximum over heads", "Weight × value", "Rollout", "Entropy of each row",
     ]  # fmt: skip
-    assert len(links.READINGS) == 6
+    assert len(view_state.READINGS) == 6
 
 
 @pytest.mark.parametrize(("scale", "said"), [(0.01, "this weight moves little"), (5.0, "this weight does move something")])

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages import MadeUpEngine, figures, open_view, words
-from viz.theme import DARK, LIGHT, Scheme
+from viz.figures.theme import DARK, LIGHT, Scheme
 from viz.views import masks
 
 

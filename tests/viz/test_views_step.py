@@ -24,9 +24,9 @@ from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
 from viz.canvas.wire.transport import unpack
-from viz.walk import calculation
-from viz.walk.formulas import formula
-from viz.walk.titles import titles
+from viz.views.step import cell_calculation
+from viz.views.step.formulas import formula
+from viz.views.step.titles import titles
 
 
 @cache
@@ -183,7 +183,7 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
     assert "recomputed in float64, largest difference" in said
     assert ":green-badge" in said
     assert f"The run recorded {cell.ran:.7f}." in said
-    assert any(calculation.number(cell.weight) in latex.value for latex in app.latex)
+    assert any(cell_calculation.number(cell.weight) in latex.value for latex in app.latex)
     bars = [figure for figure in figures(app) if figure["data"][0]["type"] == "bar"]
     np.testing.assert_array_equal(numbers(bars[0]["data"][0]["y"]), cell.q)
     np.testing.assert_array_equal(numbers(bars[0]["data"][2]["y"]), cell.products)
@@ -197,11 +197,11 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
 )
 def test_a_small_number_of_a_formula_has_significant_digits(value: float, written: str) -> None:
     """0.0009 / 1.0495 was said to be 0.0008."""
-    assert calculation.number(value) == written
+    assert cell_calculation.number(value) == written
 
 
 def test_what_is_subtracted_has_brackets_only_if_it_is_negative() -> None:
-    assert [calculation.minus(value) for value in (6.7074, -6.7074)] == ["- 6.7074", "- (-6.7074)"]
+    assert [cell_calculation.minus(value) for value in (6.7074, -6.7074)] == ["- 6.7074", "- (-6.7074)"]
 
 
 def test_a_tampered_run_turns_the_badge_red() -> None:

@@ -10,8 +10,8 @@ import pytest
 from starlette.applications import Starlette
 
 from model.trace.progress import LISTENER, Progress
-from viz import waiting
-from viz.calls import Call, Calls, NotYet, Stopped
+from viz.session import patient_engine
+from viz.session.background_calls import Call, Calls, Pending, Stopped
 
 ONE = Progress((4,), ("w4",), 60, 0.5)
 THREE = Progress((4, 5, 6), ("w4", " w5", "\n"), 60, 0.75)
@@ -36,9 +36,9 @@ def ask(call: Call | None, query: str = "") -> dict[str, Any]:
     """What the browser is told."""
 
     async def asked() -> dict[str, Any]:
-        transport = httpx.ASGITransport(Starlette(routes=[waiting.ROUTE]))
+        transport = httpx.ASGITransport(Starlette(routes=[patient_engine.ROUTE]))
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
-            path = waiting.ROUTE.path.replace("{token}", call.token if call else "none")
+            path = patient_engine.ROUTE.path.replace("{token}", call.token if call else "none")
             answer = await client.get(path + query)
             assert answer.headers["cache-control"] == "no-store"
             found: dict[str, Any] = answer.json()
@@ -69,7 +69,7 @@ def test_the_browser_is_told_the_tokens_written_so_far() -> None:
 
 
 def test_who_has_seen_everything_waits_for_more_and_gets_it_without_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(patient_engine, "ANSWER_SECONDS", 60.0)
     call = Call("key", Written(ONE), runs=True)
     until(lambda: call.feed.count == 1)
     threading.Timer(0.05, lambda: call.feed.put(THREE)).start()
@@ -77,7 +77,7 @@ def test_who_has_seen_everything_waits_for_more_and_gets_it_without_a_poll(monke
 
 
 def test_a_page_without_progress_is_told_that_it_waits_and_one_without_a_call_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(patient_engine, "ANSWER_SECONDS", 0.01)
     compute = Written()
     call = Call("key", compute, runs=True)
     for query in ("", "?seen=0", "?seen=x", "?seen=", "?seen=" + "9" * 5000, "?seen=-1", "?seen=²", "?seen=1_0", "?seen=%00"):
@@ -88,7 +88,7 @@ def test_a_page_without_progress_is_told_that_it_waits_and_one_without_a_call_to
 
 def test_a_stopped_call_says_how_far_it_had_come() -> None:
     calls, compute = Calls(), Written(ONE, THREE)
-    with pytest.raises(NotYet) as pause:
+    with pytest.raises(Pending) as pause:
         calls.ask("slow", compute, 0.0)
     until(lambda: pause.value.call.feed.newest == THREE)
     calls.stop()
@@ -100,7 +100,7 @@ def test_a_stopped_call_says_how_far_it_had_come() -> None:
 
 def test_a_call_that_had_written_nothing_says_nothing() -> None:
     calls, compute = Calls(), Written()
-    with pytest.raises(NotYet):
+    with pytest.raises(Pending):
         calls.ask("slow", compute, 0.0)
     calls.stop()
     compute.go.set()

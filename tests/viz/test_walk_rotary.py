@@ -14,7 +14,7 @@ from model.trace import source_lines, stages
 from model.trace.stages import Stage
 from tests.pages import MadeUpEngine, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
-from viz.walk import formulas, sentences
+from viz.views.step import formulas, sentences
 
 NAME = "rotary language model"
 

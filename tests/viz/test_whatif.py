@@ -10,16 +10,16 @@ import pytest
 from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
 from tests import traces
 from tests.pages import MadeUpEngine
-from viz.canvas.gestures import Gesture
-from viz.edit_words import words
-from viz.links import View
-from viz.page import Page
-from viz.whatif import gestures
-from viz.whatif.contradictions import overruled
-from viz.whatif.edit_list import EditList
-from viz.whatif.experiments import of_any
-from viz.whatif.history import History
-from viz.whatif.matter_words import correlations
+from viz.canvas.edit_events import Gesture
+from viz.labels.edits import words
+from viz.session.state import Page
+from viz.url.view_state import ViewState
+from viz.views.what_if import drawn_edits
+from viz.views.what_if.conflicts import overruled
+from viz.views.what_if.edit_list import EditList
+from viz.views.what_if.examples import of_any
+from viz.views.what_if.importance_words import correlations
+from viz.views.what_if.undo import History
 
 CROSS = "decoder.0.2.cross"
 TRACE = traces.translation()
@@ -30,18 +30,18 @@ CUT, SHARP, MUTE = Forbid(kind="cross", key=("hunde",)), Sharpen(site=CROSS), Si
 
 def test_edits_go_into_a_view_and_come_back_with_those_that_are_off() -> None:
     edits = EditList((CUT, SHARP, MUTE), frozenset({1}))
-    assert EditList.of(replace(View(), **edits.fields())) == edits
+    assert EditList.of(replace(ViewState(), **edits.fields())) == edits
     assert edits.active == (CUT, MUTE)
-    assert replace(View(), **edits.fields()).request().edits == (CUT, MUTE)
+    assert replace(ViewState(), **edits.fields()).request().edits == (CUT, MUTE)
 
 
 def test_an_empty_list_is_told_from_no_list_at_all() -> None:
     assert EditList().fields() != {"edits": "", "silence": "", "off": ""}
-    assert EditList.of(replace(View(), **EditList().fields())) == EditList()
+    assert EditList.of(replace(ViewState(), **EditList().fields())) == EditList()
 
 
 def test_heads_of_an_old_link_are_edits() -> None:
-    assert EditList.of(View(silence=f"{CROSS}:1", edits=str(CUT))).edits == (MUTE, CUT)
+    assert EditList.of(ViewState(silence=f"{CROSS}:1", edits=str(CUT))).edits == (MUTE, CUT)
 
 
 def test_chips_are_switched_moved_and_removed_with_their_switches() -> None:
@@ -106,25 +106,25 @@ def test_undo_goes_back_and_redo_forward_until_something_new_is_done() -> None:
     ],
 )
 def test_a_gesture_makes_an_edit_and_once_more_takes_it_back(made: Gesture, edit: Edit) -> None:
-    once = gestures.drawn(EditList(), made, STRIPS, SHAPE)
+    once = drawn_edits.drawn(EditList(), made, STRIPS, SHAPE)
     assert once.edits == (edit,)
-    assert gestures.drawn(once, made, STRIPS, SHAPE) == EditList()
+    assert drawn_edits.drawn(once, made, STRIPS, SHAPE) == EditList()
 
 
 def test_silenced_heads_of_a_site_share_a_chip() -> None:
     edits = EditList((MUTE,))
-    both = gestures.drawn(edits, Gesture("silence", CROSS, 0), STRIPS, SHAPE)
+    both = drawn_edits.drawn(edits, Gesture("silence", CROSS, 0), STRIPS, SHAPE)
     assert both.edits == (Silence(site=CROSS, head=(0, 1)),)
-    assert gestures.drawn(both, Gesture("silence", CROSS, 1), STRIPS, SHAPE).edits == (Silence(site=CROSS, head=(0,)),)
+    assert drawn_edits.drawn(both, Gesture("silence", CROSS, 1), STRIPS, SHAPE).edits == (Silence(site=CROSS, head=(0,)),)
 
 
 def test_a_token_whose_text_is_not_its_own_is_hidden_by_its_place_where_that_place_is_meant() -> None:
-    start = gestures.hiding(STRIPS, "source", 0)
+    start = drawn_edits.hiding(STRIPS, "source", 0)
     assert start == (Forbid(stack="encoder", key=(0,)), Forbid(kind="cross", key=(0,)))
-    hidden = gestures.hidden_tokens((*start, Forbid(key=("hunde",))), TRACE)
+    hidden = drawn_edits.hidden_tokens((*start, Forbid(key=("hunde",))), TRACE)
     assert hidden == {"source": [0, 3], "target": []}
     only = {"source": STRIPS["source"]}
-    assert gestures.hiding(only, "source", 0) == (Forbid(key=(0,)),)
+    assert drawn_edits.hiding(only, "source", 0) == (Forbid(key=(0,)),)
 
 
 def test_closed_and_opened_cells_are_marked() -> None:
@@ -133,13 +133,13 @@ def test_closed_and_opened_cells_are_marked() -> None:
     weights = before.weights.copy()
     weights[4, 0, 3] = 0
     now = replace(TRACE, attention={**TRACE.attention, site: replace(before, weights=weights)})
-    assert gestures.marks((CUT,), TRACE, now) == {f"{site}/4": {"cut": [3], "opened": []}}
-    assert gestures.marks((SHARP,), TRACE, now) == {}
+    assert drawn_edits.marks((CUT,), TRACE, now) == {f"{site}/4": {"cut": [3], "opened": []}}
+    assert drawn_edits.marks((SHARP,), TRACE, now) == {}
     own = next(site for site in TRACE.attention if site.stack == "decoder" and site.kind == "self")
     open_ = TRACE.at(own).weights.copy()
     open_[0, 0, 1] = 0.5
     opened = replace(TRACE, attention={**TRACE.attention, own: replace(TRACE.at(own), weights=open_)})
-    assert gestures.marks((Allow(),), TRACE, opened) == {f"{own}/0": {"cut": [], "opened": [1]}}
+    assert drawn_edits.marks((Allow(),), TRACE, opened) == {f"{own}/0": {"cut": [], "opened": [1]}}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_methods_are_compared_with_attention_strip_by_strip() -> None:
 
 def test_names_of_experiments_had_capitals_inside_them() -> None:
     engine = MadeUpEngine(TRACE)
-    titles = [one.title for one in of_any(Page(engine, engine.models()[0], View(), TRACE, TRACE.last_cross(), 0, dark=False))]
+    titles = [one.title for one in of_any(Page(engine, engine.models()[0], ViewState(), TRACE, TRACE.last_cross(), 0, dark=False))]
     assert "No positions: encoder" in titles
     assert any(title.endswith("hidden from: cross-attention") for title in titles)
     assert [title for title in titles if re.search(r"\s[A-Z]", title)] == []

@@ -10,7 +10,7 @@ from model.attribution.questions import Heads
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
-from viz.whatif.experiments import of_model
+from viz.views.what_if.examples import of_model
 
 MODELS = ("multi30k-de-en", "tatoeba-en-zh", "reverse-digits")
 

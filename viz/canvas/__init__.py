@@ -2,8 +2,8 @@
 of the network, cells of a stage, tree of a beam search.
 
 Python packs a scene into bytes (`viz.canvas.scenes`), the browser draws it; hover, zoom and stepping never ask the server. Each
-function mounts one drawing. When a person chooses something in it, `chosen` is called with fields of `viz.links.View` before the
-script runs, so that this run already draws the choice.
+function mounts one drawing. When a person chooses something in it, `chosen` is called with fields of ViewState
+(viz/url/view_state.py) before the script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
@@ -25,7 +25,7 @@ Where to find things, for tests and other tools (all elements are in the compone
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.
 
-May import: model.errors, model.sharing, model.trace, viz.descriptions, viz.labels, viz.links, viz.readings, viz.texts, viz.theme.
+May import: model.errors, model.sharing, model.trace, viz.figures, viz.i18n, viz.labels, viz.metrics, viz.url.
 """
 
 import re
@@ -38,17 +38,17 @@ from model.errors import UnknownSite
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
 from viz.canvas.assets import component
-from viz.canvas.gestures import Gesture, gesture
+from viz.canvas.edit_events import Gesture, gesture
 from viz.canvas.scenes import attention
-from viz.canvas.scenes import changes as changes_scene
+from viz.canvas.scenes import beam_tree as tree_scene
+from viz.canvas.scenes import difference as changes_scene
 from viz.canvas.scenes import film as film_scene
 from viz.canvas.scenes import network as network_scene
 from viz.canvas.scenes import player as player_scene
-from viz.canvas.scenes import tree as tree_scene
-from viz.canvas.scenes.attention import Read
-from viz.links import NEW_SENTENCE
-from viz.readings.changes import Change
-from viz.readings.training import Course, Frame
+from viz.canvas.scenes.attention import ReadingScene
+from viz.metrics.run_difference import Change
+from viz.metrics.training_metrics import Course, Frame
+from viz.url.view_state import NEW_SENTENCE
 
 
 class Edited(Protocol):
@@ -62,11 +62,11 @@ class Chosen(Protocol):
     """Callback for what a person chose in a drawing."""
 
     def __call__(self, **fields: str | int) -> None:
-        """Receives the choice as fields of `viz.links.View`; positions count from 0."""
+        """Receives the choice as fields of `viz.url.view_state.ViewState`; positions count from 0."""
 
 
 def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
-    """Fields of `viz.links.View` from a browser's report; everything that no drawing reports is dropped.
+    """Fields of `viz.url.view_state.ViewState` from a browser's report; everything that no drawing reports is dropped.
 
     Does not check that the run has these sites, heads and positions.
     """
@@ -184,7 +184,7 @@ def film(
     _mount(_FILM, film_scene.scene(frames, whole, measured, *place, at), key, chosen)
 
 
-def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None, *, key: str, chosen: Chosen) -> None:
+def lines(trace: Trace, site: Site, head: int, query: int, read: ReadingScene | None = None, *, key: str, chosen: Chosen) -> None:
     """One head as lines between its query tokens (left) and key tokens (right).
 
     Args:

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Attention, Site, Trace
-from viz import labels
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.typeface import carried_face
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import Pyramid
 from viz.canvas.wire.transport import WHOLE, pack, unpack
-from viz.texts import _, listed, translated
-from viz.texts import current as current_language
-from viz.theme import DARK, LIGHT, Scheme, font
+from viz.figures.theme import DARK, LIGHT, Scheme, font
+from viz.i18n.translate import _, join_list, translated
+from viz.i18n.translate import current as current_language
+from viz.labels import tokens as labels
 
 ALL_WEIGHTS = 2**19
 """Most weights of a run that are all included exactly: 2 MB. Of a larger run only the selected head is exact."""
@@ -192,4 +192,4 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     kinds: dict[str, list[str]] = {}
     for site in trace.attention:
         kinds.setdefault(labels.kind(site.stack, site.kind), []).append(str(site))
-    yield from ((kind, listed(sites)) for kind, sites in kinds.items())
+    yield from ((kind, join_list(sites)) for kind, sites in kinds.items())

@@ -1,4 +1,4 @@
 """Pure functions from a trace to a Plotly figure.
 
-May import: model.trace, viz.labels, viz.texts, viz.theme.
+May import: model.trace, viz.i18n, viz.labels.
 """

@@ -7,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import axis, picture
+from viz.figures.layout import axis, picture
 from viz.figures.stages import rows_of_tokens, token_bars
-from viz.texts import _
-from viz.theme import Scheme, scheme
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _
 
 
 def products(q: Array, k: Array, dark: bool, height: int = 330) -> go.Figure:

@@ -6,10 +6,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
-from viz import labels
-from viz.figures.frame import ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
-from viz.texts import _, decimal_sign
-from viz.theme import Scheme, scheme
+from viz.figures.layout import ON_AXIS, cell_layer, colour_bar, fitting_height, literal, picture, scale, token_axis
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _, decimal_sign
+from viz.labels import tokens
 
 
 def difference(
@@ -44,7 +44,7 @@ def difference(
     seen = np.logical_or(*(attention.mask[rows, :keys] for _trace, attention in sides))
     change = weights[1] - weights[0]
     apart = np.where(seen, np.where(np.abs(change) <= rounding, 0.0, change), np.nan)
-    whole = labels.compared(first, second, rows, keys, longest=None)
+    whole = tokens.compared(first, second, rows, keys, longest=None)
     written = [_written(f"%.{digits}f", one) for one in weights] + [_written(f"%+.{digits}f", apart.round(digits) + 0.0)]
     texts = np.stack([*_grid(*whole), *written], axis=-1)
     layer = cell_layer(apart, texts, _hover())
@@ -52,7 +52,7 @@ def difference(
         dark,
         fitting_height(apart.shape),
         [layer | _colours(colours, apart)],
-        _axes(colours, first, labels.compared(first, second, rows, keys, ON_AXIS)),
+        _axes(colours, first, tokens.compared(first, second, rows, keys, ON_AXIS)),
         bar=_("change in weight"),
     )
 
@@ -74,12 +74,12 @@ def _hover() -> str:
 
 def _colours(colours: Scheme, apart: Array) -> dict[str, Any]:
     largest = float(np.nanmax(np.abs(apart), initial=0.0)) or 1.0
-    ends = [labels.number(end, "+.3g") for end in (-largest, largest)]
+    ends = [tokens.number(end, "+.3g") for end in (-largest, largest)]
     bar = colour_bar(colours, (-largest, 0, largest)) | {"ticktext": [ends[0], "0", ends[1]]}
     return {"colorscale": scale(colours.diverging), "zmin": -largest, "zmax": largest, "colorbar": bar}
 
 
 def _axes(colours: Scheme, first: tuple[Trace, Attention], texts: tuple[list[str], list[str]]) -> dict[str, Any]:
     trace, site = first[0], first[1].site
-    down = token_axis(colours, labels.query_axis(trace, site), texts[0]) | {"range": [len(texts[0]) - 0.5, -0.5]}
-    return {"xaxis": token_axis(colours, labels.key_axis(trace, site), texts[1]), "yaxis": down}
+    down = token_axis(colours, tokens.query_axis(trace, site), texts[0]) | {"range": [len(texts[0]) - 0.5, -0.5]}
+    return {"xaxis": token_axis(colours, tokens.key_axis(trace, site), texts[1]), "yaxis": down}

@@ -6,9 +6,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import LEGEND, axis, literal, picture, token_axis
-from viz.texts import _
-from viz.theme import scheme
+from viz.figures.layout import LEGEND, axis, literal, picture, token_axis
+from viz.figures.theme import scheme
+from viz.i18n.translate import _
 
 ROW = 26
 """Pixels of a token."""

@@ -7,18 +7,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
-from viz.figures.frame import (
-    cell_layer,
-    colour_bar,
-    fitting_height,
-    literal,
-    picture,
-    query_key_axes,
-    scale,
-    whole_labels,
-)
-from viz.texts import _
-from viz.theme import Scheme, scheme
+from viz.figures.layout import cell_layer, colour_bar, fitting_height, literal, picture, query_key_axes, scale, whole_labels
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale
-from viz.texts import _, number
-from viz.theme import scheme
+from viz.figures.layout import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale
+from viz.figures.theme import scheme
+from viz.i18n.translate import _, number
 
 MOST_WORDS = 8
 """Layers up to which each cell carries its token; more would not fit side by side."""

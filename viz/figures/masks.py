@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
-from viz.figures.frame import BAR_HEIGHT, LEGEND, fitting_height, picture, query_key_axes, whole_labels
-from viz.texts import _
-from viz.theme import Scheme, scheme
+from viz.figures.layout import BAR_HEIGHT, LEGEND, fitting_height, picture, query_key_axes, whole_labels
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _
 
 Form: TypeAlias = Literal["boolean", "additive"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import axis, colour_bar, picture, scale
-from viz.texts import _
-from viz.theme import Scheme, scheme
+from viz.figures.layout import axis, colour_bar, picture, scale
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _
 
 MOST_CURVES = 6
 """Curves that can be told apart in one picture: each has a color and a dash of its own."""

@@ -7,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz import labels
-from viz.figures.frame import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
-from viz.texts import _
-from viz.theme import Scheme, scheme
+from viz.figures.layout import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _
+from viz.labels import tokens as labels
 
 
 def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: bool) -> go.Figure:

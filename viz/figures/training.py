@@ -8,9 +8,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, literal, picture
-from viz.texts import _, number
-from viz.theme import Scheme, scheme
+from viz.figures.layout import BAR_HEIGHT, LEGEND, axis, literal, picture
+from viz.figures.theme import Scheme, scheme
+from viz.i18n.translate import _, number
 
 
 def losses(

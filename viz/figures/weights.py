@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.frame import BAR_HEIGHT, LEGEND, axis, colour_bar, picture, scale
-from viz.texts import _
-from viz.theme import scheme
+from viz.figures.layout import BAR_HEIGHT, LEGEND, axis, colour_bar, picture, scale
+from viz.figures.theme import scheme
+from viz.i18n.translate import _
 
 MOST_CELLS = 128
 """Cells along an axis; a longer one is pooled."""

@@ -1,5 +1,5 @@
-"""Lectures: Markdown files whose steps show views of the app, and the check that they say what the model does.
+"""Lectures: `script/` reads and checks them, `presenter/` shows them, `classroom/` is the class, `editor` writes one.
 
-May import: model.attribution, model.engine, model.errors, model.spec, model.trace, viz.fed_run, viz.labels, viz.links,
-viz.opening_run, viz.readings, viz.texts.
+May import: model.attribution, model.engine, model.errors, model.sharing, model.spec, model.trace, viz.canvas, viz.export,
+viz.figures, viz.i18n, viz.labels, viz.metrics, viz.session, viz.url, viz.views.
 """

@@ -3,6 +3,6 @@
 `sessions.py` describes what a browser session may ask for, `route.py` answers it. `box.py` mounts the scripts; `live.js` listens to
 the sentence box, and its first lines list the others.
 
-May import: model.engine, model.errors, model.spec, model.trace, viz.calls, viz.canvas, viz.language, viz.links, viz.page,
-viz.prepare, viz.texts, viz.unfamiliar, viz.views, viz.waiting.
+May import: model.engine, model.errors, model.spec, model.trace, viz.canvas, viz.i18n, viz.session, viz.url, viz.views,
+viz.widgets.
 """

@@ -10,11 +10,11 @@ from model.errors import BadSetting
 from model.spec.sent_text import whole_number
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings
+from viz.i18n.translate import _
 from viz.live.route import PATH
 from viz.live.sessions import attend as attend
 from viz.live.sessions import fields_of, my_live
-from viz.page import current_view, update
-from viz.texts import _
+from viz.session.state import get_view_state, update
 
 _KEY = "live"
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def switch() -> None:
         "how_far": strings.how_far(),
         "stop": _("Stop"),
     }
-    view = current_view()[0]
+    view = get_view_state()[0]
     data = {
         "path": f"{PATH}/{my_live().token}",
         "pause": pause,

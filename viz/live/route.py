@@ -29,13 +29,13 @@ from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
 from model.spec.sent_text import split_address
 from model.trace.progress import Progress
 from model.trace.types import Trace
-from viz import prepare
-from viz.calls import Call
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import pack
-from viz.links import View
-from viz.live.sessions import BY_TOKEN, LiveSession, Question, Situation, fields_of
-from viz.texts import _, number, sentence
+from viz.i18n.translate import _, error_message, number
+from viz.live.sessions import BY_TOKEN, LiveSession, PageContext, Question, fields_of
+from viz.session.background_calls import Call
+from viz.url.view_state import ViewState
+from viz.views import run_page
 
 PATH = f"{transport.address()}/live"
 MEDIA = "application/x-headlight-frames"
@@ -57,7 +57,7 @@ SHARE = 4
 """After a frame that took so long to make, the next one waits this many times as long: a fifth of a core for all sessions."""
 
 
-class FrameBudget:
+class FrameThrottle:
     """The processor time of frames of runs that still decode, of all sessions together.
 
     Attributes:
@@ -79,11 +79,11 @@ class FrameBudget:
         return self.due
 
 
-BUDGET = FrameBudget()
+BUDGET = FrameThrottle()
 """That of this process."""
 
 
-async def frames(live: LiveSession, situation: Situation, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
+async def frames(live: LiveSession, situation: PageContext, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
     """The frames of one question, until its run has ended or a newer question of the session replaces it.
 
     Args:
@@ -128,21 +128,21 @@ async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[P
             due = BUDGET.end(made)
 
 
-def _partial(situation: Situation, view: View, progress: Progress) -> bytes:
+def _partial(situation: PageContext, view: ViewState, progress: Progress) -> bytes:
     """A frame of a run that still decodes."""
     assert progress.so_far is not None
     written = {"written": progress.done, "most": progress.most, "rate": situation.context.copy().run(number, progress.rate, ".1f")}
     return _frame(situation, view, progress.so_far(), written)
 
 
-def _last(situation: Situation, view: View, call: Call) -> bytes:
+def _last(situation: PageContext, view: ViewState, call: Call) -> bytes:
     """The last frame: the finished run, or why there is none. A stopped run ends with what it had written."""
     try:
         return _frame(situation, view, call.answer(), None)
     except (CallerGone, Superseded):
         return _packed({"text": view.text, "final": True, "stopped": True})
     except HeadlightError as error:
-        return _packed({"text": view.text, "final": True, "error": situation.context.copy().run(sentence, error)})
+        return _packed({"text": view.text, "final": True, "error": situation.context.copy().run(error_message, error)})
     except Exception as error:
         said = situation.context.copy().run(_failure, log.incident(error))
         return _packed({"text": view.text, "final": True, "error": said})
@@ -152,11 +152,11 @@ def _failure(incident: str) -> str:
     return _("Something went wrong inside Headlight (incident {incident}; details are in the server log).", incident=incident)
 
 
-def _frame(situation: Situation, view: View, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
+def _frame(situation: PageContext, view: ViewState, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
     header: dict[str, Any] = {"text": view.text, "final": written is None, "progress": written}
     if written is None:
         header["note"] = situation.note(view, trace)
-    if said := situation.context.copy().run(prepare.undrawable, trace):
+    if said := situation.context.copy().run(run_page.undrawable, trace):
         return _packed(header | {"error": said})
     return _packed(header, situation.scenes(view, trace, partial=written is not None))
 
@@ -195,7 +195,7 @@ async def _serve(request: Request) -> Response:
     try:
         live.situation.of(question).request()  # refused here: an answer that has begun can only break off
     except HeadlightError as error:
-        return _refused(422, live.situation.context.copy().run(sentence, error))
+        return _refused(422, live.situation.context.copy().run(error_message, error))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     return StreamingResponse(frames(live, live.situation, question, _gone(request)), headers=headers, media_type=MEDIA)
 

@@ -14,12 +14,16 @@ import streamlit as st
 
 from model.engine.api import ModelInfo
 from model.trace.types import Trace
-from viz import language, links, prepare, unfamiliar
-from viz.calls import Call, Calls
-from viz.links import NEW_SENTENCE, View
-from viz.page import Page, my_engine
-from viz.views import explore_scenes, reading
-from viz.waiting import PatientEngine, my_calls
+from viz.i18n import locales
+from viz.session.background_calls import Call, Calls
+from viz.session.patient_engine import NonBlockingEngine, my_calls
+from viz.session.state import Page, my_engine
+from viz.url import view_state
+from viz.url.view_state import NEW_SENTENCE, ViewState
+from viz.views import run_page
+from viz.views.explore import reading
+from viz.views.explore import scenes as explore_scenes
+from viz.widgets import unfamiliar
 
 _KEY = "live-session"
 
@@ -33,7 +37,7 @@ class Question:
 
     Attributes:
         text: the sentence; None: the page's own, with everything that was chosen for it.
-        fields: fields of `viz.links.View` that are changed.
+        fields: fields of `viz.url.view_state.ViewState` that are changed.
     """
 
     text: str | None
@@ -41,25 +45,25 @@ class Question:
 
 
 def fields_of(change: object) -> dict[str, Any]:
-    """The fields of `viz.links.View` that a browser's report changes; it is written as in a URL, by the parameters in NAMES.
+    """The fields of ViewState that a browser's report changes; it is written as in a URL, by the parameters in NAMES.
 
     Raises:
         ValueError: the report is of another form, or a value is not allowed.
     """
     if not isinstance(change, Mapping) or not all(name in NAMES and isinstance(text, str) for name, text in change.items()):
         raise ValueError
-    view, problems = links.read(change)
+    view, problems = view_state.read(change)
     if problems:
         raise ValueError(problems[0])
     found: dict[str, Any] = {}
-    for parameter in links.PARAMETERS:
+    for parameter in view_state.PARAMETERS:
         if parameter.name in change:
             found |= {**NAMES[parameter.name], parameter.field: getattr(view, parameter.field)}
     return found
 
 
 @dataclass(frozen=True)
-class Situation:
+class PageContext:
     """The state of the page around the sentence.
 
     Attributes:
@@ -70,23 +74,23 @@ class Situation:
     """
 
     info: ModelInfo
-    view: View
-    engine: PatientEngine
+    view: ViewState
+    engine: NonBlockingEngine
     context: Context
 
-    def of(self, question: Question) -> View:
+    def of(self, question: Question) -> ViewState:
         """The view that a question asks for."""
         text, same = question.text, question.text in (None, self.view.text)
         return replace(self.view if same else replace(self.view, text=text, **NEW_SENTENCE), **question.fields)
 
-    def note(self, view: View, trace: Trace) -> str:
+    def note(self, view: ViewState, trace: Trace) -> str:
         """What is said of a sentence that this model does not read; empty if it fits, or if the page itself says so."""
         if view.text == self.view.text:
             return ""
         found = self.context.copy().run(unfamiliar.finding, self.info, trace, self.engine.models)
         return found.sentence if found else ""
 
-    def scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
+    def scenes(self, view: ViewState, trace: Trace, partial: bool) -> dict[str, bytes]:
         """The scenes of Explore, made as the page makes them.
 
         Args:
@@ -95,8 +99,8 @@ class Situation:
         """
         return self.context.copy().run(self._scenes, view, trace, partial)
 
-    def _scenes(self, view: View, trace: Trace, partial: bool) -> dict[str, bytes]:
-        attention, view = prepare.select(trace, view, [], Trace.last_cross)
+    def _scenes(self, view: ViewState, trace: Trace, partial: bool) -> dict[str, bytes]:
+        attention, view = run_page.select(trace, view, [], Trace.last_cross)
         view = replace(view, site=str(attention.site))
         page = Page(self.engine, self.info, view, trace, attention, view.head, dark=False)
         overview = explore_scenes.overview(page, writes=partial)
@@ -117,16 +121,16 @@ class LiveSession:
 
     def __init__(self, calls: Calls) -> None:
         self.token = secrets.token_urlsafe(24)
-        self.situation: Situation | None = None
+        self.situation: PageContext | None = None
         self.calls = calls
         BY_TOKEN[self.token] = self
 
-    def ask(self, situation: Situation, view: View) -> Call:
+    def ask(self, situation: PageContext, view: ViewState) -> Call:
         """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
         request = view.request()
         return self.calls.follow(("run", request), lambda: situation.engine.run(request))
 
-    def now(self, situation: Situation, question: Question) -> tuple[Situation, View]:
+    def now(self, situation: PageContext, question: Question) -> tuple[PageContext, ViewState]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""
         newer, view = self.situation or situation, situation.of(question)
         there = newer.of(replace(question, text=view.text))
@@ -145,9 +149,9 @@ def my_live() -> LiveSession:
     return found
 
 
-def attend(info: ModelInfo, view: View) -> None:
+def attend(info: ModelInfo, view: ViewState) -> None:
     """Passes what the page shows now to the live session."""
     engine = my_engine()
-    assert isinstance(engine, PatientEngine)
-    language.current()  # the context remembers it from now on: the route cannot ask the session
-    my_live().situation = Situation(info, view, replace(engine, session=engine.session.typing), copy_context())
+    assert isinstance(engine, NonBlockingEngine)
+    locales.current()  # the context remembers it from now on: the route cannot ask the session
+    my_live().situation = PageContext(info, view, replace(engine, session=engine.session.typing), copy_context())

@@ -1,7 +1,5 @@
-"""The pages, one file each.
+"""The pages: a folder each, or a file. Not called `pages`: Streamlit takes a folder of that name beside its script for its own.
 
-May import: model.engine, model.errors, model.inspection, model.spec, model.trace, viz.archive, viz.calls, viz.canvas,
-viz.descriptions, viz.download, viz.experiment, viz.export, viz.figure_dialog, viz.figures, viz.file_limit, viz.labels,
-viz.link_values, viz.links, viz.numeric_tables, viz.page, viz.public, viz.publication, viz.readings, viz.recording,
-viz.sentence, viz.sidebar, viz.texts, viz.walk, viz.whatif.
+May import: model.attribution, model.engine, model.errors, model.inspection, model.spec, model.trace, viz.canvas, viz.export,
+viz.figures, viz.i18n, viz.labels, viz.metrics, viz.session, viz.url, viz.widgets.
 """

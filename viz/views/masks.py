@@ -5,12 +5,15 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
-from viz import descriptions, export, labels, numeric_tables
+from viz.export import tables
 from viz.figures import masks
-from viz.figures.frame import CONFIG
-from viz.page import Page, bind, card, chart, kept_open, say, update
-from viz.readings.padding import PaddingEffect, padding_effect
-from viz.texts import _, _n, joined, localized, number, sentence
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, _n, error_message, join_sentences, localized, number
+from viz.labels import alt_text, tokens
+from viz.metrics.padding import PaddingEffect, padding_effect
+from viz.session.state import Page, bind, update
+from viz.widgets import numeric_tables
+from viz.widgets.cards import card, chart, expander_state, say
 
 SHOWN_PADDING = 4
 """Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
@@ -28,7 +31,7 @@ def show(page: Page) -> None:
         tied = bind("site", head=0, query=-1)
         st.session_state[tied["key"]] = page.view.site
         sites = [str(site) for site in page.trace.attention]
-        st.selectbox(_("Attention"), sites, format_func=lambda text: labels.site(Site.parse(text)), **tied)
+        st.selectbox(_("Attention"), sites, format_func=lambda text: tokens.site(Site.parse(text)), **tied)
     with how_far:
         padded = _padded(page)
     with how:
@@ -78,7 +81,7 @@ def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, a
     title, about = _("Padding mask"), _about_padding(attention, added)
     if attention.key_tokens == "source" or not reads:
         return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
-    gaps = {"site": labels.site(reads[-1].site)}
+    gaps = {"site": tokens.site(reads[-1].site)}
     st.markdown(f"**{title}**")
     st.caption(about)
     about = _("The padding mask of the attention that reads the source: {site}.", **gaps)
@@ -95,7 +98,7 @@ def _padded(page: Page) -> Trace | None:
     try:
         return page.engine.run(page.view.request(pad_to=asked)) if asked > length or page.view.pad_to > longest else None
     except HeadlightError as error:
-        say(sentence(error))
+        say(error_message(error))
         return None
 
 
@@ -201,13 +204,13 @@ def _mask(
     st.caption(about)
     if allowed is None:
         return
-    described = descriptions.mask(trace, attention, allowed)
+    described = alt_text.mask(trace, attention, allowed)
     chart(
         masks.mask(trace, attention, allowed, form, page.dark),
         config=CONFIG,
         key=f"mask-{name}",
-        alt=joined((title or about, described)),
-        printed=(trace, _("{what}: {value}", what=title or _("Padding mask"), value=labels.site(attention.site))),
+        alt=join_sentences((title or about, described)),
+        printed=(trace, _("{what}: {value}", what=title or _("Padding mask"), value=tokens.site(attention.site))),
     )
 
 
@@ -218,12 +221,12 @@ def _tables(trace: Trace, attention: Attention) -> None:
         _("Padding mask"): attention.mask_padding,
         _("Both combined: the mask of this layer"): attention.mask,
     }
-    with st.expander(_("The masks as tables"), icon=":material/table:", **kept_open("part-masks")) as part:
+    with st.expander(_("The masks as tables"), icon=":material/table:", **expander_state("part-masks")) as part:
         for title, allowed in names.items() if part.open else ():
             if allowed is not None:
                 st.caption(title)
                 signs = np.where(np.broadcast_to(allowed, attention.mask.shape), "✓", "✗")
-                numeric_tables.draw(export.map_table(trace, attention, signs, range(signs.shape[1])))
+                numeric_tables.draw(tables.map_table(trace, attention, signs, range(signs.shape[1])))
 
 
 def _forms() -> dict[masks.Form, str]:

@@ -9,11 +9,13 @@ import streamlit as st
 
 from model.spec.network import TABLELESS
 from model.trace.types import Array
-from viz import descriptions, numeric_tables
 from viz.figures import positions
-from viz.figures.frame import CONFIG
-from viz.page import Page, card, chart, kept_open
-from viz.texts import _, _n, titled
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, _n, titled
+from viz.labels import alt_text
+from viz.session.state import Page
+from viz.widgets import numeric_tables
+from viz.widgets.cards import card, chart, expander_state
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -155,7 +157,7 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
 def _numbers(encodings: list[Encoding]) -> None:
     """Draws the vectors as tables, which the keyboard reaches; only while they are open."""
     title = _("The numbers behind these charts")
-    with st.expander(title, icon=":material/table:", **kept_open("part-positions")) as part:
+    with st.expander(title, icon=":material/table:", **expander_state("part-positions")) as part:
         for encoding in encodings if part.open else ():
             st.caption(_("{what}: {value}", what=encoding.title, value=encoding.whose))
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)
@@ -176,7 +178,7 @@ def _alt(encoding: Encoding, name: str) -> str:
     values = positions.alike(encoding.table) if name == "alike" else encoding.table
     across = _("positions") if name == "alike" else _("dimensions")
     title = _("{what}: {value}", what=encoding.title, value=encoding.whose)
-    return titled(title, descriptions.table(values, across))
+    return titled(title, alt_text.table(values, across))
 
 
 def _chart(page: Page, figure: go.Figure, key: str, alt: str, title: str) -> None:

@@ -2,7 +2,7 @@
 
 A newer request of a session replaces its older one, so no session can fill the queue. Two context variables say who makes an
 engine call: SESSION the visitor, CANCEL_TOKEN whether they still wait. They are set where a request enters the process: for each
-engine call of a page (viz/waiting.py) and for each HTTP request (http/server.py). No torch.
+engine call of a page (viz/session/patient_engine.py) and for each HTTP request (http/server.py). No torch.
 """
 
 import threading

@@ -91,7 +91,7 @@ def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
 @pytest.mark.slow
 def test_nonsense_in_the_environment_ends_the_start_of_the_process_with_one_sentence() -> None:
     variable, value = NONSENSE[0]
-    code = "from viz.page import start; start()"
+    code = "from viz.widgets.cards import start; start()"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {variable: value}, cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -106,13 +106,13 @@ def test_nonsense_in_the_environment_ends_the_start_of_the_process_with_one_sent
 def test_nonsense_in_the_environment_ends_the_start_with_one_sentence(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from viz import page
+    from viz.session import state
 
     monkeypatch.setenv(variable, value)
     monkeypatch.setattr(os, "_exit", sys.exit)
-    page.the_engine.clear()
+    state.the_engine.clear()
     with pytest.raises(SystemExit) as ended:
-        page.start()
+        state.start()
     assert ended.value.code == 2
     (sentence,) = [line for line in capsys.readouterr().err.splitlines() if "missing ScriptRunContext" not in line]
     assert sentence.startswith(f"{variable}: “{value}” is not accepted. Allowed: ")

@@ -27,7 +27,7 @@ from model.spec.request import Decoding, RunRequest
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU
-from viz.waiting import PatientEngine
+from viz.session.patient_engine import NonBlockingEngine
 
 PUBLIC = {"HEADLIGHT_PUBLIC": "1"}
 SLOW = AccessLimits(pace=0.001, burst=2)
@@ -106,7 +106,7 @@ def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str
     public = AccessLimits.from_environment(PUBLIC)
     for engine in (
         RemoteEngine("http://x", transport=Loopback(application(local, public))),
-        PatientEngine(local, Session("mine", "192.0.2.7"), public),
+        NonBlockingEngine(local, Session("mine", "192.0.2.7"), public),
     ):
         with pytest.raises(Refused, match=words):
             engine.run(request)
@@ -184,7 +184,7 @@ def test_a_class_of_costly_questions_stalled_a_public_server(local: LocalEngine)
     public = replace(AccessLimits.from_environment(PUBLIC), pace=0.01)
     for engine in (
         RemoteEngine("http://x", transport=Loopback(application(local, replace(public)))),
-        PatientEngine(local, Session("mine", "192.0.2.7"), replace(public)),
+        NonBlockingEngine(local, Session("mine", "192.0.2.7"), replace(public)),
     ):
         engine.attribute(asked[0])
         with pytest.raises(Refused, match="Too many requests"):
@@ -212,7 +212,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
     words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
     for visitor in ("192.0.2.7", "192.0.2.8"):
-        engine = PatientEngine(host, Session("mine", visitor), AccessLimits())
+        engine = NonBlockingEngine(host, Session("mine", visitor), AccessLimits())
         for _ in range(2):
             engine.run(RunRequest("tiny", next(words)))
         with pytest.raises(Refused, match="Too many requests"):
@@ -232,7 +232,7 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     ids=["run", "explain", "describe", "tensors", "texts"],
 )
 def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
-    engine = PatientEngine(local, Session("mine", "192.0.2.7"), AccessLimits(pace=0.001, burst=2))
+    engine = NonBlockingEngine(local, Session("mine", "192.0.2.7"), AccessLimits(pace=0.001, burst=2))
     for number in (0, 1, 0, 1):
         ask_engine(engine, number)
     with pytest.raises(Refused, match="Too many requests"):

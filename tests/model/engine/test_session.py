@@ -22,7 +22,7 @@ from tests.held import HeldEngine
 from tests.hosts import listening
 from tests.networks import save_checkpoint
 from tests.runs import CPU
-from viz.waiting import PatientEngine
+from viz.session.patient_engine import NonBlockingEngine
 
 MINE, YOURS = Session("mine", "192.0.2.7"), Session("yours", "192.0.2.8")
 
@@ -63,7 +63,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 def test_two_sessions_in_the_same_threads_are_never_taken_for_each_other(folder: Path, pool: ThreadPoolExecutor) -> None:
     engine = NotingEngine(folder)
-    mine, yours = PatientEngine(engine, MINE), PatientEngine(engine, YOURS)
+    mine, yours = NonBlockingEngine(engine, MINE), NonBlockingEngine(engine, YOURS)
     asked = [
         pool.submit(each.run, RunRequest("tiny", f"{'w4' if each is mine else 'w5'} w{6 + i % 4}"))
         for i, each in zip(range(40), cycle((mine, yours, yours)), strict=False)
@@ -83,7 +83,7 @@ def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served
     folder: Path, pool: ThreadPoolExecutor
 ) -> None:
     engine = HeldEngine(folder)
-    mine, yours = PatientEngine(engine, MINE), PatientEngine(engine, YOURS)
+    mine, yours = NonBlockingEngine(engine, MINE), NonBlockingEngine(engine, YOURS)
     both = threading.Barrier(2)
     for each in [pool.submit(lambda: (both.wait(60), mine.texts("tiny", "source", (4,)))) for _ in range(2)]:
         each.result(60)

@@ -1,6 +1,6 @@
 // A dialog that a drawing opens: room for it, and the keyboard's focus after it.
 
-const BESIDE = 1151; // from this width on, viz/page.css puts the dialog of a cell beside Explore's map
+const BESIDE = 1151; // from this width on, viz/widgets/page.css puts the dialog of a cell beside Explore's map
 const BELOW_THE_MENU = 56; // CSS pixels
 const SETTLED_DIALOG_MS = 50; // Streamlit moves the focus itself after a dialog: to the page, where a drawing had it
 

@@ -3,7 +3,7 @@
 const REPORT_MS = 400;
 const TILE = 64;
 
-/** A row of weights in words, as viz/descriptions.py puts it; `cellAt(key)` is one of its cells. */
+/** A row of weights in words, as viz/labels/alt_text.py puts it; `cellAt(key)` is one of its cells. */
 function rowSentence(texts, row, keys, cellAt) {
   const found = keys.map((key, at) => ({ key, weight: cellAt(at).masked ? 0 : cellAt(at).weight }));
   const [first, second] = found.sort((one, other) => other.weight - one.weight);

@@ -16,11 +16,12 @@ from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.steps import Step
 from model.trace.types import Array, Attention, Site, Tokens, Trace
-from viz import descriptions, labels
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import encode, pack
-from viz.texts import _, decimal_sign, titled
-from viz.theme import SCHEMES
+from viz.figures.theme import SCHEMES
+from viz.i18n.translate import _, decimal_sign, titled
+from viz.labels import alt_text
+from viz.labels import tokens as labels
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Cells of each edited head, SITE/HEAD: `cut` and `opened` as query · keys + key, and `rows` whose weights were replaced."""
@@ -65,7 +66,7 @@ def atlas(
         "writes": writes,
         "texts": strings.atlas(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
-        "announce": descriptions.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
+        "announce": alt_text.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
     }
     if marks is not None:
         header |= {"texts": strings.editing(), "marks": marks}
@@ -73,7 +74,7 @@ def atlas(
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class ReadingScene:
     """A reading to draw instead of a head's weights.
 
     Attributes:
@@ -87,7 +88,7 @@ class Read:
     values: Array
 
 
-def lines(trace: Trace, site: Site, head: int, query: int, read: Read | None = None, live: bool = False) -> bytes:
+def lines(trace: Trace, site: Site, head: int, query: int, read: ReadingScene | None = None, live: bool = False) -> bytes:
     """One head between its two token strips: part `exact`.
 
     Args:
@@ -147,11 +148,11 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
     return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
 
 
-def _described(trace: Trace, attention: Attention, head: int, read: Read | None) -> str:
+def _described(trace: Trace, attention: Attention, head: int, read: ReadingScene | None) -> str:
     """The lines in words."""
     if read is None:
-        return descriptions.head(trace, attention, head)
-    return titled(read.title, descriptions.table(read.values, labels.key_axis(trace, attention.site)))
+        return alt_text.head(trace, attention, head)
+    return titled(read.title, alt_text.table(read.values, labels.key_axis(trace, attention.site)))
 
 
 def _selected_row(trace: Trace, attention: Attention, head: int, query: int) -> str:
@@ -159,7 +160,7 @@ def _selected_row(trace: Trace, attention: Attention, head: int, query: int) -> 
     if _row(attention, query) < 0:
         return ""
     name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
-    return descriptions.row(name, keys, np.where(attention.mask[query], attention.head(head)[query], 0.0))
+    return alt_text.row(name, keys, np.where(attention.mask[query], attention.head(head)[query], 0.0))
 
 
 def _row(attention: Attention, query: int) -> int:
@@ -255,10 +256,10 @@ def _candidates(step: Step) -> list[dict[str, Any]]:
 def _cells_described(trace: Trace, stage: Stage, head: int, numbers: Array) -> str:
     attention = trace.at(stage.place)
     if stage.name == "mask":
-        return descriptions.mask(trace, attention, attention.mask)
+        return alt_text.mask(trace, attention, attention.mask)
     if stage.name == "weights":
-        return descriptions.head(trace, attention, head)
-    return descriptions.table(numbers, labels.key_axis(trace, attention.site))
+        return alt_text.head(trace, attention, head)
+    return alt_text.table(numbers, labels.key_axis(trace, attention.site))
 
 
 def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:

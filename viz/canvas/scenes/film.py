@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Tokens, Trace
-from viz import descriptions, labels
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
-from viz.links import MEASURES
-from viz.readings.training import Course, Frame, explanations, fed, surprise
+from viz.labels import alt_text
+from viz.labels import tokens as labels
+from viz.metrics.training_metrics import Course, Frame, explanations, fed, surprise
+from viz.url.view_state import MEASURES
 
 
 def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, head: int, query: int, at: int) -> bytes:
@@ -51,7 +52,7 @@ def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, h
         "column": measured.heads.index((site, head)),
         "frame": at,
     }
-    header["description"] = descriptions.film(header["steps"], [one["loss"] for one in header["frames"]])
+    header["description"] = alt_text.film(header["steps"], [one["loss"] for one in header["frames"]])
     made = {
         "overview": PART_CACHE.get_or_make(f"film/{key}", lambda: Blob(_overview(frames, shown, measured, np.stack(lost)))),
         "exact": PART_CACHE.get_or_make(f"film/{key}/{site}/{head}", lambda: Blob(_exact(frames, site, head))),

@@ -6,11 +6,11 @@ from itertools import groupby
 
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
-from viz import labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import pack
-from viz.texts import _, decimal_sign
-from viz.theme import SCHEMES
+from viz.figures.theme import SCHEMES
+from viz.i18n.translate import _, decimal_sign
+from viz.labels import tokens
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def columns(trace: Trace, stages: tuple[Stage, ...], titles: Mapping[str, str]) 
 def _column(trace: Trace, stack: str, stages: list[Stage], titles: Mapping[str, str]) -> Column:
     grouped = groupby(stages, key=_layer)
     parts = (Part(_layer_title(layer, trace), tuple(_boxes(trace, list(own), titles))) for layer, own in grouped)
-    return Column(labels.stack(stack), tuple(parts))
+    return Column(tokens.stack(stack), tuple(parts))
 
 
 def _layer(stage: Stage) -> tuple[str, int, int] | str:

@@ -2,9 +2,9 @@
 
 from model.errors import UnknownHead
 from model.trace.types import Site, Trace
-from viz import descriptions, labels
 from viz.canvas.scenes.attention import base, continues, strip
 from viz.canvas.wire import parts, strings
+from viz.labels import alt_text, tokens
 
 
 def scene(trace: Trace, site: Site, head: int, step: int) -> bytes:
@@ -21,13 +21,13 @@ def scene(trace: Trace, site: Site, head: int, step: int) -> bytes:
         "texts": strings.player(),
         **parts.axes(trace, attention),
         "site": str(site),
-        "names": labels.head_names(trace, attention),
+        "names": tokens.head_names(trace, attention),
         "strips": [strip(trace, name) for name in trace.tokens],
-        "written": labels.written_strip(trace),
+        "written": tokens.written_strip(trace),
         "continues": continues(trace),
         "decodes": site.stack == "decoder" and bool(trace.steps),
         "head": head,
         "step": step,
-        "description": descriptions.head(trace, attention, head),
+        "description": alt_text.head(trace, attention, head),
     }
     return parts.scene(header, {"heads": parts.heads(trace, site)})

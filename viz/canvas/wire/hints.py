@@ -1,6 +1,6 @@
 """What can be done with a drawing, in a sentence for mouse and keyboard and one for fingers; the browser chooses (`hintOf`)."""
 
-from viz.texts import _
+from viz.i18n.translate import _
 
 
 def atlas() -> dict[str, str]:

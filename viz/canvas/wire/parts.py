@@ -15,9 +15,9 @@ import numpy as np
 from cachetools import cached
 
 from model.trace.types import Array, Attention, Site, Trace
-from viz import descriptions, labels
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, address, content_hash, encode, pack
+from viz.labels import alt_text, tokens
 
 INLINE = 2**16
 """Most bytes of a part inside its scene. Streamlit hashes the scene in each script run, so this is small."""
@@ -49,7 +49,7 @@ def pool(cells: Array, down: int, across: int, combine: Callable[..., Any] = np.
     """Pools [query, key] into blocks of `down` × `across` cells; the last blocks may be smaller.
 
     Args:
-        combine: `np.maximum`, `np.add`, `np.logical_or` or `farthest`.
+        combine: `np.maximum`, `np.add`, `np.logical_or` or `max_magnitude`.
     """
     return _fold(_fold(cells, down, combine).T, across, combine).T
 
@@ -63,7 +63,7 @@ def _fold(cells: Array, size: int, combine: Callable[..., Any]) -> Array:
     return found
 
 
-def farthest(one: Array, other: Array, out: Array) -> None:
+def max_magnitude(one: Array, other: Array, out: Array) -> None:
     """Writes the number farther from 0 into `out`, which must be `one`."""
     np.copyto(out, other, where=np.abs(other) > np.abs(one))
 
@@ -241,10 +241,10 @@ def _overview(trace: Trace) -> bytes:
                 "site": str(site),
                 "label": row_label(trace, site),
                 "mask": name,
-                "names": labels.head_names(trace, attention),
+                "names": tokens.head_names(trace, attention),
             }
         )
-    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": descriptions.overview(trace, peaks)}
+    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": alt_text.overview(trace, peaks)}
     return pack(header, blobs)
 
 
@@ -252,13 +252,13 @@ def _codes(attention: Attention, down: int, across: int) -> tuple[Array, list[fl
     """All heads of a site, pooled: codes [head, query, key]; and `peaks`, if those are described. A head is read once."""
     if down == across == 1 and attention.mask.size <= WHOLE_CELLS:
         weights = attention.weights[:]
-        return encode(allowed(weights, attention.mask)), descriptions.peaks(weights)
+        return encode(allowed(weights, attention.mask)), alt_text.peaks(weights)
     pooled, peaks = list[Array](), list[float]()
     for head in range(attention.heads):
         weights = attention.head(head)
         pooled.append(pool(allowed(weights, attention.mask), down, across))
-        if attention.mask.size <= descriptions.LARGE:
-            peaks += descriptions.peaks(weights[None])
+        if attention.mask.size <= alt_text.LARGE:
+            peaks += alt_text.peaks(weights[None])
     return encode(np.stack(pooled)), peaks
 
 
@@ -271,18 +271,18 @@ def blocks(mask: Array, heads: int) -> tuple[int, int]:
 
 def _group(trace: Trace, attention: Attention, blocks: tuple[int, int]) -> dict[str, Any]:
     site = attention.site
-    return {"title": labels.kind(site.stack, site.kind), "blocks": blocks, **axes(trace, attention), "sites": []}
+    return {"title": tokens.kind(site.stack, site.kind), "blocks": blocks, **axes(trace, attention), "sites": []}
 
 
 def axes(trace: Trace, attention: Attention) -> dict[str, Any]:
     """Labels and titles of the axes at a site."""
-    query, key = labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)
+    query, key = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
     return {
         "queryAxis": query,
         "keyAxis": key,
         "axes": strings.axes(query, key),
-        "queries": labels.queries(trace, attention),
-        "keys": labels.keys(trace, attention),
+        "queries": tokens.queries(trace, attention),
+        "keys": tokens.keys(trace, attention),
         "queryStrip": attention.query_tokens,
         "keyStrip": attention.key_tokens,
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 from model.trace.types import Trace
 from viz.canvas.wire import hints
-from viz.texts import _, _n, translated
+from viz.i18n.translate import _, _n, translated
 
 
 def layer(index: int, pass_: int | None) -> str:
@@ -271,7 +271,7 @@ def tree() -> dict[str, str]:
 def player() -> dict[str, str]:
     """Texts of the step player."""
     return {
-        "rowTwo": _("Row “{row}”: {share} on “{key}”, then {second} on “{next}”."),  # as viz/descriptions.py says it
+        "rowTwo": _("Row “{row}”: {share} on “{key}”, then {second} on “{next}”."),  # as viz/labels/alt_text.py says it
         "rowOne": _("Row “{row}”: {share} on “{key}”."),
         "little": _("less than 1%"),
         "percent": _("{number}%"),

@@ -29,7 +29,7 @@ from model.sharing.budget import BUDGET
 from model.sharing.lru_cache import LruCache
 from model.sharing.single_flight import SingleFlight
 from model.trace.types import Array
-from viz.texts import current as current_language
+from viz.i18n.translate import current as current_language
 
 PATH = "/headlight"
 MOST_KEYS = 2**14

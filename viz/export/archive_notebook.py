@@ -1,0 +1,117 @@
+"""The notebook in the archive of a run: opens the trace with safetensors alone and draws it. Format: nbformat 4.5."""
+
+import json
+from typing import Any
+
+from model.trace.trace_files import ARCHIVE
+from model.trace.types import Site, Trace
+from viz.labels import tokens
+
+_READ = '''import json
+
+import numpy as np
+from safetensors import safe_open
+
+with safe_open({file}, framework="numpy") as file:
+    header = json.loads(file.metadata()["headlight"])
+    arrays = {{name: file.get_tensor(name) for name in file.keys()}}
+
+
+def weights_of(site):
+    """Weights [head, query, key] of a site; of a long run they are computed from its queries and keys."""
+    if (found := arrays.get(f"attention/{{site}}/weights")) is not None:
+        return found
+    made = header["unwritten"][site]
+    scores = arrays[f"attention/{{site}}/q"] @ arrays[f"attention/{{site}}/k"].swapaxes(1, 2) * made["scale"]
+    scores = np.where(arrays[f"attention/{{site}}/mask"], scores, np.finfo(np.float32).min)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    return weights if made["empty_rows"] == "uniform" else weights * arrays[f"attention/{{site}}/mask"]
+
+
+for site, (queries, keys) in header["sites"].items():
+    print(site, weights_of(site).shape, f"{{queries}} looks at {{keys}}")'''
+
+_HEAD = """import matplotlib.pyplot as plt
+
+site, head = {site}, {head}  # the head counts from 0
+weights = weights_of(site)[head]
+queries, keys = (header["tokens"][name]["texts"][:size] for name, size in zip(header["sites"][site], weights.shape))
+
+figure, axes = plt.subplots(figsize=(1.5 + 0.35 * len(keys), 1.5 + 0.35 * len(queries)))
+picture = axes.imshow(weights, cmap="Oranges", vmin=0, vmax=1)
+axes.set_xticks(range(len(keys)), keys, rotation=90)
+axes.set_yticks(range(len(queries)), queries)
+query_strip, key_strip = header["sites"][site]
+axes.set(xlabel=f"key: {{key_strip}}", ylabel=f"query: {{query_strip}}", title=f"{{site}}, head {{head + 1}}")
+figure.colorbar(picture, label="weight")
+plt.show()"""
+
+_SITE = """found = weights_of(site)
+figure, all_axes = plt.subplots(1, len(found), figsize=(2.2 * len(found), 2.6), squeeze=False)
+for number, (axes, one) in enumerate(zip(all_axes[0], found), start=1):
+    axes.imshow(one, cmap="Oranges", vmin=0, vmax=1)
+    axes.set(xticks=[], yticks=[], title=f"head {number}")
+plt.show()"""
+
+_OVERVIEW = """import html
+import sys
+from pathlib import Path
+
+from IPython.display import HTML, display
+
+headlight = ""  # the folder of Headlight, if it is on this machine
+if headlight:
+    sys.path.insert(0, headlight)
+    from viz import notebook
+
+    display(notebook.show({file}, site=site, head=head))
+else:  # the page that was saved with the run
+    page = html.escape(Path("figures/overview.html").read_text(encoding="utf-8"), quote=True)
+    display(HTML(f'<iframe style="width: 100%; height: 720px; border: 0" srcdoc="{{page}}"></iframe>'))"""
+
+
+def notebook(trace: Trace, site: Site, head: int, link: str) -> dict[str, Any]:
+    """The notebook as JSON values. Texts of the run are in code only as quoted strings.
+
+    Args:
+        trace: the run.
+        site, head: what it shows first; the head counts from 0.
+        link: address that shows the run again; may be empty.
+    """
+    gaps = {"file": json.dumps(ARCHIVE), "site": json.dumps(str(site)), "head": str(head)}
+    cells = [
+        _words("# " + _plain(tokens.model(trace)), *_texts(trace), f"`{link}`" if link else ""),
+        _code(_READ.format(**gaps)),
+        _code(_HEAD.format(**gaps)),
+        _code(_SITE),
+        _words("All heads, to be pointed at:"),
+        _code(_OVERVIEW.format(**gaps)),
+    ]
+    return {
+        "cells": [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _texts(trace: Trace) -> list[str]:
+    """The strips, one paragraph each, as code, so that no token is taken for markup."""
+    return [f"{name}: `{_plain(' '.join(strip.texts))}`" for name, strip in trace.tokens.items()]
+
+
+def _plain(text: str) -> str:
+    """Text on one line that Markdown and HTML leave alone inside backticks and headings."""
+    return " ".join(text.replace("`", "'").replace("<", "‹").replace(">", "›").split())
+
+
+def _words(*paragraphs: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": "\n\n".join(filter(None, paragraphs))}
+
+
+def _code(source: str) -> dict[str, Any]:
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}

@@ -1,0 +1,129 @@
+"""The tree of a beam search for paper: a column for each step, kept hypotheses above, pruned ones below."""
+
+from collections.abc import Iterator
+
+from model.trace.beam_tree import Node, hypotheses, path
+from model.trace.types import Trace
+from viz.canvas.scenes.beam_tree import drawn as drawn_on_screen
+from viz.canvas.scenes.beam_tree import layout
+from viz.export.print import axes, fonts, legend
+from viz.export.print.notes import TALLEST, without_font
+from viz.export.print.options import SMALLEST_FONT, Options
+from viz.export.print.plotly_marks import DrawContext
+from viz.export.print.shapes import MM, Drawing, Line, Rect, Shape, Text
+from viz.i18n.translate import _
+from viz.labels import tokens
+
+_EDGE, _GAP = 1.0, 1.8
+
+
+def tree(trace: Trace, options: Options, title: str = "", description: str = "", shown: int = 0) -> Drawing:
+    """The tree of a run with beam search.
+
+    Args:
+        trace: the run.
+        options: how the figure is drawn.
+        title: its title.
+        description: the figure in words.
+        shown: rank of the hypothesis whose path stands out.
+    """
+    pen = DrawContext.of(options)
+    above, y = legend.title(title, pen, _EDGE)
+    places, notes = _fitting(trace.tree, pen)
+    rows = layout(trace.tree, places)
+    plan = _Plan(trace.tree, rows, pen, y, set(path(trace.tree, hypotheses(trace.tree)[shown])))
+    drawn = [*above, *plan.steps(), *plan.edges(), *plan.nodes()]
+    if plan.shortened:
+        notes.append(_("Long tokens are shortened: a wider figure has more room for them."))
+    if not plan.numbered:
+        notes.append(_("The log-probabilities are omitted: make the figure wider, or generate fewer tokens, to see them."))
+    notes += without_font(drawn)
+    return Drawing(options.width, plan.bottom, pen.palette.scheme.background, tuple(drawn), title, description, tuple(notes))
+
+
+def _fitting(tree: tuple[Node, ...], pen: DrawContext) -> tuple[list[int], list[str]]:
+    """The nodes to draw: pruned ones are left out where they have no room on a page."""
+    places = drawn_on_screen(tree)
+    high = _Plan.pitch_of(pen)
+    if (1 + max(layout(tree, places).values())) * high <= 0.85 * TALLEST:
+        return places, []
+    kept = [place for place in places if tree[place].fate != "pruned"]
+    return kept, [_("The pruned continuations are omitted: they do not fit on the page.")]
+
+
+class _Plan:
+    """The places of the nodes."""
+
+    def __init__(self, tree: tuple[Node, ...], rows: dict[int, int], pen: DrawContext, y: float, shown: set[int]) -> None:
+        self.tree, self.rows, self.pen, self.shown = tree, rows, pen, shown
+        self.columns = 1 + max(tree[place].step for place in rows)
+        self.pitch = (pen.options.width - 2 * _EDGE + _GAP) / self.columns
+        self.wide, self.high = self.pitch - _GAP, self.pitch_of(pen)
+        widest = max(fonts.width(tokens.plain(tree[place].text), 1.0) for place in rows)
+        self.size = max(SMALLEST_FONT, min(pen.options.font_size, (self.wide - 0.6) / widest))
+        self.small = SMALLEST_FONT
+        self.top = y + axes.LINE * self.small * MM + 0.6
+        self.shortened = widest * self.size > self.wide - 0.6
+        self.numbered = max(fonts.width(_total(tree[place]), self.small) for place in rows) <= self.wide - 0.3
+
+    @staticmethod
+    def pitch_of(pen: DrawContext) -> float:
+        """Millimeters from one row of nodes to the next: two lines of text and a gap."""
+        return axes.LINE * MM * (pen.options.font_size + SMALLEST_FONT) + 1.6
+
+    @property
+    def bottom(self) -> float:
+        """The lower end of the sheet."""
+        return self.top + (1 + max(self.rows.values())) * self.high + _EDGE
+
+    def left(self, place: int) -> float:
+        """The left edge of a node."""
+        return _EDGE + self.tree[place].step * self.pitch
+
+    def middle(self, place: int) -> float:
+        """The middle of a node's height."""
+        return self.top + (self.rows[place] + 0.5) * self.high
+
+    def steps(self) -> Iterator[Shape]:
+        """The numbers of the steps."""
+        for step in range(self.columns):
+            x = _EDGE + step * self.pitch + self.wide / 2
+            yield Text(x, self.top - 0.6, str(step + 1), self.small, self.pen.palette.scheme.faint, "middle")
+
+    def edges(self) -> Iterator[Shape]:
+        """Curves from each node to its continuations, the shown path last."""
+        for place in sorted(self.rows, key=lambda place: place in self.shown):
+            parent = self.tree[place].parent
+            if parent not in self.rows:
+                continue
+            start, end = self.left(parent) + self.wide, self.left(place)
+            one, other = self.middle(parent), self.middle(place)
+            points = ((start, one), (start + 0.6 * _GAP, one), (end - 0.6 * _GAP, other), (end, other))
+            colour, wide, dash = self._look(place)
+            yield Line(points, colour, wide, dash, curved=True)
+
+    def _look(self, place: int) -> tuple[str, float, tuple[float, ...]]:
+        scheme = self.pen.palette.scheme
+        if place in self.shown:
+            return scheme.accent, 0.4, ()
+        return (scheme.line, 0.2, (0.6, 0.6)) if self.tree[place].fate == "pruned" else (scheme.faint, 0.2, ())
+
+    def nodes(self) -> Iterator[Shape]:
+        """A box for each node, with its token, the log-probability of the whole so far, and the rank of a hypothesis."""
+        scheme = self.pen.palette.scheme
+        for place in self.rows:
+            node, x, y = self.tree[place], self.left(place), self.middle(place) - self.high / 2 + 0.5
+            colour, wide, _dash = self._look(place)
+            yield Rect(x, y, self.wide, self.high - 1, scheme.card, colour, wide / 1.4)
+            ink = scheme.faint if node.fate == "pruned" else scheme.text
+            text = axes.shortened(tokens.plain(node.text), self.size, self.wide - 0.6)
+            middle, line = x + self.wide / 2, y + axes.LINE * self.size * MM * 0.95
+            if self.pen.options.labels:
+                yield Text(middle, line, text, self.size, ink, "middle")
+            if self.numbered:
+                yield Text(middle, line + axes.LINE * self.small * MM, _total(node), self.small, ink, "middle")
+
+
+def _total(node: Node) -> str:
+    """Log-probability of all tokens written so far, and the rank of a hypothesis."""
+    return tokens.number(node.total, ".2f") + (f" · {node.rank + 1}" if node.rank >= 0 else "")

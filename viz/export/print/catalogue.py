@@ -1,0 +1,192 @@
+"""The figures that every run has, and the captions of figures."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.errors import BadSetting
+from model.trace.types import Attention, Trace
+from viz.export.print import line_plot as joined
+from viz.export.print.atlas import atlas
+from viz.export.print.beam_tree import tree
+from viz.export.print.candidates import candidates
+from viz.export.print.network_map import network
+from viz.export.print.options import Options
+from viz.export.print.plotly_chart import chart
+from viz.export.print.shapes import Drawing
+from viz.export.print.token_strips import strips
+from viz.figures import arithmetic, heatmap, masks, positions
+from viz.figures.annotated_heatmap import grid
+from viz.i18n.translate import _, language_of, localized
+from viz.i18n.translate import join_sentences as prose
+from viz.labels import alt_text, altered_run
+from viz.labels import tokens as labels
+
+SHOWN = 0.045
+"""Smaller weights have no number in their cell, as on the screen."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture that can be drawn for print.
+
+    Attributes:
+        name: short, for files and commands.
+        title: what it shows, as its title.
+        draw: makes the sheet.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[Options], Drawing]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The part of a run that a figure shows.
+
+    Attributes:
+        attention: the site.
+        head: counted from 0.
+        query, key: the cell, counted from 0; -1: none.
+        hypothesis: rank of the hypothesis that a beam search's run describes.
+    """
+
+    attention: Attention
+    head: int = 0
+    query: int = -1
+    key: int = -1
+    hypothesis: int = 0
+
+
+def standard_figures(trace: Trace, choice: Choice) -> tuple[Figure, ...]:
+    """The figures of a run that need nothing but its trace: head, lines, atlas, strips, candidates, map of the network, masks,
+    positions, scores, beam tree, arithmetic.
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    choice.attention.head(choice.head)
+    found = [*_of_head(trace, choice), _atlas(trace), *_of_run(trace), *_masks(trace, choice), *_positions(trace)]
+    found += _scores(trace, choice)
+    found += [_tree(trace, choice)] if trace.tree else []
+    return (*found, *_arithmetic(trace, choice))
+
+
+def figure_called(trace: Trace, choice: Choice, name: str) -> Figure:
+    """The standard figure of a name.
+
+    Raises:
+        BadSetting: this run has no such figure.
+        UnknownHead: the site has no such head.
+    """
+    found = {figure.name: figure for figure in standard_figures(trace, choice)}
+    if name not in found:
+        raise BadSetting(name="the picture", found=name, allowed=f"one of {', '.join(found)} for this run")
+    return found[name]
+
+
+def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> Figure:
+    """A Plotly figure of a page, for print."""
+    return Figure(name, title, lambda options: chart(drawn, options, title, description))
+
+
+def caption(trace: Trace, title: str, link: str = "") -> str:
+    """Text to put below a figure: what it shows, the model, the sentence, what was altered, and the link that shows it again."""
+    parts = [_("{title}. Model: {model}.", title=title, model=labels.model(trace)), *_sentences(trace)]
+    if altered := altered_run.sentence(trace.request):
+        parts.append(_("{sentence}.", sentence=altered))
+    return " ".join([prose(parts), *([link] if link else [])])
+
+
+def _sentences(trace: Trace) -> Iterator[str]:
+    """Each strip as a sentence: “source: …”."""
+    for name, tokens in trace.tokens.items():
+        texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
+        yield _("{language}: “{text}”.", language=language_of(trace, name), text=labels.line(texts))
+
+
+def numbered(trace: Trace, choice: Choice) -> go.Figure:
+    """The heatmap of a head with the weights in its cells, two decimals."""
+    drawn = heatmap.head_weights(trace, choice.attention, choice.head, dark=False, query=choice.query)
+    weights = choice.attention.head(choice.head)
+    drawn.data[0].text = [[localized(f"{weight:.2f}") if weight >= SHOWN else "" for weight in row] for row in weights]
+    drawn.data[0].texttemplate = "%{text}"
+    return drawn
+
+
+def _of_head(trace: Trace, choice: Choice) -> Iterator[Figure]:
+    site = choice.attention.site
+    name = labels.head_name(trace, site, choice.head)
+    told = alt_text.head(trace, choice.attention, choice.head)
+    drawn = numbered(trace, choice)
+    yield of_chart("head", name, drawn, told)
+    sides = joined.of_head(trace, site, choice.head, choice.query)
+    yield Figure("lines", name, lambda options: joined.lines(sides, options, name, told))
+
+
+def _atlas(trace: Trace) -> Figure:
+    title = _("All attention heads")
+    return Figure("atlas", title, lambda options: atlas(trace, options, title, alt_text.overview(trace)))
+
+
+def _of_run(trace: Trace) -> Iterator[Figure]:
+    """The tokens, the steps of a decode, and the map of the network."""
+    told = prose(_sentences(trace))
+    tokens, decoding, plan = _("Tokens"), _("Most likely tokens of each step"), _("Map of the network")
+    yield Figure("strips", tokens, lambda options: strips(trace, options, tokens, told))
+    if trace.steps:
+        yield Figure("candidates", decoding, lambda options: candidates(trace, options, decoding, told))
+    yield Figure("network", plan, lambda options: network(trace, options, plan, told))
+
+
+def _masks(trace: Trace, choice: Choice) -> Iterator[Figure]:
+    attention, where = choice.attention, labels.site(choice.attention.site)
+    own = {
+        "mask": (_("Mask: {site}", site=where), attention.mask),
+        "mask-causal": (_("Causal mask: {site}", site=where), attention.mask_causal),
+        "mask-padding": (_("Padding mask: {site}", site=where), attention.mask_padding),
+    }
+    for name, (title, allowed) in own.items():
+        if allowed is not None:
+            drawn = masks.mask(trace, attention, allowed, "boolean", dark=False)
+            yield of_chart(name, title, drawn, alt_text.mask(trace, attention, allowed))
+
+
+def _scores(trace: Trace, choice: Choice) -> list[Figure]:
+    """The scores of the head before the mask, where the run recorded them."""
+    if choice.attention.scores is None:
+        return []
+    scores = choice.attention.scores[choice.head].astype(float)
+    queries, keys = labels.queries(trace, choice.attention), labels.keys(trace, choice.attention)
+    drawn = grid(queries, keys, np.where(np.isfinite(scores), scores, np.nan), [[""] * len(keys)] * len(queries), False, _("score"))
+    title = _("Scores: {site}", site=labels.site(choice.attention.site, choice.head))
+    return [of_chart("scores", title, drawn, alt_text.table(scores, labels.key_axis(trace, choice.attention.site)))]
+
+
+def _positions(trace: Trace) -> Iterator[Figure]:
+    for stack, table in trace.positions.items():
+        gaps = {"stack": labels.stack(stack)}
+        told = alt_text.table(table, _("dimensions"))
+        title = _("Positional encodings: {stack}", **gaps)
+        yield of_chart(f"positions-{stack}", title, positions.whole_table(table, dark=False), told)
+        curves = sorted({0, table.shape[1] // 8, table.shape[1] // 4})
+        yield of_chart(f"positions-{stack}-curves", title, positions.curves(table, curves, dark=False), told)
+
+
+def _tree(trace: Trace, choice: Choice) -> Figure:
+    title, told = _("Beam search"), alt_text.tree(trace.tree)
+    return Figure("tree", title, lambda options: tree(trace, options, title, told, choice.hypothesis))
+
+
+def _arithmetic(trace: Trace, choice: Choice) -> Iterator[Figure]:
+    """The query and the key of one cell, dimension by dimension, where the run recorded them."""
+    attention, query, key = choice.attention, choice.query, choice.key
+    if attention.q is None or attention.k is None or not (0 <= query < attention.q.shape[1] and 0 <= key < attention.k.shape[1]):
+        return
+    gaps = {"query": labels.queries(trace, attention)[query], "key": labels.keys(trace, attention)[key]}
+    title = _("Query, key and their products: “{query}” attends to “{key}”", **gaps)
+    drawn = arithmetic.products(attention.q[choice.head, query], attention.k[choice.head, key], dark=False)
+    yield of_chart("arithmetic", title, drawn, alt_text.head(trace, attention, choice.head))

@@ -1,0 +1,105 @@
+"""The parts above a chart: its title, the names of its curves, and the color bar of its cells."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from viz.export.print import fonts
+from viz.export.print.axes import LINE, number, plain
+from viz.export.print.options import SMALLEST_FONT
+from viz.export.print.palette import hexadecimal, painted
+from viz.export.print.plotly_marks import DrawContext, marker, stroke
+from viz.export.print.shapes import MM, Rect, Shape, Text
+from viz.figures.theme import LIGHT
+
+_STEPS = 64
+"""Rectangles of a color bar."""
+
+_STOPS = [(at / (len(LIGHT.weights) - 1), colour) for at, colour in enumerate(LIGHT.weights)]
+WEIGHTS: dict[str, Any] = {"colorscale": _STOPS, "zmin": 0, "zmax": 1, "colorbar": {"tickvals": (0, 0.5, 1)}}
+"""The scale of weights, from 0 to 1, as plotly would describe it."""
+
+
+def wrapped(text: str, size: float, room: float) -> list[str]:
+    """A text in lines of at most so many millimeters, broken at blanks."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and fonts.width(longer, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def title(text: str, pen: DrawContext, y: float) -> tuple[list[Shape], float]:
+    """The title of a figure from `y` down, if it has one, and where it ends."""
+    if not (text and pen.options.title):
+        return [], y
+    size = pen.options.font_size + 1
+    lines = wrapped(text, size, pen.options.width - 2)
+    step = LINE * size * MM
+    drawn: list[Shape] = [Text(1, y + step * (at + 0.85), line, size, pen.palette.scheme.text) for at, line in enumerate(lines)]
+    return drawn, y + step * len(lines) + 0.8
+
+
+def entries(traces: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The traces that a legend names, each name once."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for trace in traces:
+        if trace.get("name") and trace.get("showlegend", True) and trace["type"] != "heatmap":
+            found.setdefault(str(trace["name"]), trace)
+    return list(found.values())
+
+
+def names(traces: Sequence[Mapping[str, Any]], pen: DrawContext, y: float) -> tuple[list[Shape], float]:
+    """A legend from `y` down, in as many lines as it needs, and where it ends."""
+    size, x, drawn = pen.options.font_size, 1.0, list[Shape]()
+    step, sample = LINE * size * MM + 0.4, 5.0
+    for trace in traces:
+        name = plain(trace["name"])
+        wide = sample + 1 + fonts.width(name, size) + 3
+        if x > 1 and x + wide - 3 > pen.options.width - 1:
+            x, y = 1.0, y + step
+        middle = y + step / 2
+        drawn += _sample(trace, x, middle, sample, pen)
+        drawn.append(Text(x + sample + 1, middle + 0.36 * size * MM, name, size, pen.palette.scheme.text))
+        x += wide
+    return drawn, y + step + 0.4
+
+
+def _sample(trace: Mapping[str, Any], x: float, y: float, wide: float, pen: DrawContext) -> list[Shape]:
+    """A short piece of a curve, and its point."""
+    mode, drawn = trace.get("mode", "lines"), list[Shape]()
+    if "lines" in mode:
+        drawn += stroke([(x, y), (x + wide, y)], trace.get("line") or {}, pen)
+    if "markers" in mode:
+        drawn += marker((x + wide / 2, y), trace.get("marker") or {}, pen)
+    return drawn
+
+
+def colour_bar(trace: Mapping[str, Any], named: str, pen: DrawContext, right: float, y: float) -> tuple[list[Shape], float]:
+    """The color bar of a heatmap with its name, whose right end is at `right`, from `y` down, and where it ends."""
+    bar, size = trace["colorbar"], max(SMALLEST_FONT, 0.9 * pen.options.font_size)
+    high, wide, text = 0.32 * size * MM, min(26.0, 0.4 * pen.options.width), size * MM
+    left, top = right - wide, y + LINE * text
+    low, end = float(trace["zmin"]), float(trace["zmax"])
+    stops = pen.palette.stops([(float(place), colour) for place, colour in trace["colorscale"]])
+    shades = painted((np.arange(_STEPS) + 0.5) / _STEPS, stops)
+    step = wide / _STEPS
+    drawn: list[Shape] = [
+        Rect(left + at * step, top, step + (0.02 if at + 1 < _STEPS else 0), high, fill=hexadecimal(shade))
+        for at, shade in enumerate(shades)
+    ]
+    drawn.append(Rect(left, top, wide, high, stroke=pen.palette.scheme.line, width_of_stroke=0.1))
+    drawn.append(Text(right, y + 0.85 * text, named, size, pen.palette.scheme.faint, "end"))
+    values = [float(value) for value in bar.get("tickvals") or (low, end)]
+    for value, words in zip(
+        values, bar.get("ticktext") or [number(value, bar.get("tickformat", "")) for value in values], strict=True
+    ):
+        x = left + wide * (value - low) / ((end - low) or 1.0)
+        half = fonts.width(words, size) / 2
+        x = min(max(x, left + half), right - half)
+        drawn.append(Text(x, top + high + 0.95 * text, words, size, pen.palette.scheme.faint, "middle"))
+    return drawn, top + high + LINE * text + 0.8

@@ -1,0 +1,75 @@
+"""A grid of signed numbers whose cells can be clicked: heads by layers, edges by tokens, words by methods."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace.types import Array
+from viz.figures.layout import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
+from viz.figures.theme import scheme
+
+ROW = 30
+"""Pixels of a row."""
+
+
+def grid(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Array,
+    hover: Sequence[Sequence[str]],
+    dark: bool,
+    quantity: str,
+    limit: float | None = None,
+) -> go.Figure:
+    """The numbers as colors, centered at 0; cells without a number are empty.
+
+    plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell that has a number,
+    with its row and column as `customdata`.
+
+    Args:
+        rows, columns: their names.
+        values: [row, column]; NaN: there is no number.
+        hover: [row, column], what pointing at a cell says.
+        dark: which scheme.
+        quantity: what the numbers are, for the color bar.
+        limit: the number at the ends of the scale; None: the largest of the numbers.
+    """
+    colours = scheme(dark)
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) if limit is None else limit
+    end = largest or 1.0
+    cells = {
+        "type": "heatmap",
+        "x": list(range(len(columns))),
+        "y": list(range(len(rows))),
+        "z": values,
+        "zmin": -end,
+        "zmax": end,
+        "colorscale": scale(colours.diverging),
+        "colorbar": colour_bar(colours, (-end, 0, end)) | {"tickformat": ".2g"},
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+    there = [(int(row), int(column)) for row, column in np.argwhere(~np.isnan(values))]
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [column for _row, column in there],
+        "y": [row for row, _column in there],
+        "marker": {"opacity": 0, "size": ROW - 8, "symbol": "square"},
+        "customdata": there,
+        "text": [hover[row][column] for row, column in there],
+        "hovertemplate": "%{text}<extra></extra>",
+    }
+    names = [literal(name) for name in rows]
+    down = axis(colours, "") | {"type": "linear", "showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
+    down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
+    across = token_axis(colours, "", [_cut(name) for name in columns]) | {"side": "bottom"}
+    names_of_columns = 40 + 6 * min(max(map(len, columns), default=0), ON_AXIS)  # upright on a phone
+    height = BAR_HEIGHT + names_of_columns + ROW * len(rows)
+    return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, bar=quantity)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= ON_AXIS else text[: ON_AXIS - 1] + "…"

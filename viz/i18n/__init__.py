@@ -1,0 +1,4 @@
+"""Languages: catalogues, the language of a session, whole sentences with fields, the recognition of typed text.
+
+May import: model.engine, model.errors, model.trace.
+"""

@@ -1,0 +1,285 @@
+"""Pictures in words, for people who do not see them: a pure function for each kind of picture, with the numbers of the trace."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from model.trace.beam_tree import Node, hypotheses, path
+from model.trace.types import Array, Attention, Site, Trace
+from viz.i18n.translate import _, _n, join_clauses, join_sentences
+from viz.i18n.translate import number as number_of
+from viz.labels import tokens
+
+MOST_ROWS = 24
+"""Most rows that a description goes through; the table beside the picture has all."""
+
+LARGE = 512**2
+"""Most cells of a head whose weights the description of all heads reads: maps of long inputs are computed where they are seen."""
+
+WORTH_NAMING = 0.01
+"""Smallest weight that is named as a row's second."""
+
+
+def head(trace: Trace, attention: Attention, index: int) -> str:
+    """The weights of one head, row by row: "Row “dogs”: 93 % on “hunde”, then “spielen” 4 %."
+
+    Raises:
+        UnknownHead: the site has no such head.
+    """
+    rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
+    count = min(len(rows), MOST_ROWS)
+    weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
+    return _joined(_rows(rows[:count], keys, weights), len(rows))
+
+
+def row(name: str, keys: Sequence[str], weights: Array) -> str:
+    """One row of weights: its largest, and its second where that is worth naming.
+
+    Args:
+        name: label of the query.
+        keys: labels of the keys.
+        weights: [key], not negative.
+    """
+    return _rows([name], keys, weights[None])[0]
+
+
+def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str]:
+    """As `row`, for weights [query, key]: all rows are sorted at once."""
+    finite = [bool(np.isfinite(row).all()) for row in weights]
+    order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
+    largest = np.take_along_axis(weights, order, axis=1)
+    every = zip(names, finite, order.tolist(), largest.tolist(), strict=True)
+    return [_row(name, keys, places, shares if whole else []) for name, whole, places, shares in every]
+
+
+def _row(name: str, keys: Sequence[str], places: Sequence[int], shares: Sequence[float]) -> str:
+    """A row whose largest weights, at most two, are `shares` and belong to the keys at `places`."""
+    if not shares or shares[0] <= 0:
+        return _("Row “{row}”: no weights.", row=name)
+    gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
+    if len(shares) > 1 and shares[1] >= WORTH_NAMING:
+        gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
+        return _("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **gaps)
+    return _("Row “{row}”: {share} on “{key}”.", **gaps)
+
+
+def selected(name: str, row: str) -> str:
+    """The announcement after a head or a row of it was selected."""
+    return _("{head} is selected. {row}", head=name, row=row).strip()
+
+
+def peaks(weights: Array) -> list[float]:
+    """Of each head in weights [head, query, key], the largest weight of a row, on average of its rows."""
+    found: list[float] = np.nanmean(weights.max(axis=-1), axis=-1).tolist()
+    return found
+
+
+def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) -> str:
+    """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average.
+
+    Args:
+        known: `peaks` of sites, if the caller has read their weights: those of a long run are computed each time.
+    """
+    said = []
+    for site, attention in trace.attention.items():
+        if attention.mask.size > LARGE:
+            gaps = {"site": tokens.site(site), "count": attention.heads}
+            said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
+            continue
+        own = (known or {}).get(site) or peaks(attention.weights[:])
+        sharpest = int(np.argmax(own))
+        gaps = {"site": tokens.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(own[sharpest])}
+        said.append(
+            _n(
+                "{site}: {count} head, whose largest weight per row is {share} on average.",
+                "{site}: {count} heads; head {head} is the sharpest: its largest weight per row is {share} on average.",
+                attention.heads,
+                **gaps,
+            )
+        )
+    return join_sentences(said)
+
+
+def mask(trace: Trace, attention: Attention, allowed: Array) -> str:
+    """A mask, row by row: which keys are allowed.
+
+    Args:
+        allowed: bool [query, key].
+    """
+    rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
+    if allowed.all():
+        return _("Every row may attend to every key.")
+    count = min(len(rows), MOST_ROWS)
+    return _joined([_mask_row(rows[i], keys, np.flatnonzero(allowed[i])) for i in range(count)], len(rows))
+
+
+def _mask_row(name: str, keys: Sequence[str], allowed: Array) -> str:
+    if not len(allowed):
+        return _("Row “{row}”: no key is allowed.", row=name)
+    gaps = {"row": name, "count": len(allowed), "all": len(keys), "first": keys[allowed[0]], "last": keys[allowed[-1]]}
+    if len(allowed) == 1:
+        return _("Row “{row}”: only “{first}” is allowed.", **gaps)
+    if allowed[-1] - allowed[0] + 1 == len(allowed):
+        return _("Row “{row}”: allowed from “{first}” to “{last}”, {count} of {all}.", **gaps)
+    return _("Row “{row}”: allowed {count} of {all}.", **gaps)
+
+
+def table(values: Array, across: str) -> str:
+    """A table of numbers, such as positions × dimensions: its size, its range, and where the largest and smallest number are.
+
+    Args:
+        values: [row, column].
+        across: what a column is called.
+    """
+    finite = np.isfinite(values)
+    if not finite.any():
+        return _("No finite numbers.")
+    high = np.unravel_index(np.argmax(np.where(finite, values, -np.inf)), values.shape)
+    low = np.unravel_index(np.argmin(np.where(finite, values, np.inf)), values.shape)
+    gaps = {"rows": values.shape[0], "columns": values.shape[1], "across": across}
+    gaps |= {"largest": number(values[high]), "high_row": int(high[0]) + 1, "high_column": int(high[1]) + 1}
+    gaps |= {"smallest": number(values[low]), "low_row": int(low[0]) + 1, "low_column": int(low[1]) + 1}
+    return _(
+        "{rows} × {columns} ({across}). Largest: {largest} in row {high_row}, column {high_column}. "
+        "Smallest: {smallest} in row {low_row}, column {low_column}.",
+        **gaps,
+    )
+
+
+def vectors(rows: Sequence[str], values: Array) -> str:
+    """Numbers of a stage: for each row its largest and smallest number, and their dimensions.
+
+    Args:
+        values: [row, dimension].
+    """
+    said = []
+    for name, found in list(zip(rows, values, strict=False))[:MOST_ROWS]:
+        if not np.isfinite(found).all():
+            said.append(_("Row “{row}” contains NaN or infinite values.", row=name))
+            continue
+        high, low = int(np.argmax(found)), int(np.argmin(found))
+        gaps = {
+            "row": name,
+            "largest": number(float(found[high])),
+            "high": high + 1,
+            "smallest": number(float(found[low])),
+            "low": low + 1,
+        }
+        said.append(_("Row “{row}”: from {smallest} (dimension {low}) to {largest} (dimension {high}).", **gaps))
+    return _joined(said, len(values))
+
+
+def bars(names: Sequence[str], values: Sequence[float]) -> str:
+    """Tokens with one number each, in their order."""
+    return (
+        join_clauses(_("{name}: {value}", name=name, value=number(value)) for name, value in zip(names, values, strict=True)) + "."
+    )
+
+
+def changes(rows: Sequence[str], keys: Sequence[str], apart: Array, most: int = 5) -> str:
+    """The cells that changed most between two runs.
+
+    Args:
+        apart: [query, key], B − A; NaN where nothing is compared.
+        most: number of cells.
+    """
+    known = np.nan_to_num(apart)
+    order = np.argsort(-np.abs(known), axis=None, kind="stable")[:most]
+    said = []
+    for place in order:
+        query, key = np.unravel_index(place, apart.shape)
+        if known[query, key]:
+            gaps = {"row": rows[query], "key": keys[key], "change": number(float(known[query, key]), sign=True)}
+            said.append(_("Row “{row}” on “{key}”: {change}.", **gaps))
+    return join_sentences(said) or _("No weight changed.")
+
+
+def all_changes(moved: Mapping[Site, Array]) -> str:
+    """All heads of two runs: for each site the head that changed most.
+
+    Args:
+        moved: by site [head, row], the share of its weight that each row moved; NaN where nothing is compared.
+    """
+    said = []
+    for site, by_row in moved.items():
+        known = ~np.isnan(by_row)
+        means = np.where(known.any(axis=1), np.nan_to_num(by_row).sum(axis=1) / np.maximum(known.sum(axis=1), 1), -1.0)
+        if means.max(initial=-1.0) < 0:
+            continue
+        most = int(np.argmax(means))
+        if not means[most]:
+            said.append(_("{site}: no head changed.", site=tokens.site(site)))
+            continue
+        gaps = {"site": tokens.site(site), "head": most + 1, "share": percent(float(means[most]))}
+        said.append(_("{site}: head {head} changed most: on average, {share} of each row’s weight moved.", **gaps))
+    return join_sentences(said)
+
+
+def curves(names: Sequence[str], steps: Sequence[Sequence[int]], values: Sequence[Array]) -> str:
+    """Curves over a training, each by its first and last number and their steps. A curve without a finite number is left out."""
+    said = []
+    for name, places, curve in zip(names, steps, values, strict=True):
+        finite = np.flatnonzero(np.isfinite(np.asarray(curve, np.float64)))
+        if len(finite):
+            first, last = int(finite[0]), int(finite[-1])
+            gaps = {"name": name, "begin": number(float(curve[first])), "end": number(float(curve[last]))}
+            gaps |= {"first": number_of(places[first], ","), "last": number_of(places[last], ",")}
+            said.append(_("{name}: {begin} at step {first}, {end} at step {last}.", **gaps))
+    return join_sentences(said)
+
+
+def lens(rows: Sequence[str], layers: Sequence[str], words: Array, probabilities: Array) -> str:
+    """A logit lens, row by row: the likeliest token after the last layer, and the layer from which on it was the likeliest.
+
+    Args:
+        words, probabilities: [layer, position, candidate], the likeliest first.
+    """
+    said = []
+    for place, name in list(enumerate(rows))[:MOST_ROWS]:
+        best = words[:, place, 0]
+        others = np.flatnonzero(best != best[-1])
+        since = int(others[-1]) + 1 if len(others) else 0
+        gaps = {"row": name, "word": best[-1], "share": percent(float(probabilities[-1, place, 0])), "layer": layers[since]}
+        said.append(_("Row “{row}”: “{word}” {share}, the most likely since layer {layer}.", **gaps))
+    return _joined(said, len(rows))
+
+
+def film(steps: Sequence[int], losses: Sequence[float | None]) -> str:
+    """A training film: how many snapshots, and the loss on this sentence at the first and the last one."""
+    gaps = {"count": len(steps), "first": number_of(steps[0], ","), "last": number_of(steps[-1], ",")}
+    begin, end = losses[0], losses[-1]
+    if begin is None or end is None:
+        return _("{count} snapshots, from step {first} to step {last}.", **gaps)
+    gaps |= {"begin": number(begin), "end": number(end)}
+    return _("{count} snapshots, from step {first} (loss {begin}) to step {last} (loss {end}).", **gaps)
+
+
+def tree(nodes: tuple[Node, ...]) -> str:
+    """A beam search: its finished hypotheses, the best one first, with their log-probabilities."""
+    said = []
+    for rank, end in enumerate(hypotheses(nodes)):
+        text = tokens.line(nodes[place].text for place in path(nodes, end))
+        gaps = {"rank": rank + 1, "text": text, "total": number(nodes[end].total), "mean": number(nodes[end].mean)}
+        said.append(_("Hypothesis {rank}: {text}; log-probability {total}, {mean} per token.", **gaps))
+    return join_sentences(said)
+
+
+def percent(share: float) -> str:
+    """A share in whole percent: "93 %"."""
+    return _("less than 1%") if 0 < share < 0.005 else _("{number}%", number=number_of(100 * share, ".0f"))
+
+
+def number(value: float, sign: bool = False) -> str:
+    """A number with three decimals and a true minus sign."""
+    if not math.isfinite(value):
+        return str(value)
+    return number_of(value, "+.3f" if sign else ".3f")
+
+
+def _joined(said: list[str], count: int) -> str:
+    left = count - len(said)
+    if left <= 0:
+        return join_sentences(said)
+    more = _n("{count} further row is in the table.", "{count} further rows are in the table.", left, count=left)
+    return join_sentences([*said, more])

@@ -1,0 +1,217 @@
+"""Labels of tokens, rows and axes, in one place so that a token has the same label in every picture.
+
+Token text is data and only ever shown as plain text: control characters become visible, blanks get a sign, right-to-left runs are
+isolated so that they cannot reorder the text around them.
+"""
+
+import math
+import threading
+from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache, cached
+
+from model.spec.edits import Silence
+from model.spec.request import RunRequest
+from model.trace.steps import Step
+from model.trace.types import Attention, Site, Tokens, Trace
+from viz.i18n import locales as language
+from viz.i18n import translate
+from viz.i18n.translate import _
+from viz.labels.visible import isolated
+from viz.labels.visible import line as line
+from viz.labels.visible import markdown as markdown
+from viz.labels.visible import plain as plain
+from viz.labels.visible import word as word
+
+LONGEST = 24
+"""Most characters of a token in a label; tooltips and tables show the whole text."""
+
+
+def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
+    """The label of one token, at most `longest` characters; unknown tokens are marked."""
+    text = _short(tokens.texts[index], longest)
+    return f"{text} [unk]" if tokens.unknown[index] else text
+
+
+def _short(text: str, longest: int | None) -> str:
+    if longest is None:
+        return word(text)
+    text = plain(text[: longest + 1])  # one character more, to detect a longer text
+    return isolated(text if len(text) <= longest else text[: longest - 1] + "…")
+
+
+_STRIPS: WeakKeyDictionary[Tokens, dict[int | None, tuple[str, ...]]] = WeakKeyDictionary()
+"""Labels of strips by their longest label: each drawing of a run asks for them several times."""
+
+
+def strip(tokens: Tokens, longest: int | None = LONGEST) -> list[str]:
+    """The labels of all tokens of a strip."""
+    known = _STRIPS.setdefault(tokens, {})
+    if longest not in known:
+        known[longest] = tuple(token(tokens, i, longest) for i in range(len(tokens)))
+    return list(known[longest])
+
+
+def keys(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
+    """The labels of a site's keys."""
+    return strip(trace.tokens[attention.key_tokens], longest)[: attention.weights.shape[2]]
+
+
+def queries(trace: Trace, attention: Attention, longest: int | None = LONGEST) -> list[str]:
+    """The labels of a site's queries.
+
+    A decoder's row reads one token and generates the next one: its label names both, "young → dogs". Of a recorded program it
+    is not known what a row generates.
+    """
+    labels = strip(trace.tokens[attention.query_tokens], longest)
+    count = attention.weights.shape[1]
+    if attention.site.stack == "encoder" or trace.of_program:
+        return labels[:count]
+    return [f"{read} → {labels[i + 1]}" if i + 1 < len(labels) else read for i, read in enumerate(labels[:count])]
+
+
+def compared(
+    first: tuple[Trace, Attention], second: tuple[Trace, Attention], rows: Iterable[int], count: int, longest: int | None = LONGEST
+) -> tuple[list[str], list[str]]:
+    """The labels of queries and keys that are compared in two runs; if their texts differ, both: "hund / kind".
+
+    Args:
+        first, second: each run and its site.
+        rows: indices of the queries.
+        count: number of keys, from the first on.
+        longest: most characters of a token.
+    """
+    own, other = queries(*first, longest), queries(*second, longest)
+    across = zip(keys(*first, longest)[:count], keys(*second, longest)[:count], strict=True)
+    return [_either(own[row], other[row]) for row in rows], [_either(*pair) for pair in across]
+
+
+def _either(one: str, other: str) -> str:
+    return one if one == other else f"{one} / {other}"
+
+
+def model(trace: Trace) -> str:
+    """Title of the model that ran, or its name where it has none."""
+    return str(trace.model.get("title") or trace.model.get("name") or "")
+
+
+def written_strip(trace: Trace) -> str:
+    """The strip that decoding generates: a language model's only one, else the target."""
+    return "target" if "target" in trace.tokens else "source"
+
+
+def stream(trace: Trace, site: Site, role: str) -> str:
+    """The tokens on an axis: "decoder (English)". `role` is `query` or `key`."""
+    attention = trace.at(site)
+    name = attention.query_tokens if role == "query" else attention.key_tokens
+    if site.stack == "program":
+        return translate.language_of(trace, name)
+    from_decoder = site.stack == "decoder" and not (role == "key" and site.kind in ("cross", "memory"))
+    return stream_of(from_decoder, translate.language_of(trace, name))
+
+
+def stream_of(from_decoder: bool, language: str) -> str:
+    """The tokens of a stack: "decoder (English)"."""
+    return _("decoder ({language})", language=language) if from_decoder else _("encoder ({language})", language=language)
+
+
+def query_axis(trace: Trace, site: Site) -> str:
+    """The title of the query axis: "query: decoder (English)"."""
+    return _("query: {stream}", stream=stream(trace, site, "query"))
+
+
+def key_axis(trace: Trace, site: Site) -> str:
+    """The title of the key axis: "key: encoder (German)"."""
+    return _("key: {stream}", stream=stream(trace, site, "key"))
+
+
+def stack(name: str) -> str:
+    """The name of a stack."""
+    return {"encoder": _("Encoder"), "program": _("Program")}.get(name, _("Decoder"))
+
+
+def kind(stack: str, kind_: str) -> str:
+    """The name of a group of sites: "Cross-attention"."""
+    return {
+        ("encoder", "self"): _("Encoder self-attention"),
+        ("decoder", "self"): _("Decoder self-attention"),
+        ("decoder", "cross"): _("Cross-attention"),
+        ("program", "self"): _("Self-attention"),
+        ("program", "cross"): _("Cross-attention"),
+        (stack, "unknown"): _("Attention"),
+    }.get((stack, kind_), _("Memory attention"))
+
+
+@cached(LRUCache(4096), key=lambda site, head=None: (language.current(), site, head), lock=threading.Lock())
+def site(site: Site, head: int | None = None) -> str:
+    """The name of a site, counted from 1: "Cross-attention, layer 3, head 5".
+
+    Args:
+        site: the site.
+        head: its head, counted from 0; None: the whole site.
+    """
+    gaps = {"kind": kind(site.stack, site.kind), "layer": site.layer + 1, "pass_": site.pass_ + 1}
+    if head is None:
+        return _("{kind}, layer {layer}", **gaps) if site.pass_ == 0 else _("{kind}, pass {pass_}, layer {layer}", **gaps)
+    if site.pass_ == 0:
+        return _("{kind}, layer {layer}, head {head}", head=head + 1, **gaps)
+    return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)
+
+
+def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
+    """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
+    if not (silences := _silences(trace)):
+        return frozenset()
+    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
+    return frozenset(place for place in places if _is_silenced(silences, *place))
+
+
+def head_name(trace: Trace, site: Site, head: int) -> str:
+    """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
+    return _head_name(trace, site, head, _silences(trace))
+
+
+def head_names(trace: Trace, attention: Attention) -> list[str]:
+    """The names of all heads of a site."""
+    silences = _silences(trace)
+    return [_head_name(trace, attention.site, head, silences) for head in range(attention.heads)]
+
+
+def _head_name(trace: Trace, at: Site, head: int, silences: Sequence[Silence]) -> str:
+    name = site(at, head) + (f" · {module}" if (module := trace.module(at)) else "")
+    return _("{head} (silenced)", head=name) if _is_silenced(silences, str(at), head) else name
+
+
+def _silences(trace: Trace) -> list[Silence]:
+    return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
+
+
+def _is_silenced(silences: Sequence[Silence], site: str, head: int) -> bool:
+    return any(edit.covers(site, head) for edit in silences)
+
+
+def by_hand(trace: Trace) -> tuple[Step, ...]:
+    """The steps whose tokens the request chose, not the model."""
+    return trace.steps[: len(trace.request.get("begin", ()))]
+
+
+def number(value: float, form: str) -> str:
+    """A number for the screen, with a minus sign instead of a hyphen.
+
+    Args:
+        value: the number.
+        form: its format specification, such as ".3f".
+    """
+    return translate.number(value, form)
+
+
+def power_of_ten(value: float) -> str:
+    """A small number in scientific notation: 3·10⁻⁷."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    digits, exponent = language.localized(f"{value:.0e}").split("e")
+    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

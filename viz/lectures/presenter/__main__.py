@@ -1,0 +1,66 @@
+"""Checks lectures: `python -m viz.lectures.presenter FILE …`, which `python -m model lecture check` starts."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tqdm import tqdm
+
+from model.engine import open_engine
+from model.engine.api import Engine
+from model.errors import HeadlightError
+from viz.i18n.translate import _, error_message
+from viz.lectures.presenter.headless_page import NotDrawable
+from viz.lectures.presenter.pictures import picture
+from viz.lectures.script.check import check
+from viz.lectures.script.lecture import Lecture, Problem
+from viz.lectures.script.library import open_file
+
+QUIET = 2
+"""Seconds that the check of a lecture may take without saying how far it is."""
+
+
+def main(paths: list[str]) -> int:
+    """Prints what is wrong with each file, as FILE:LINE: SENTENCE.
+
+    Returns:
+        The exit status: 1 if anything is wrong.
+    """
+    engine, wrong = open_engine(), 0
+    for path in paths:
+        try:
+            lecture = open_file(Path(path))
+            with tqdm(total=2 * len(lecture.steps), desc=path, unit="step", mininterval=1, delay=QUIET, leave=False) as bar:
+                found = [*check(lecture, engine, bar.update), *not_drawn(lecture, engine, bar.update)]
+            problems = sorted(found, key=lambda problem: problem.line)
+        except HeadlightError as error:
+            print(f"{path}: {error_message(error)}", file=sys.stderr)
+            wrong += 1
+            continue
+        for problem in problems:
+            print(f"{path}:{problem.line}: {problem.sentence}", file=sys.stderr)
+        claims = sum(len(step.expects) for step in lecture.steps)
+        gaps = {"path": path, "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
+        print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
+        wrong += len(problems)
+    return min(wrong, 1)
+
+
+def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
+    """The steps whose view a lecture cannot show, with the reason. What cannot be run is a problem of `check`."""
+    found = list[Problem]()
+    for step in lecture.steps:
+        on_step()
+        if not step.page:
+            continue
+        try:
+            picture(engine, step.page, step.view)
+        except NotDrawable as error:
+            found.append(Problem(step.line, str(error)))
+        except HeadlightError:
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

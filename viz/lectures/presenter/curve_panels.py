@@ -1,0 +1,22 @@
+"""The other panels of the page Training, beside the film: a measure of every head, and the loss of the sentence."""
+
+from collections.abc import Iterator
+
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.lectures.presenter import tables
+from viz.lectures.presenter.explore_panels import PanelWithScene
+from viz.lectures.presenter.panels import Panel
+from viz.metrics.training_metrics import Course, explanations
+from viz.session.state import Page
+
+
+def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
+    """The measure that the link asks for, of all heads; then the loss, if the network has an output layer."""
+    measure, names = page.view.measure, [tokens.site(site, head) for site, head in measured.heads]
+    chosen = measured.heads.index((page.attention.site, page.head))
+    said = _("One line per head; the selected head is bold. Hover over a line or tap it to see its name.")
+    panel = Panel("Curves", "measure", explanations()[measure].title, said)
+    yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)
+    lost = tables.curves(measured.steps, measured.losses[None], [_("your sentence")], 0)
+    yield Panel("Curves", "losses", _("Loss")), lost

@@ -1,0 +1,49 @@
+// A lecture as one file: all pictures are inside; questions are answered here and revealed immediately.
+
+/** Decompresses what viz/lectures/presenter/file.py compressed. */
+async function inflated(text) {
+  const { readable, writable } = new DecompressionStream("gzip");
+  const writer = writable.getWriter();
+  const string = atob(text);
+  const bytes = new Uint8Array(string.length);
+  for (let place = 0; place < string.length; place++) bytes[place] = string.charCodeAt(place);
+  writer.write(bytes);
+  writer.close();
+  return new Uint8Array(await new Response(readable).arrayBuffer());
+}
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const { texts, slides, views, answers } = page;
+const at = (id) => document.getElementById(id);
+const load = (name) => inflated(document.getElementById(`view-${name}`).textContent);
+
+const stage = new Stage(at("stage"), { load });
+const question = new QuestionBox(at("question"), texts, async () => "counted");
+question.redraw = () => talk.setPhase("revealed");
+const talk = new Talk(slides, draw, stepOf(location.hash, slides));
+
+function draw() {
+  const now = talk.shown(views, answers);
+  history.replaceState(null, "", `#${talk.step}`);
+  at("title").textContent = now.title;
+  setWords(at("words"), now.words);
+  at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
+  question.show(talk.step, now.question, null);
+  placeQuestion(now.covered);
+  scrollWords(talk.step, talk.phase);
+  at("problem").textContent = now.covered ? "" : page.problems[talk.step];
+  at("problem").hidden = !at("problem").textContent;
+  stage.show(now.view, {});
+  stage.prepare([talk.step, talk.step + 1, talk.step - 1].map((near) => views[near]));
+  at("chapters").replaceChildren(...chapterStrip(talk));
+  document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
+}
+
+const next = () => talk.next(true);
+const back = () => talk.back();
+onKeys({ PageDown: next, ArrowRight: next, PageUp: back, ArrowLeft: back });
+at("next").addEventListener("click", next);
+at("back").addEventListener("click", back);
+addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
+draw();

@@ -1,0 +1,146 @@
+"""A picture: the drawings of one view with everything they need, as bytes that a page of ours draws without asking a server.
+
+The bytes are a scene (viz/canvas/wire/transport.py). Its header lists the panels in order; its blobs are the scenes of the panels
+and their parts under the paths at which the app serves them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from model.trace.types import Array
+from viz.canvas.wire import transport
+from viz.canvas.wire.transport import PART_CACHE, WHOLE, pack, unpack
+from viz.figures.theme import SCHEMES
+from viz.i18n.translate import _
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One drawing of a picture.
+
+    Attributes:
+        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text` (tables.py).
+        scene: name of its scene among the blobs.
+        heading, note: texts above it; may be empty.
+        half: whether two such panels are side by side where there is room.
+        follows: whether the drawing shows what is selected in the others.
+    """
+
+    kind: str
+    scene: str = ""
+    heading: str = ""
+    note: str = ""
+    half: bool = False
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The drawings of a view.
+
+    Attributes:
+        panels: in their order.
+        scenes: by name.
+        pieces: parts by path.
+        choice: what is selected at first: fields of `viz.url.view_state.ViewState`.
+    """
+
+    panels: Sequence[Panel]
+    scenes: Mapping[str, bytes]
+    pieces: Mapping[str, bytes]
+    choice: Mapping[str, Any]
+
+    def packed(self) -> bytes:
+        """The bytes of the picture."""
+        pieces = dict(self.pieces)
+        for scene in self.scenes.values():
+            pieces |= carried(scene)
+        header = {
+            "panels": [asdict(panel) for panel in self.panels],
+            "choice": dict(self.choice),
+            "partsAddress": transport.address(),
+        }
+        return pack(header, {name: np.frombuffer(data, np.uint8) for name, data in ({**self.scenes, **pieces}).items()})
+
+
+def carried(scene: bytes) -> dict[str, bytes]:
+    """The parts of a scene that the app would serve, by path; those that are blobs of the scene need not be carried."""
+    header, blobs = unpack(scene)
+    found: dict[str, bytes] = {}
+    for name, place in header.get("parts", {}).items():
+        path = f"{place['name']}/{WHOLE}"
+        data = None if name in blobs else PART_CACHE.piece(place["name"], WHOLE)
+        if data is not None:
+            found[path] = data
+    return found
+
+
+def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
+    """The scene with other texts and other fields of its header: without what a page of ours cannot do."""
+    header, blobs = unpack(scene)
+    del header["blobs"]
+    return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
+
+
+def numbers(table: Array, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> bytes:
+    """The scene of a panel `Cells` for any table: numbers of any size and sign.
+
+    Args:
+        table: [row, column].
+        rows, columns: their labels.
+        axes: titles of both axes.
+    """
+    largest = float(np.abs(table).max(initial=0)) or 1.0
+    codes = np.rint(128 + 127 * np.clip(table / largest, -1, 1)).astype(np.uint8)
+    texts = {
+        "query": axes[0],
+        "key": axes[1],
+        "value": _("value"),
+        "none": "",
+        "cellValue": "{query}, {key}: {value}",
+        "hint": "",
+        "hintTouch": "",
+        "cellsLabel": "{head}",
+    }
+    return _cells(texts, (list(rows), list(columns)), table, codes, np.ones(table.shape, np.uint8), "scores")
+
+
+def mask(allowed: Array, rows: Sequence[str], columns: Sequence[str], texts: Mapping[str, str]) -> bytes:
+    """The scene of a panel `Cells` for a mask: 0 where a key is allowed, −∞ where not.
+
+    Args:
+        allowed: [query, key], whether the query may attend to the key.
+        texts: as `viz.canvas.wire.strings.cells` gives them.
+    """
+    values = np.where(allowed, 0.0, -np.inf).astype(np.float32)
+    codes = np.where(allowed, 128, 1).astype(np.uint8)
+    return _cells(
+        dict(texts) | {"hint": "", "hintTouch": ""}, (list(rows), list(columns)), values, codes, allowed.astype(np.uint8), "mask"
+    )
+
+
+def _cells(
+    texts: Mapping[str, str], labels: tuple[list[str], list[str]], values: Array, codes: Array, there: Array, scale: str
+) -> bytes:
+    header = {
+        "schemes": SCHEMES,
+        "texts": dict(texts),
+        "axes": "",
+        "queries": labels[0],
+        "keys": labels[1],
+        "queryStrip": "",
+        "keyStrip": "",
+        "name": "",
+        "site": "",
+        "head": 0,
+        "scale": scale,
+        "largest": 1.0,
+        "opened": [-1, -1],
+        "description": "",
+    }
+    blobs = {"exact": values.astype(np.float32), "codes": codes, "there": there.astype(np.uint8)}
+    blobs["wrong"] = np.zeros(values.shape, np.uint8)
+    return pack(header, blobs)

@@ -1,0 +1,299 @@
+"""From a view to its picture: the drawings of each page of the app, without its controls."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from model.engine.api import Engine
+from model.spec.network import TABLELESS
+from model.spec.request import KEEP
+from model.trace import stages
+from model.trace.stages import OF_CELLS, Stage
+from model.trace.types import Attention, Site, Trace
+from viz.canvas import standalone
+from viz.canvas.scenes import attention as scene
+from viz.canvas.scenes import beam_tree, difference, film, network
+from viz.canvas.scenes import player as player_scene
+from viz.canvas.wire import hints, parts, strings
+from viz.canvas.wire.transport import unpack
+from viz.figures.positions import alike
+from viz.i18n.translate import _, join_sentences
+from viz.labels import tokens
+from viz.lectures.presenter import curve_panels, explore_panels, panels, tables
+from viz.lectures.presenter.explore_panels import PanelWithScene
+from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
+from viz.lectures.presenter.panels import Panel, Picture
+from viz.metrics.run_difference import Change
+from viz.metrics.run_difference import changes as changes_of
+from viz.metrics.training_metrics import course, fed
+from viz.session.state import Page
+from viz.url.view_state import ViewState
+from viz.views import masks
+from viz.views.compare import runs as compare_runs
+from viz.views.step import numbers, titles
+from viz.views.training import runs as training_runs
+
+LONGEST = 64
+"""Most tokens per side of a head that is drawn as lines."""
+
+MOST_COLUMNS = 128
+"""Most columns of a table of numbers, such as dimensions of a vector."""
+
+MOST_POSITIONS = 64
+"""Most positions of a table of positions."""
+
+
+def picture(engine: Engine, page: str, view: ViewState) -> Picture:
+    """The picture of a view.
+
+    Args:
+        page: URL path of the page.
+        view: the state in its link.
+
+    Raises:
+        HeadlightError: the run is not possible.
+        NotDrawable: this page, or this run, has no picture.
+    """
+    if page not in _PAGES:
+        raise NotDrawable(_("The {page} page cannot be shown inside a lecture.", page=page or "?"))
+    return _PAGES[page](engine, view)
+
+
+def _explore(engine: Engine, view: ViewState) -> Picture:
+    """The heads of the run; first what else the link opens: a reading, the calculation of a cell, statistics, the logit lens."""
+    page = headless_page(engine, view)
+    found, own = _run(page), [*explore_panels.of_reading(page), *explore_panels.of_parts(page)]
+    if min(page.view.query, page.view.key) >= 0:
+        own += explore_panels.of_cell(page, page.view.query, page.view.key)
+    large = bool(found.choice["large"] or view.site) and not own  # its link names a head
+    return with_panels(replace(found, choice={**found.choice, "large": large}), own, 0)
+
+
+def with_panels(found: Picture, own: Sequence[PanelWithScene], at: int) -> Picture:
+    """The picture with more panels, before the one at this place."""
+    shown = [panel for panel, _scene in own]
+    scenes = {**found.scenes, **{panel.scene: scene for panel, scene in own}}
+    return replace(found, panels=[*found.panels[:at], *shown, *found.panels[at:]], scenes=scenes)
+
+
+def _run(page: Page, heading: str = "") -> Picture:
+    """Strips, atlas and lines of a run; a click on a head or a row changes all of them."""
+    trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
+    atlas, pieces = standalone.atlas_with_parts(trace, site, head, query)
+    scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
+    shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
+    if max(page.attention.mask.shape) <= LONGEST:
+        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), hints.lines_alone())
+        shown.append(Panel("Lines", "lines", half=True, follows=True))
+    return Picture(shown, scenes, pieces, _choice(page))
+
+
+def _choice(page: Page) -> dict[str, Any]:
+    view = page.view
+    large = bool(view.query >= 0 or view.head > 0)
+    return {"site": str(page.attention.site), "head": page.head, "query": view.query, "key": view.key, "large": large}
+
+
+def _step(engine: Engine, view: ViewState) -> Picture:
+    if view.clock == "computation":
+        return _stage(engine, view)
+    page = headless_page(engine, view)
+    if page.attention.heads * page.attention.mask.size > parts.INLINE * 16:
+        return _run(page)
+    player = player_scene.scene(page.trace, page.attention.site, page.head, view.step)
+    scenes = {"player": panels.changed(player, {}, continues=None)}
+    shown = [Panel("Player", "player")]
+    if page.trace.tree:
+        scenes["tree"] = beam_tree.scene(page.trace, view.hypothesis)
+        shown.insert(0, Panel("Tree", "tree"))
+    return Picture(shown, scenes, {}, _choice(page) | {"step": view.step})
+
+
+def _stage(engine: Engine, view: ViewState) -> Picture:
+    """One stage of the computation: its numbers beside the map of the network."""
+    page = headless_page(engine, view)
+    trace = engine.run(page.view.request(keep=KEEP))
+    walk = stages.walk(trace)
+    stage = stages.find(trace, view.stage) if view.stage else walk[0]
+    if stage.site is not None:
+        page = replace(page, view=replace(page.view, site=stage.place))
+    page = with_trace(page, trace)
+    heading = f"{titles.titles()[stage.name]} · {titles.place(trace, stage, page.head)}"
+    kind, data = _numbers_of(page, trace, stage)
+    plan = network.scene(trace, walk, titles.titles(), stage)
+    shown = [Panel(kind, "numbers", heading, half=True), Panel("Network", "network", half=True)]
+    found = Picture(shown, {"numbers": data, "network": plan}, {}, _choice(page))
+    if stage.name != "weights" or min(page.view.query, page.view.key) < 0:
+        return found
+    calculation, whole_row = explore_panels.of_cell(page, page.view.query, page.view.key)
+    return with_panels(with_panels(found, [whole_row], 1), [calculation], 0)
+
+
+def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
+    """The kind and the scene of the drawing of a stage."""
+    if stage.name == "tokens":
+        return "Strips", panels.changed(scene.strips(trace, page.attention.site, -1), {}, continues=None)
+    if stage.name == "ids":
+        strip = trace.tokens["source" if stage.place == "encoder" or "target" not in trace.tokens else "target"]
+        rows = [[tokens.token(strip, at), str(number)] for at, number in enumerate(strip.ids)]
+        return "Table", tables.table((_("token"), _("id")), rows)
+    if stage.name in OF_CELLS:
+        return "Cells", panels.changed(
+            scene.cells(trace, stage, page.head, page.view.query, page.view.key), {"hint": "", "hintTouch": ""}
+        )
+    if stage.name in ("logits", "probabilities", "chosen"):
+        return "Bars", _of_vocabulary(page, trace)
+    array = stages.tensor(trace, stage, page.head)
+    if array is None:
+        raise NotDrawable(_("No numbers for this stage: this run did not record them."))
+    array = array[:, :MOST_COLUMNS]
+    columns = [str(number + 1) for number in range(array.shape[1])]
+    axes = titles.down(trace, stage), titles.across(stages.AXES[stage.name][1])
+    return "Cells", panels.numbers(array, numbers.row_labels(trace, stage, len(array)), columns, axes)
+
+
+def _of_vocabulary(page: Page, trace: Trace) -> bytes:
+    """The most likely tokens of the selected row, or of the first one that generated a token."""
+    if not trace.steps:
+        raise NotDrawable(_("This run generated nothing."))
+    step = next((one for one in trace.steps if one.computed[1] - 1 == page.view.query), trace.steps[0])
+    listed = [*step.candidates, *([] if any(one.id == step.chosen.id for one in step.candidates) else [step.chosen])]
+    chosen = next(place for place, one in enumerate(listed) if one.id == step.chosen.id)
+    return tables.bars([tokens.plain(one.text) for one in listed], [math.exp(one.log_probability) for one in listed], chosen)
+
+
+def _masks(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view, masks.opens_on)
+    length = len(page.trace.tokens["source"])
+    trace = engine.run(page.view.request(pad_to=view.pad_to)) if view.pad_to > length else page.trace
+    attention = trace.at(page.attention.site)
+    reads = [one for one in trace.attention.values() if one.key_tokens == "source"]
+    padded = attention if attention.key_tokens == "source" or not reads else reads[-1]
+    named = ((_("Causal mask"), attention, attention.mask_causal), (_("Padding mask"), padded, padded.mask_padding))
+    whole = (_("Both combined: the mask of this layer"), attention, attention.mask)
+    shown, scenes = list[Panel](), dict[str, bytes]()
+    for title, own, allowed in (*(reversed(named) if view.pad_to else named), whole):
+        if allowed is not None:
+            scenes[f"mask{len(shown)}"] = _mask(trace, own, allowed)
+            shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {tokens.site(own.site)}", half=True))
+    return Picture(shown, scenes, {}, _choice(page))
+
+
+def _mask(trace: Trace, attention: Attention, allowed: Any) -> bytes:
+    return panels.mask(allowed, tokens.queries(trace, attention), tokens.keys(trace, attention), strings.cells("mask"))
+
+
+def _positions(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view)
+    stacks = [stack for stack in ("encoder", "decoder") if page.info.spec[stack] is not None]
+    tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in TABLELESS]
+    if not tables:
+        raise NotDrawable(_("This model adds no positions to its embeddings, so there is no table to draw."))
+    name = f"positions/{tables[0]}"
+    table = engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name][:MOST_POSITIONS]
+    places = [str(place + 1) for place in range(len(table))]
+    wide = table[:, :MOST_COLUMNS]
+    dimensions = [str(place + 1) for place in range(wide.shape[1])]
+    scenes = {
+        "table": panels.numbers(wide, places, dimensions, (_("position"), _("dimension"))),
+        "alike": panels.numbers(alike(table), places, places, (_("position"), _("position"))),
+    }
+    shown = [
+        Panel("Cells", "table", _("All values"), _("One row per position, one column per dimension."), half=True),
+        Panel(
+            "Cells",
+            "alike",
+            _("Similarity between positions"),
+            _("The dot products of the vectors of all pairs of positions."),
+            half=True,
+        ),
+    ]
+    return Picture(shown, scenes, {}, _choice(page))
+
+
+def _compare(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view)
+    found = compare_runs.runs(page)
+    if isinstance(found, str):
+        raise NotDrawable(_("Side B cannot be run: {reason}", reason=found))
+    return _both(page, found.first, found.second, (_("Side A"), _("Side B")))
+
+
+def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
+    """The outputs of two runs, and the differences of their weights; where nothing can be compared, the second run's heads."""
+    own, other = with_trace(page, first), with_trace(page, second)
+    shared = (
+        "target" in first.tokens and "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts
+    )
+    scenes = {
+        "first": _strips(own, lambda name: not shared or name != "source"),
+        "second": _strips(other, lambda name: not shared or name != "source"),
+    }
+    shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
+    found, _left_out = changes_of(first, second)
+    found = _changed_first(found, own.attention.site)
+    site = own.attention.site if own.attention.site in found else next(iter(found), None)
+    pieces: Mapping[str, bytes] = {}
+    if site is not None:
+        head = own.head if own.head < found[site].heads else 0
+        scenes["changes"] = difference.scene(first, second, found, site, head)
+        shown.append(Panel("Atlas", "changes", _("Changes of the weights")))
+    else:
+        scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
+        shown.append(Panel("Atlas", "atlas", names[1]))
+    if shared:  # the sentence that both read, below what differs
+        scenes["source"] = _strips(own, lambda name: name == "source")
+        shown.append(Panel("Strips", "source"))
+    return Picture(shown, scenes, pieces, {"large": False})
+
+
+def _changed_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:
+    """The changes with the kinds of attention that changed first, then that of the selected site."""
+    changed = {(site.stack, site.kind) for site, change in found.items() if change.changed}
+    chosen = selected.stack, selected.kind
+    kinds = {site: (site.stack, site.kind) for site in found}
+    return dict(sorted(found.items(), key=lambda one: (kinds[one[0]] not in changed, kinds[one[0]] != chosen)))
+
+
+def _strips(page: Page, wanted: Callable[[str], bool]) -> bytes:
+    """The scene of those strips of a run whose name is wanted."""
+    found = scene.strips(page.trace, page.attention.site, -1)
+    strips = [strip for strip in unpack(found)[0]["strips"] if wanted(strip["name"])]
+    return panels.changed(found, {}, continues=None, strips=strips)
+
+
+def _what_if(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view, unedited=True)
+    if not view.active_edits():
+        return _run(page)
+    return _both(page, page.trace, engine.run(page.view.request()), (_("Without the edits"), _("With the edits")))
+
+
+def _training(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view)
+    if not page.info.snapshots:
+        raise NotDrawable(_("No snapshots were saved while “{title}” was trained.", title=page.info.title))
+    if problem := training_runs.too_long(page):
+        raise NotDrawable(problem)
+    frames, problems = training_runs.frames(page)
+    if not frames:
+        raise NotDrawable(join_sentences(problems))
+    measured = course(frames, fed(page.trace).ids)
+    steps = [frame.step for frame in frames]
+    at = steps.index(view.snapshot) if view.snapshot in steps else 0
+    data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
+    found = Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at], "large": bool(view.site)})
+    return with_panels(found, list(curve_panels.of_training(page, measured)), 1)
+
+
+_PAGES: Mapping[str, Callable[[Engine, ViewState], Picture]] = {
+    "": _explore,
+    "explore": _explore,
+    "step": _step,
+    "masks": _masks,
+    "positions": _positions,
+    "compare": _compare,
+    "whatif": _what_if,
+    "training": _training,
+}

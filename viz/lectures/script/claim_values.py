@@ -1,0 +1,201 @@
+"""The value of a subject in a run: a number or a text. docs/lectures.md defines each subject."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from model.errors import BadClaim
+from model.trace.steps import Step
+from model.trace.types import Array, Trace
+from viz.i18n.translate import _
+from viz.labels import tokens as labels
+from viz.lectures.script.lecture import Scope, Subject
+from viz.lectures.script.runs import StepRuns, column, row, step_of
+from viz.metrics import training_metrics
+from viz.metrics.aggregation import lengths
+from viz.metrics.copy_scores import induction_score, previous_token_score
+from viz.metrics.head_statistics import all_heads
+from viz.metrics.logit_lens import lens, output_names
+from viz.metrics.padding import padding_effect
+from viz.metrics.teacher_forcing import first_written
+
+
+def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
+    """The value of a subject that is a text.
+
+    Raises:
+        HeadlightError: the run is not possible, or has no such head, token or step.
+    """
+    trace = runs.run(scope)
+    match subject.kind:
+        case "output":
+            return output(trace)
+        case "source":
+            return _plain(trace, "source", 0, first_written(trace) if labels.written_strip(trace) == "source" else None)
+        case "key":
+            attention, head = runs.attention(trace, subject.head)
+            weights = attention.head(head)[row(trace, attention, subject.query)]
+            return trace.tokens[attention.key_tokens].texts[int(np.argmax(weights))]
+        case "mask":
+            attention, _head = runs.attention(trace, subject.head)
+            open_ = attention.mask[row(trace, attention, subject.query), column(trace, attention, subject.key)]
+            return "visible" if open_ else "hidden"
+    return _lens(runs, trace, subject)
+
+
+def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """The value of a subject that is a number; with `scope.change`, under the edits minus without.
+
+    Raises:
+        HeadlightError: the run is not possible, or has no such head, token or step.
+    """
+    if subject.kind == "padding":
+        return _padding(runs, subject)
+    if subject.kind == "breaks-at":
+        return runs.breaks_at(scope)
+    if scope.change:
+        before, now = runs.fed(scope)
+        return _NUMBERS[subject.kind](runs, now, subject) - _NUMBERS[subject.kind](runs, before, subject)
+    if subject.kind in ("measure", "loss"):
+        return _of_film(runs, subject, scope)
+    return _NUMBERS[subject.kind](runs, runs.run(scope), subject)
+
+
+def output(trace: Trace) -> str:
+    """The text that a run generated, without special tokens; tokens are joined by spaces."""
+    return _plain(trace, labels.written_strip(trace), first_written(trace), None)
+
+
+def _plain(trace: Trace, strip: str, start: int, end: int | None) -> str:
+    tokens = trace.tokens[strip]
+    shown = zip(tokens.texts[start:end], tokens.special[start:end], strict=True)
+    return " ".join(text for text, special in shown if not special)
+
+
+def distribution(trace: Trace, step: Step) -> Array:
+    """Log-probabilities of the row that a step was taken from: [vocab], float64.
+
+    Raises:
+        BadClaim: the network writes nothing.
+    """
+    if trace.logits is None:
+        raise BadClaim(reason=_("this network generates nothing"))
+    logits = trace.logits[_logits_row(trace, step)].astype(np.float64)
+    highest = logits.max()
+    found: Array = logits - highest - np.log(np.exp(logits - highest).sum())
+    return found
+
+
+def _logits_row(trace: Trace, step: Step) -> int:
+    return step.computed[1] - 1
+
+
+def _id(runs: StepRuns, trace: Trace, text: str) -> int:
+    ids = runs.ids(trace)
+    if text not in ids:
+        raise BadClaim(reason=_("the vocabulary has no token “{text}”", text=text))
+    return ids[text]
+
+
+def _weight(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    return float(attention.head(head)[row(trace, attention, subject.query), column(trace, attention, subject.key)])
+
+
+def _score(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    if attention.scores is None:
+        raise BadClaim(reason=_("the run recorded no scores"))
+    return float(attention.scores[head, row(trace, attention, subject.query), column(trace, attention, subject.key)])
+
+
+def _entropy(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    weights = attention.head(head)[row(trace, attention, subject.query)].astype(np.float64)
+    return float(-(weights * np.log(weights, out=np.zeros_like(weights), where=weights > 0)).sum())
+
+
+def _mean(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    return float(attention.head(head)[:, column(trace, attention, subject.key)].astype(np.float64).mean())
+
+
+def _value(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    if attention.v is None:
+        raise BadClaim(reason=_("the run recorded no values"))
+    own = lengths(attention.v[head])
+    return float(own[column(trace, attention, subject.key)] / own.mean())
+
+
+def _previous(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    return previous_token_score(attention.head(head))
+
+
+def _induction(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    attention, head = runs.attention(trace, subject.head)
+    return induction_score(attention.head(head), trace.tokens[attention.key_tokens].ids)
+
+
+def _probability(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    found = distribution(trace, trace.steps[step_of(trace, subject.at)])
+    return float(np.exp(found[_id(runs, trace, subject.name)]))
+
+
+def _rank(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    found = distribution(trace, trace.steps[step_of(trace, subject.at)])
+    return float((found > found[_id(runs, trace, subject.name)]).sum() + 1)
+
+
+def _log_probability(_runs: StepRuns, trace: Trace, _subject: Subject) -> float:
+    return float(sum(distribution(trace, step)[step.chosen.id] for step in trace.steps))
+
+
+def _loss(_runs: StepRuns, trace: Trace, subject: Subject) -> float:
+    lost = training_metrics.surprise(trace, training_metrics.fed(trace).ids)
+    return float(lost[max(subject.number - 1, 0) :].mean())
+
+
+_NUMBERS: Mapping[str, Callable[[StepRuns, Trace, Subject], float]] = {
+    "weight": _weight,
+    "score": _score,
+    "entropy": _entropy,
+    "mean": _mean,
+    "value": _value,
+    "previous": _previous,
+    "induction": _induction,
+    "probability": _probability,
+    "rank": _rank,
+    "log-probability": _log_probability,
+    "loss": _loss,
+}
+
+
+def _of_film(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """A number that Training shows: all snapshots read what the finished model wrote."""
+    final, trace = runs.fed(scope)
+    if subject.kind == "loss":
+        return _loss(runs, trace, subject)
+    attention, head = runs.attention(trace, subject.head)
+    match subject.name:
+        case "antidiagonality":
+            return float(training_metrics.antidiagonality(attention)[head])
+        case "alignment":
+            return float(training_metrics.overlap(attention, final.at(attention.site))[head])
+    return float(all_heads(trace).loc[(str(attention.site), head), subject.name])
+
+
+def _padding(runs: StepRuns, subject: Subject) -> float:
+    effect = padding_effect(*runs.padded())
+    return effect.largest_weight if subject.name == "weight" else effect.largest_difference
+
+
+def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:
+    names = output_names(runs.spec)
+    found = lens(trace, runs.spec, runs.tensors(names), count=1)
+    if not 0 <= subject.number < len(found.layers):
+        raise BadClaim(reason=_("there is no layer {layer}: layers are counted from 0", layer=subject.number))
+    position = _logits_row(trace, trace.steps[step_of(trace, subject.at)])
+    id_ = int(found.ids[subject.number, position, 0])
+    return next(text for text, own in runs.ids(trace).items() if own == id_)

@@ -1,0 +1,216 @@
+"""A lecture, as docs/lectures.md describes it: frozen values without any run."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from viz.url.view_state import ViewState
+
+
+@dataclass(frozen=True)
+class Named:
+    """A token named by its text: `"a"#2` is the second token "a".
+
+    Attributes:
+        text: the text, as the app shows it.
+        number: which of the tokens with this text, counted from 1.
+        after: of a row: the text is that of the token it reads; otherwise a decoder's row is named by the token it writes.
+    """
+
+    text: str
+    number: int = 1
+    after: bool = False
+
+
+Token: TypeAlias = int | Named
+"""A token of a strip, or the row of one: an index, counted from 0, or its text."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A head.
+
+    Attributes:
+        site: text form of its site; empty: the site of the step's view.
+        number: counted from 0; -1: the head of the step's view.
+    """
+
+    site: str = ""
+    number: int = -1
+
+
+@dataclass(frozen=True)
+class Point:
+    """The part of a view that a step points at.
+
+    Attributes:
+        kind: `token` of a strip; `row` or `cell` of a head; a `head`; a `stage` of the computation.
+        note: a short note to show beside it; may be empty.
+        line: line of the file.
+        strip: of a token: `source` or `target`.
+        head: the head.
+        query, key: the row, the column, or the token (`key`).
+        stage: PLACE/NAME, as in docs/stages.md.
+    """
+
+    kind: Literal["token", "row", "cell", "head", "stage"]
+    note: str
+    line: int
+    strip: str = ""
+    head: Head = Head()
+    query: Token | None = None
+    key: Token | None = None
+    stage: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The subject of a claim or a question; docs/lectures.md lists all kinds.
+
+    Attributes:
+        kind: its first word, such as `weight` or `output`.
+        name: a measure, or the text of a token whose probability is asked for.
+        head: a head.
+        query, key: a row and a column.
+        at: the step of decoding: an index, or the token that is written in it.
+        number: of `lens`: the layer; of `loss`: the position of the first token that counts. From 0.
+    """
+
+    kind: str
+    name: str = ""
+    head: Head = Head()
+    query: Token | None = None
+    key: Token | None = None
+    at: Token | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which run of a step a claim is about: by default the run of its view.
+
+    Attributes:
+        side: B: side B of Compare; plain: the run without edits; empty: the run itself.
+        edits: text form of edits that are made in addition; empty: none.
+        snapshot: the training step of a snapshot of the model; -1: the model itself.
+        change: the number under the edits minus the one without; both runs read what was written without them.
+    """
+
+    side: Literal["", "B", "plain"] = ""
+    edits: str = ""
+    snapshot: int = -1
+    change: bool = False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about a real run: an `expect:` line.
+
+    Attributes:
+        text: the line as written.
+        line: line of the file.
+        subject, scope: what is claimed of which run.
+        relation: `=`, `≠`, `<`, `>`, `≤`, `≥`, `contains` or `lacks`.
+        value: a number as written, or a text.
+        quoted: whether the value is a text.
+    """
+
+    text: str
+    line: int
+    subject: Subject
+    scope: Scope
+    relation: str
+    value: str
+    quoted: bool
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a step. The real run answers it (`viz.lectures.script.answers`).
+
+    Attributes:
+        prompt: the question, in Markdown.
+        kind: `token`: which token comes next; `key`: which token a row looks at; `head`: which head does this; `output`: what is
+            written under edits; `number`.
+        options: the possible answers; empty: the run gives them (tokens, heads), or a number is asked.
+        subject, scope: what the run is asked for.
+        line: line of the file.
+    """
+
+    prompt: str
+    kind: Literal["token", "key", "head", "output", "number"]
+    options: tuple[str, ...]
+    subject: Subject
+    scope: Scope
+    line: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem of a file: a sentence, and its line."""
+
+    line: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: words beside a view of the app.
+
+    Attributes:
+        number: counted from 0.
+        chapter: the chapter that it belongs to; empty before the first one.
+        title: its heading; may be empty.
+        words: Markdown without raw HTML, without the headings.
+        page: URL path of its view, such as `explore`; empty: it has no usable view.
+        view: the view; the model is always named.
+        link: the link as written.
+        points: what it points at.
+        notes: the speaker's notes, in Markdown.
+        question: a question, if it asks one.
+        expects: claims about its runs.
+        line: line of the file on which it begins.
+    """
+
+    number: int
+    chapter: str
+    title: str
+    words: str
+    page: str
+    view: ViewState
+    link: str
+    points: tuple[Point, ...]
+    notes: str
+    question: Question | None
+    expects: tuple[Claim, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Lecture:
+    """A lecture.
+
+    Attributes:
+        name: name of the file without its ending, such as `attention.en`.
+        title: its title.
+        language: code of the language of its words, such as `en`.
+        minutes: how long it takes.
+        models: the models that it needs.
+        steps: its steps.
+        problems: what could not be read.
+    """
+
+    name: str
+    title: str
+    language: str
+    minutes: int
+    models: tuple[str, ...]
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def chapters(self) -> tuple[tuple[str, int], ...]:
+        """The chapters in order, each with the number of its first step."""
+        first: dict[str, int] = {}
+        for step in self.steps:
+            first.setdefault(step.chapter, step.number)
+        return tuple((chapter, number) for chapter, number in first.items() if chapter)

@@ -1,0 +1,183 @@
+"""The runs of a step: those that the app shows for its view, and those that claims are about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from model.attribution.questions import Prune
+from model.engine.api import Engine, ModelInfo
+from model.errors import BadClaim, from_json
+from model.spec.edits import read_edits
+from model.spec.request import Keep, RunRequest
+from model.spec.snapshots import at_step
+from model.trace.types import Array, Attention, Tokens, Trace
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.lectures.script.lecture import Head, Named, Scope, Step, Token
+from viz.metrics.teacher_forcing import teacher_forced_request
+from viz.url.default_run import opening
+from viz.url.view_state import WITHOUT_EDITS, ViewState, second_side
+
+EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
+"""Tensors that runs keep in addition, so that every claim about one run reads the same trace."""
+
+
+@dataclass(frozen=True)
+class StepRuns:
+    """The runs of one step. Equal requests come from the engine's cache.
+
+    Attributes:
+        engine: runs them.
+        step: the step.
+    """
+
+    engine: Engine
+    step: Step
+
+    @cached_property
+    def info(self) -> ModelInfo:
+        """The model of the step's view.
+
+        Raises:
+            HeadlightError: there is no such model here, or it cannot be used.
+        """
+        found = self.engine.describe(self.step.view.model, self.step.view.parsed_settings())
+        if found.problem:
+            raise from_json(found.problem)
+        return found
+
+    @cached_property
+    def view(self) -> ViewState:
+        """The step's view; without a text, that of the model's first example, as the app opens it."""
+        view = self.step.view
+        return opening(self.info, view) if view.text is None else view
+
+    def request(self, scope: Scope = Scope()) -> RunRequest:
+        """The request of a scope, without `change`."""
+        view = second_side(self.view) if scope.side == "B" else self.view
+        request = (replace(view, **WITHOUT_EDITS) if scope.side == "plain" else view).request(keep=EVERYTHING)
+        model = at_step(request.model, scope.snapshot) if scope.snapshot >= 0 else request.model
+        return replace(request, model=model, edits=request.edits + read_edits(scope.edits))
+
+    def run(self, scope: Scope = Scope()) -> Trace:
+        """The run of a scope, as the model decodes it."""
+        return self.engine.run(self.request(scope))
+
+    def fed(self, scope: Scope) -> tuple[Trace, Trace]:
+        """What the model writes without edits, read by the model without edits and by the scope's: the same tokens in both.
+
+        Both have the steps of the run that wrote them.
+        """
+        plain, wanted = replace(self.request(), edits=()), self.request(scope)
+        written = self.engine.run(plain)
+        reading = teacher_forced_request(plain, written)
+        before, now = (self.engine.run(one) for one in (reading, replace(reading, model=wanted.model, edits=wanted.edits)))
+        return replace(before, steps=written.steps), replace(now, steps=written.steps)
+
+    def padded(self) -> tuple[Trace, Trace]:
+        """The run without padding, and the one that Masks shows."""
+        plain = self.run()
+        length = self.view.pad_to or min(len(plain.tokens["source"]) + 4, self.info.max_source)
+        return plain, self.engine.run(self.view.request(keep=EVERYTHING, pad_to=length))
+
+    def breaks_at(self, scope: Scope) -> float:
+        """Number of heads that can be silenced before a written token is no longer the likeliest; all of them: infinity."""
+        found = self.engine.attribute(Prune(replace(self.request(scope), keep=())))
+        return np.inf if found.breaks_at is None else found.breaks_at
+
+    def ids(self, trace: Trace) -> Mapping[str, int]:
+        """The id of each text of the written strip's vocabulary."""
+        assert trace.logits is not None
+        every = range(trace.logits.shape[1])
+        texts = self.engine.texts(self.request().model, tokens.written_strip(trace), tuple(every), self.view.parsed_settings())
+        return {text: id_ for id_, text in zip(reversed(every), reversed(texts), strict=True)}
+
+    def tensors(self, names: tuple[str, ...]) -> Mapping[str, Array]:
+        """Tensors of the model by name."""
+        return self.engine.tensors(self.view.model, names, self.view.parsed_settings())
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The network's spec."""
+        return self.info.spec
+
+    def attention(self, trace: Trace, head: Head) -> tuple[Attention, int]:
+        """The site and the number of a head; what it leaves out is that of the view.
+
+        Raises:
+            UnknownSite, UnknownHead: the run has no such head.
+        """
+        last = trace.last_cross()
+        site = head.site or self.view.site
+        attention = trace.at(site) if site else last
+        number = head.number if head.number >= 0 else self.view.head
+        attention.head(number)
+        return attention, number
+
+
+def row(trace: Trace, attention: Attention, token: Token | None) -> int:
+    """The index of a row.
+
+    Raises:
+        BadClaim: there is no such row.
+    """
+    strip, count = trace.tokens[attention.query_tokens], attention.weights.shape[1]
+    if isinstance(token, Named) and not token.after and attention.site.stack == "decoder":
+        return _checked(place(strip, token) - 1, count, strip, token)
+    return _checked(place(strip, token), count, strip, token)
+
+
+def column(trace: Trace, attention: Attention, token: Token | None) -> int:
+    """The index of a key.
+
+    Raises:
+        BadClaim: there is no such key.
+    """
+    strip = trace.tokens[attention.key_tokens]
+    return _checked(place(strip, token), attention.weights.shape[2], strip, token)
+
+
+def place(strip: Tokens, token: Token | None) -> int:
+    """The position of a token in a strip.
+
+    Raises:
+        BadClaim: there is no such token.
+    """
+    if isinstance(token, Named):
+        places = [index for index, text in enumerate(strip.texts) if text == token.text]
+        if len(places) < token.number:
+            raise _missing(strip, token)
+        return places[token.number - 1]
+    return _checked(token or 0, len(strip), strip, token)
+
+
+def _checked(index: int, count: int, strip: Tokens, token: Token | None) -> int:
+    if not 0 <= index < count:
+        raise _missing(strip, token)
+    return index
+
+
+def _missing(strip: Tokens, token: Token | None) -> BadClaim:
+    name = f"“{token.text}”" + (f"#{token.number}" if token.number > 1 else "") if isinstance(token, Named) else str(token)
+    there = " ".join(strip.texts)
+    return BadClaim(reason=_("no token or row {name} in: {there}", name=name, there=there))
+
+
+def step_of(trace: Trace, at: Token | None) -> int:
+    """The index of a step of decoding: an index, or the token that is written in it.
+
+    Raises:
+        BadClaim: there is no such step.
+    """
+    written = [step.chosen.text for step in trace.steps]
+    if isinstance(at, Named):
+        places = [index for index, text in enumerate(written) if text == at.text]
+        if len(places) >= at.number:
+            return places[at.number - 1]
+    elif at is not None and at < len(written):
+        return at
+    name = f"“{at.text}”" if isinstance(at, Named) else str(at)
+    raise BadClaim(reason=_("no step {name} among the generated tokens: {there}", name=name, there=" ".join(written)))

@@ -1,0 +1,148 @@
+"""Descriptions of a site's readings: title, formula, what each is, and what it is not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from model.trace.types import Site
+from viz.i18n.translate import _
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading, in words.
+
+    Attributes:
+        name: one of links.READINGS.
+        title: what it is called.
+        quantity: what its numbers are, in a word or two: the name of its color scale.
+        formula: LaTeX, lines one below the other.
+        meaning: one sentence on what it is.
+        caution: one sentence on what it is not.
+        of_head: whether it is of the selected head; else of all heads together.
+    """
+
+    name: str
+    title: str
+    quantity: str
+    formula: tuple[str, ...]
+    meaning: str
+    caution: str
+    of_head: bool
+
+
+def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
+    """Every reading, by the name that links.READINGS has for it.
+
+    Args:
+        site: the selected one, which decides the formula of rollout.
+        projected: whether values are measured after the output projection.
+    """
+    readings = (_head(), _mean(), _largest(), _value_weighted(projected), _rollout(site), _entropy())
+    return {reading.name: reading for reading in readings}
+
+
+def _head() -> Reading:
+    return Reading(
+        "head",
+        _("This head"),
+        _("weight"),
+        (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
+        _("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
+        _("They show where the head looked, but neither what it read there nor why the model chose a word."),
+        of_head=True,
+    )
+
+
+def _mean() -> Reading:
+    return Reading(
+        "mean",
+        _("Mean over heads"),
+        _("mean weight"),
+        (r"\bar A_{ij} = \frac{1}{H} \sum_{h=1}^{H} A^h_{ij}",),
+        _("Each cell is the mean over all heads of this layer."),
+        _(
+            "No single head has these weights: heads that attend to different words blend into one that seems to "
+            "attend to all of them."
+        ),
+        of_head=False,
+    )
+
+
+def _largest() -> Reading:
+    return Reading(
+        "max",
+        _("Maximum over heads"),
+        _("largest weight"),
+        (r"M_{ij} = \max_{h} A^h_{ij}",),
+        _("Each cell is the largest weight that any head of this layer gives it."),
+        _("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
+        of_head=False,
+    )
+
+
+def _value_weighted(projected: bool) -> Reading:
+    caution = _("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer.")
+    if projected:
+        meaning = _(
+            "The length of the vector that the selected head adds to the residual stream of query i from key j, after "
+            "its part of the output projection."
+        )
+        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2"
+    else:
+        meaning = _("The length of the vector that the selected head carries from key j to query i, before the output projection.")
+        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2"
+    return Reading("value", _("Weight × value"), _("contribution length"), (formula,), meaning, caution, of_head=True)
+
+
+_ROLLOUT = {
+    "encoder": (
+        r"R_\ell = \tfrac12\left(\bar A_\ell + I\right) R_{\ell-1}, \quad R_0 = I",
+        r"\bar A_\ell = \tfrac1H \textstyle\sum_h A^h_\ell",
+    ),
+    "self": (
+        r"\text{self: } T \leftarrow \tfrac12\left(\bar A + I\right) T, \quad T_0 = I",
+        r"\text{cross: } T \leftarrow \tfrac12\, T",
+    ),
+    "cross": (
+        r"\text{self: } S \leftarrow \tfrac12\left(\bar A + I\right) S, \quad S_0 = 0",
+        r"\text{cross: } S \leftarrow \tfrac12\left(\bar C R + S\right)",
+        r"R: \text{the encoder's rollout}",
+    ),
+}
+_ROLLOUT |= {"memory": _ROLLOUT["encoder"], "unknown": _ROLLOUT["encoder"]}
+
+
+def _rollout(site: Site) -> Reading:
+    return Reading(
+        "rollout",
+        _("Rollout"),
+        _("rollout"),
+        _ROLLOUT["encoder" if site.stack == "encoder" else site.kind],
+        _(
+            "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
+            "connection counts as one half."
+        ),
+        _(
+            "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
+            "feed-forward networks and normalization are ignored."
+        ),
+        of_head=False,
+    )
+
+
+def _entropy() -> Reading:
+    return Reading(
+        "entropy",
+        _("Entropy of each row"),
+        _("entropy (nats)"),
+        (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
+        _(
+            "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
+            "equal weights."
+        ),
+        _(
+            "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
+            "also has low entropy."
+        ),
+        of_head=True,
+    )

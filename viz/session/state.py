@@ -1,0 +1,186 @@
+"""The state of a session: its engine, its view, which the URL holds, and what a page is drawn from."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from model.engine import log, open_engine
+from model.engine.api import Engine, ModelInfo, SharedEngine
+from model.engine.http.access import is_loopback
+from model.errors import EngineAway, HeadlightError
+from model.trace.types import Attention, Trace
+from viz.i18n import locales
+from viz.i18n.translate import _
+from viz.session import access
+from viz.session.middleware import log_no_messages_of_scripts
+from viz.session.patient_engine import NonBlockingEngine
+from viz.url import view_state
+from viz.url.view_state import ViewState
+
+_VIEW, _URL, _LANGUAGE = "view", "url", "language"
+
+
+_log = logging.getLogger(log.NAME)
+
+
+@st.cache_resource(show_spinner=False)
+def the_engine() -> SharedEngine:
+    """The engine of this process, shared by all sessions."""
+    return open_engine()
+
+
+def my_engine() -> Engine:
+    """The engine for this session: a new run replaces its pending one, and slow runs do not block the script."""
+    context = get_script_run_ctx()
+    session = access.session(context.session_id if context else "")
+    return NonBlockingEngine(the_engine(), session, access.access_limits() if access.is_public() else None)
+
+
+def start(*settings: Callable[[], object]) -> None:
+    """Opens the engine and loads its list of models. Exits with a sentence if the environment's settings cannot be met.
+
+    Args:
+        settings: read further settings; each raises an error if its setting is not valid.
+    """
+    try:
+        log.configure()
+        log_no_messages_of_scripts()
+        for setting in settings:
+            setting()
+        the_engine().models()
+    except EngineAway as error:  # pages say so and continue when it is back
+        _log.warning("%s", error)
+    except HeadlightError as error:
+        sys.stderr.write(f"{error}\n")
+        os._exit(2)  # any exception, even SystemExit, would print the server's traceback
+
+
+def get_view_state() -> tuple[ViewState, list[str]]:
+    """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
+    view = _settled()
+    return view_state.read(_query()) if view is None else (view, [])
+
+
+def _settled() -> ViewState | None:
+    """The session's state; None while the URL has parameters that were not read yet."""
+    query = _query()
+    known = _VIEW in st.session_state and (not query or query == st.session_state.get(_URL))
+    return st.session_state[_VIEW] if known else None
+
+
+def session_language() -> str:
+    """The language of this session: the link's, else that of its browser at the first visit."""
+    if _LANGUAGE not in st.session_state:
+        st.session_state[_LANGUAGE] = locales.matching(st.context.locale) or locales.of_server()
+    view = _settled()
+    asked = locales.matching(st.query_params.get("lang")) if view is None else view.language
+    return asked or str(st.session_state[_LANGUAGE])
+
+
+def _query() -> dict[str, str]:
+    """The URL's parameters; a link may name one edit in each of several parameters `edit`."""
+    return st.query_params.to_dict() | ({"edit": "; ".join(edits)} if (edits := st.query_params.get_all("edit")) else {})
+
+
+def store_view(view: ViewState) -> None:
+    """Stores `view` as the state of the session and marks the URL's parameters as read."""
+    st.session_state[_VIEW] = view
+    st.session_state[_URL] = _query()
+
+
+def sync_url() -> None:
+    """Writes the state into the URL, so that it can be copied, unless the URL has parameters that were not read yet.
+
+    Comes last in a script run: it costs a browser as much time as a drawing.
+    """
+    query = _query()
+    if _VIEW not in st.session_state or query != st.session_state[_URL]:
+        return
+    parameters = view_state.write(st.session_state[_VIEW])
+    if parameters != query:
+        st.session_state[_URL] = parameters
+        st.query_params.from_dict(parameters)
+
+
+def update(**fields: object) -> None:
+    """Replaces fields of the state; for callbacks, which run before the script."""
+    store_view(replace(get_view_state()[0], **fields))  # type: ignore[arg-type]  # fields of View
+
+
+def bind(field: str, **also: object) -> dict[str, Any]:
+    """Keyword arguments that bind a widget to one field of the state, both ways.
+
+    Args:
+        also: fields to reset when this one changes, with their values.
+    """
+    key = f"widget:{field}"
+    st.session_state[key] = getattr(get_view_state()[0], field)
+
+    parameter = next(each for each in view_state.PARAMETERS if each.field == field)
+
+    def change() -> None:
+        if parameter.accepts(value := st.session_state[key], getattr(ViewState(), field)):  # a browser may send anything
+            update(**{field: value}, **also)
+
+    return {"key": key, "on_change": change}
+
+
+def decimals(usual: int) -> str:
+    """The format specification of a number in a sentence: `usual` decimals, or two in big mode."""
+    return f".{2 if get_view_state()[0].big else usual}f"
+
+
+def address() -> str:
+    """The address that shows the current state again, for captions; empty if it means another machine to every reader."""
+    place = (st.context.url or "").partition("?")[0]
+    if is_loopback(urlsplit(place).hostname or ""):
+        return ""
+    return f"{place}?{urlencode(view_state.write(get_view_state()[0]))}" if place else ""
+
+
+def show_failure(exception: Exception) -> bool:
+    """Shows an unexpected error to the visitor as a sentence and a number. The traceback goes to the log.
+
+    Returns:
+        True: Streamlit shows nothing else.
+    """
+    asked = view_state.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
+    parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in view_state.TYPED}
+    incident = log.incident(exception, view=parameters)
+    text = _(
+        "Something went wrong inside Headlight (incident {incident}; details are in the server log). Nothing is "
+        "lost: change the sentence or the settings, or reload the page.",
+        incident=incident,
+    )
+    st.error(text, icon=":material/error:")
+    return True
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a page needs in one script run.
+
+    Attributes:
+        engine: runs the networks.
+        info: the model in use.
+        view: the state; frozen. Callbacks change it with `update`, `bind` binds widgets to it.
+        trace: the run of `view`.
+        attention: the selected site of the trace.
+        head: the selected head of that site.
+        dark: whether the page is dark.
+    """
+
+    engine: Engine
+    info: ModelInfo
+    view: ViewState
+    trace: Trace
+    attention: Attention
+    head: int
+    dark: bool

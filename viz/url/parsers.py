@@ -1,0 +1,187 @@
+"""Parsers for the values of URL parameters.
+
+A parser raises ValueError with a description of the allowed values, which `viz.url.view_state.read` puts into its sentence.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+
+from model.engine.sent_files import names_server_file
+from model.errors import HeadlightError
+from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
+from model.spec.edits import silences as silenced_heads
+from model.spec.request import MOST_TOKENS
+from model.spec.sent_text import whole_number
+from model.trace.types import Site
+from viz.i18n.locales import LANGUAGES, matching
+from viz.i18n.translate import _, join_list
+from viz.i18n.translate import number as shown
+
+LONGEST_TEXT = 4000
+"""Most characters of a text in a URL: browsers and servers cut longer ones."""
+
+READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
+"""Readings of a site that Explore can draw; docs/readings.md defines each."""
+
+MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
+"""Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
+
+PARTS = ("numbers", "heads", "lens")
+"""The parts of Explore that open below the pictures."""
+
+
+def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
+    """Parser for integers between two limits, inclusive."""
+
+    def read(text: str) -> int:
+        if (number := whole_number(text, lowest, highest)) is None:
+            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=shown(lowest, ","), highest=shown(highest, ",")))
+        return number
+
+    return read
+
+
+def number(lowest: float, highest: float) -> Callable[[str], float]:
+    """Parser for numbers between two limits, inclusive."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not lowest <= number <= highest:
+            raise ValueError(_("a number from {lowest} to {highest}", lowest=lowest, highest=highest))
+        return number
+
+    return read
+
+
+def text(given: str) -> str:
+    """Parses a text of limited length."""
+    if len(given) > LONGEST_TEXT:
+        raise ValueError(_("at most {longest} characters", longest=LONGEST_TEXT))
+    return given
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    """Parser for one of the `allowed` names."""
+
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(join_list(allowed))
+        return text
+
+    return read
+
+
+def parts(text: str) -> str:
+    """Parses parts of Explore, joined by spaces."""
+    if any(part not in PARTS for part in text.split()):
+        raise ValueError(join_list(PARTS))
+    return " ".join(part for part in PARTS if part in text.split())
+
+
+def language(text: str) -> str:
+    """Parses the name of a language, such as "de" or "zh-Hant"; empty: none."""
+    if text and not matching(text):
+        raise ValueError(join_list(LANGUAGES))
+    return matching(text)
+
+
+def site(text: str) -> str:
+    """Parses the text form of a Site."""
+    try:
+        return str(Site.parse(text))
+    except HeadlightError as error:
+        raise ValueError(_("an attention layer such as decoder.0.2.cross")) from error
+
+
+def stage(text: str) -> str:
+    """Parses the text form of a Stage; does not check that a run has it."""
+    if not _STAGE.fullmatch(text):
+        raise ValueError(_("a stage such as decoder.0.2.cross/weights"))
+    return text
+
+
+_STAGE = re.compile(r"[a-z0-9_.]{1,60}/[a-z]{1,20}", re.ASCII)
+
+
+def silences(text: str) -> tuple[Silence, ...]:
+    """The silenced heads named in a text."""
+    pairs = (entry.rpartition(":") for entry in text.split())
+    return silenced_heads((str(Site.parse(site)), whole(0)(head)) for site, _colon, head in pairs)
+
+
+def silence(given: str) -> str:
+    """Parses heads to be silenced."""
+    try:
+        silences(text(given))
+        pairs = (entry.rpartition(":") for entry in given.split())
+        return " ".join(f"{Site.parse(site)}:{int(head)}" for site, _colon, head in pairs)
+    except (HeadlightError, ValueError) as error:
+        raise ValueError(_("heads such as decoder.0.2.cross:4")) from error
+
+
+def edits(given: str) -> str:
+    """Parses edits, joined by semicolons."""
+    try:
+        return write_edits(read_edits(text(given)))
+    except HeadlightError as error:
+        raise ValueError(_("edits such as silence site=decoder.0.2.cross head=4, joined by semicolons")) from error
+
+
+def ids(given: str) -> str:
+    """Parses token ids."""
+    try:
+        return ",".join(map(str, id_numbers(given)))
+    except ValueError as error:
+        raise ValueError(_("token ids such as 5,3")) from error
+
+
+def id_numbers(given: str) -> tuple[int, ...]:
+    """Token ids with commas between, at most as many as a run writes."""
+    found = tuple(whole(0)(one) for one in given.split(",") if given)
+    if len(found) > MOST_TOKENS:
+        raise ValueError
+    return found
+
+
+ALL_OFF = "all"
+"""The value of `off` with which no edit is on."""
+
+
+def off(given: str) -> str:
+    """Parses places of edits, or `all`."""
+    return given if given == ALL_OFF else ",".join(map(str, sorted(set(places(given)))))
+
+
+def places(given: str) -> list[int]:
+    """Whole numbers with commas between."""
+    try:
+        return [whole(0, MOST_EDITS)(one) for one in given.split(",") if given]
+    except ValueError as error:
+        raise ValueError(_("positions in the list of edits such as 0,2, or all")) from error
+
+
+_SETTING = re.compile(r"[a-z_]{1,40}=\S{0,200}", re.ASCII)
+
+
+def pairs(text: str) -> dict[str, str]:
+    """Splits NAME=VALUE pairs joined by spaces into values by name."""
+    return {name: value for name, _equals, value in (pair.partition("=") for pair in text.split())}
+
+
+def settings_text(values: Mapping[str, str]) -> str:
+    """Settings as text for a link. A value with a blank could not be read back."""
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def settings(given: str) -> str:
+    """Parses settings and sorts them by name."""
+    typed = text(given).split()
+    values = pairs(given)
+    files = any(names_server_file(name, value) for name, value in values.items())
+    if not all(_SETTING.fullmatch(pair) for pair in typed) or len(values) < len(typed) or files:
+        raise ValueError(_("settings such as n_heads=8, each name at most once, but no files"))
+    return settings_text(values)

@@ -1,0 +1,299 @@
+"""The URL is the state. The fields of View are its parameters; this module alone reads and writes them.
+
+A parameter that equals its default is left out. A value that cannot be read is reported in a sentence and replaced by its default,
+never dropped in silence.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
+from urllib.parse import unquote
+
+from model.spec.edits import Edit, read_edits
+from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
+from viz.i18n.translate import N_, _
+from viz.url import parsers as values
+from viz.url.parameter import Parameter, parameter
+from viz.url.parsers import ALL_OFF as ALL_OFF
+from viz.url.parsers import MEASURES as MEASURES
+from viz.url.parsers import READINGS as READINGS
+
+LARGEST_SEED = 2**53 - 1
+"""The largest whole number of those that a browser tells apart."""
+
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+"""Number types that a run can be asked for in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewState:
+    """Everything that decides what a page shows, but for the page itself, which is the URL's path.
+
+    Each field says what it means. An empty `model` is the first one, no `text` its first example, an empty `target` leaves the
+    writing to the model, an empty `site` is the one that the page opens on, and -1 is none, or of `snapshot` the first.
+    """
+
+    model: str = parameter("", "model", "name of the model", values.text, of_a_run=N_("model"))
+    settings: str = parameter(
+        "",
+        "set",
+        "answers that the model's file does not give, NAME=VALUE joined by spaces; the page Checkpoint asks for them",
+        values.settings,
+        of_a_run=N_("settings the file does not contain"),
+        reset_by="model",
+        typed=True,
+    )
+    text: str | None = parameter(
+        None, "text", "the source sentence", values.text, of_a_run=N_("sentence"), reset_by="model", typed=True
+    )
+    target: str = parameter(
+        "",
+        "target",
+        "forced target (teacher forcing) instead of decoding",
+        values.text,
+        of_a_run=N_("forced target"),
+        reset_by="model",
+        typed=True,
+    )
+    method: str = parameter(
+        Decoding.method, "decode", "greedy, sample or beam", values.choice(*get_args(Method)), of_a_run=N_("decoding")
+    )
+    max_length: int = parameter(
+        Decoding.max_length, "max", "maximum new tokens", values.whole(0, MOST_TOKENS), of_a_run=N_("maximum new tokens")
+    )
+    begin: str = parameter(
+        "", "begin", "ids that the model generates first", values.ids, of_a_run=N_("chosen tokens"), reset_by="sentence", typed=True
+    )
+    temperature: float = parameter(
+        Decoding.temperature,
+        "temperature",
+        "divides the logits before sampling",
+        values.number(0.01, 10),
+        of_a_run=N_("temperature"),
+    )
+    top_k: int = parameter(
+        Decoding.top_k,
+        "top_k",
+        "sample among the k most likely tokens; 0: all",
+        values.whole(0, MOST_CANDIDATES),
+        of_a_run=N_("top k"),
+    )
+    top_p: float = parameter(
+        Decoding.top_p,
+        "top_p",
+        "sample among the most likely tokens of this total probability; 1: all",
+        values.number(0.01, 1),
+        of_a_run=N_("top p"),
+    )
+    seed: int = parameter(Decoding.seed, "seed", "seed of sampling", values.whole(0, LARGEST_SEED), of_a_run=N_("seed"))
+    beam_size: int = parameter(Decoding.beam_size, "beam", "beam width", values.whole(1, 32), of_a_run=N_("beam width"))
+    hypothesis: int = parameter(
+        Decoding.hypothesis,
+        "hypothesis",
+        "rank of the beam search hypothesis to show; 0: the best",
+        values.whole(0, 63),
+        reset_by="sentence",
+    )
+    precision: str = parameter(
+        "",
+        "precision",
+        f"precision of the run: {', '.join(PRECISIONS)}; default: the engine's setting",
+        lambda text: values.choice(*PRECISIONS)(text) if text else text,
+        of_a_run=N_("precision"),
+    )
+    site: str = parameter(
+        "", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site, reset_by="model"
+    )
+    head: int = parameter(0, "head", "the selected head, counted from 0", values.whole(0), reset_by="model")
+    query: int = parameter(-1, "query", "the selected query row, counted from 0", values.whole(-1), reset_by="sentence")
+    key: int = parameter(
+        -1,
+        "key",
+        "the selected key; its cell in the selected row shows how its weight was calculated; counted from 0",
+        values.whole(-1),
+        reset_by="sentence",
+    )
+    clock: str = parameter(
+        "token",
+        "clock",
+        "mode of Step through: token (by token) or computation (stage by stage)",
+        values.choice("token", "computation"),
+    )
+    stage: str = parameter(
+        "", "stage", "the stage shown by Step through: PLACE/NAME, as in stages.md", values.stage, reset_by="model"
+    )
+    step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
+    pad_to: int = parameter(
+        0, "pad", "positions to which Masks pads the source; 0: four are added", values.whole(0, 100_000), reset_by="sentence"
+    )
+    silence: str = parameter(
+        "", "silence", "silenced heads, SITE:HEAD joined by spaces", values.silence, of_a_run=N_("silenced heads"), reset_by="model"
+    )
+    edits: str = parameter(
+        "",
+        "edit",
+        "changes while the network runs, NAME key=value … joined by semicolons, or the parameter several times: what-if.md",
+        values.edits,
+        of_a_run=N_("edits"),
+        reset_by="model",
+        typed=True,
+    )
+    off: str = parameter(
+        "",
+        "off",
+        "edits that are switched off: their places, counted from 0, joined by commas; all: What if begins without its example",
+        values.off,
+        of_a_run=N_("edits switched off"),
+        reset_by="model",
+    )
+    reading: str = parameter(
+        "head",
+        "reading",
+        f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
+        values.choice(*READINGS),
+    )
+    snapshot: int = parameter(
+        -1, "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1), reset_by="model"
+    )
+    measure: str = parameter(
+        "entropy",
+        "measure",
+        f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md",
+        values.choice(*MEASURES),
+    )
+    hide: str = parameter("", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special"))
+    against: str = parameter(
+        "",
+        "against",
+        "in what side B of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
+        lambda text: _against(text),
+        reset_by="model",
+        typed=True,
+    )
+    feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
+    language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
+    opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
+    big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
+
+    def decoding(self) -> Decoding:
+        """The decoding settings."""
+        return Decoding(**{f.name: getattr(self, f.name) for f in fields(Decoding)})
+
+    def chosen_ids(self) -> tuple[int, ...]:
+        """The ids that the decode begins with; none where a target is given, or where they are longer than the decode."""
+        ids = values.id_numbers(self.begin) if self.begin else ()
+        return () if self.target or len(ids) > self.max_length else ids
+
+    def parsed_settings(self) -> Settings:
+        """The settings by name."""
+        return tuple(values.pairs(self.settings).items()) if self.settings else ()
+
+    def all_edits(self) -> tuple[Edit, ...]:
+        """The edits in their order, those that are switched off included; heads that an old link silences come first."""
+        return values.silences(self.silence) + read_edits(self.edits)
+
+    def switched_off(self) -> frozenset[int]:
+        """The places of edits that are switched off."""
+        there = len(self.all_edits())
+        return frozenset(range(there) if self.off == ALL_OFF else [place for place in values.places(self.off) if place < there])
+
+    def active_edits(self) -> tuple[Edit, ...]:
+        """The edits that are switched on."""
+        if not (self.edits or self.silence):
+            return ()
+        off = self.switched_off()
+        return tuple(edit for place, edit in enumerate(self.all_edits()) if place not in off)
+
+    def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
+        """The run that this view looks at."""
+        return RunRequest(
+            model=self.model,
+            source=self.text or "",
+            target=self.target or None,
+            decoding=self.decoding(),
+            begin=self.chosen_ids(),
+            source_pad_to=pad_to or None,
+            keep=keep,  # type: ignore[arg-type]  # RunRequest checks the names
+            edits=self.active_edits(),
+            settings=self.parsed_settings(),
+            precision=self.precision or None,  # type: ignore[arg-type]  # RunRequest checks the name
+        )
+
+
+PARAMETERS: tuple[Parameter, ...] = tuple(replace(each.metadata["parameter"], field=each.name) for each in fields(ViewState))
+"""The URL parameters in their order in a URL; docs/links.md lists them."""
+
+TYPED = frozenset(p.name for p in PARAMETERS if p.typed)
+"""The parameters that hold what people typed, which logs leave out."""
+
+NEW_SENTENCE = {p.field: getattr(ViewState(), p.field) for p in PARAMETERS if p.reset_by == "sentence"}
+"""Fields that a new sentence resets: a row or a hypothesis of the old one."""
+
+WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
+"""Fields of a view whose run is not changed."""
+
+ANOTHER_MODEL = {p.field: getattr(ViewState(), p.field) for p in PARAMETERS if p.reset_by}
+"""Fields that another model resets: everything that refers to the old one's tokens and heads."""
+
+
+def differences(against: str) -> dict[str, Any]:
+    """The fields of View in which side B differs, with their values.
+
+    Raises:
+        ValueError: `against` is not what `differing` writes.
+    """
+    known = {parameter.name: parameter for parameter in PARAMETERS if parameter.of_a_run}
+    pairs = [pair.partition("=") for pair in against.split("&") if pair]
+    if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
+        raise ValueError(_("the differences, such as text=Ein Hund.&decode=beam, each name at most once"))
+    return {known[name].field: known[name].read(unquote(value)) for name, _equals, value in pairs}
+
+
+def differing(**fields_: object) -> str:
+    """The text form of `View.against`, for fields in which side B differs."""
+    found = {p.name: str(fields_[p.field]) for p in PARAMETERS if p.field in fields_}
+    return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
+
+
+def second_side(view: ViewState) -> ViewState:
+    """The view of side B of Compare. Another model starts without the first one's settings and edits."""
+    different = differences(view.against)
+    anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
+    if {"model", "text", "target"} & different.keys():
+        anew["begin"] = ""  # it continues side A
+    if "edits" in different:
+        anew["off"] = ""  # it counts the edits of side A
+    return replace(view, **anew | different)
+
+
+def _against(text: str) -> str:
+    return values.text(differing(**differences(text)))
+
+
+def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
+    """The view in a URL's parameters, and a sentence for each parameter that could not be taken as it is."""
+    known = {parameter.name: parameter for parameter in PARAMETERS}
+    view, problems = ViewState(), []
+    for name, text in query.items():
+        if name not in known:
+            problems.append(_("This link contains an unknown parameter “{name}”, which was ignored.", name=name[:40]))
+            continue
+        try:
+            view = replace(view, **{known[name].field: known[name].read(text)})
+        except ValueError as error:
+            gaps = {"name": name, "text": text[:40], "allowed": error}
+            problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **gaps))
+    if view.begin and not view.chosen_ids():
+        problems.append(_("The tokens chosen in this link were ignored: they need a long enough decoding and no forced target."))
+        view = replace(view, begin="")
+    return view, problems
+
+
+def write(view: ViewState) -> dict[str, str]:
+    """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
+    default = ViewState()
+    return {
+        parameter.name: str(getattr(view, parameter.field))[: values.LONGEST_TEXT + 1]
+        for parameter in PARAMETERS
+        if getattr(view, parameter.field) != getattr(default, parameter.field)
+    }

@@ -1,0 +1,1 @@
+"""The page Checkpoint: uploads, open questions, the diagnosis, weights, vocabulary, roles of tensors."""

@@ -1,0 +1,163 @@
+"""The page Checkpoint: diagnosis of a weight file, its open questions, and the way to its heads."""
+
+from pathlib import PurePath
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.engine.api import Engine, ModelInfo
+from model.errors import BadLayoutFile, HeadlightError, SeveralLayouts, UnknownLayout
+from model.inspection.report import Inspection
+from viz.i18n.translate import _, error_message, problem
+from viz.labels import tokens
+from viz.session.state import update
+from viz.url.view_state import ANOTHER_MODEL, ViewState
+from viz.views.checkpoint import diagnosis, questions, recorded_trace, tensor_roles, uploads, weights
+from viz.widgets.cards import card, say
+
+_CHOSEN = "widget:checkpoint"
+
+_UNKNOWN = "checkpoint:unknown"
+"""The model that no layout fits, its settings and the error: the file is not opened again for each role that is chosen."""
+
+
+def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
+    """Draws the page.
+
+    Args:
+        engine: runs the networks.
+        view: the state.
+        explore: the page that shows the heads.
+    """
+    with card("choose", "content"):
+        model = _choose(engine, view)
+    if refused := uploads.refused():
+        say(refused)  # and nothing below: another model here would be mistaken for the file
+        return
+    if not model:
+        return
+    if (info := _described(engine, model, view)) is not None and info.recorded:
+        recorded_trace.show(engine, info, explore)
+        return
+    if (unknown := st.session_state.get(_UNKNOWN)) and unknown[:2] == (model, view.settings):
+        _say_what_is_what(engine, model, view, unknown[2])
+        return
+    try:
+        found = engine.inspect(model, view.parsed_settings())
+    except HeadlightError as error:
+        if isinstance(error, UnknownLayout | BadLayoutFile):
+            st.session_state[_UNKNOWN] = (model, view.settings, error)
+            _say_what_is_what(engine, model, view, error)
+        else:
+            _say_why_not(error, view)
+        return
+    with card("diagnosis", "content"):
+        diagnosis.summary(found)
+        _open(engine, model, found, view, explore)
+    if found.ask:
+        with card("questions", "content"):
+            questions.show(engine, model, view, found.ask, explore)
+    with card("numbers", "content"):
+        diagnosis.numbers(found)
+    if found.sites and not engine.describe(model, view.parsed_settings()).problem:
+        weights.show(engine, model, found, view)
+    with card("tensors", "content"):
+        diagnosis.tensors(found)
+
+
+def _choose(engine: Engine, view: ViewState) -> str:
+    """Draws the controls that choose a model or take a file; returns the model's name, empty if there is none."""
+    titles = {info.name: info.title for info in engine.models()}
+    if view.model and view.model not in titles:
+        titles[view.model] = _title(engine, view)
+    there, sent = st.columns(2, gap="large")
+    with there:
+        model = view.model or next(iter(titles), "")
+        if titles:
+            st.session_state[_CHOSEN] = None if uploads.refused() else model
+            st.selectbox(
+                _("A checkpoint on this server, or the last file that you opened"),
+                list(titles),
+                index=None if uploads.refused() else 0,  # with None it can be emptied
+                format_func=lambda name: " ".join(map(tokens.plain, titles[name].split(" "))),
+                placeholder=_("choose …"),
+                key=_CHOSEN,
+                on_change=_take_chosen,
+            )
+    with sent:
+        uploads.offer(engine)
+    return model
+
+
+def _title(engine: Engine, view: ViewState) -> str:
+    """Title of a model that is not listed."""
+    info = _described(engine, view.model, view)
+    return view.model if info is None else info.title
+
+
+def _described(engine: Engine, model: str, view: ViewState) -> ModelInfo | None:
+    """Facts about a model; None: there are none."""
+    try:
+        return engine.describe(model, view.parsed_settings())
+    except HeadlightError:
+        return None
+
+
+def _take_chosen() -> None:
+    if (chosen := st.session_state[_CHOSEN]) is not None:
+        uploads.forget_refusal()
+        update(**ANOTHER_MODEL | {"model": chosen})
+
+
+def _say_why_not(error: HeadlightError, view: ViewState) -> None:
+    """Says why there is no diagnosis, and offers the choices that lead to one."""
+    say(error_message(error))
+    if isinstance(error, SeveralLayouts):
+        questions.choose_reading(error, view)
+    if view.settings:
+        st.button(_("Clear the answers"), on_click=update, kwargs={"settings": ""}, key="forget")
+
+
+def _say_what_is_what(engine: Engine, model: str, view: ViewState, error: HeadlightError) -> None:
+    _say_why_not(error, view)
+    with card("roles", "content"):
+        tensor_roles.show(engine, model, view)
+
+
+def _open(engine: Engine, model: str, found: Inspection, view: ViewState, explore: StreamlitPage) -> None:
+    """Draws the button that shows the model's heads, or says why there is none yet."""
+    if any(map(questions.is_open, found.ask)):
+        st.info(_("Answer the questions below to see its heads."), icon=":material/help:")
+        return
+    info = engine.describe(model, view.parsed_settings())
+    if info.problem:
+        say(problem(info))
+        return
+    if info.reads == "ids":
+        st.caption(_("The file has no vocabulary, so this model reads and shows token ids instead of words."))
+    if info.reads == "features":
+        st.caption(_("This model has no embedding, so it is fed random vectors drawn from a seed."))
+    with st.container(horizontal=True):
+        opened = st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore")
+        if found.layout and not any(tensor.nan or tensor.infinite for tensor in found.tensors):
+            _export(engine, model, info, view)
+    if opened:
+        update(model=model)
+        st.switch_page(explore)
+
+
+def _export(engine: Engine, model: str, info: ModelInfo, view: ViewState) -> None:
+    """Draws the button that saves the model with its answers; the folder is made when it is pressed."""
+    st.download_button(
+        _("Download as a folder with these answers"),
+        lambda: engine.export(model, view.parsed_settings()),
+        file_name=f"{PurePath(info.title).stem}.zip",
+        mime="application/zip",
+        icon=":material/download:",
+        help=_(
+            "A zip with spec.json, tokenizer.json and model.safetensors. Unpack it into checkpoints/ and no questions "
+            "will be asked again."
+        ),
+        on_click="ignore",
+        key="export",
+    )

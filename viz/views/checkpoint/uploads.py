@@ -1,0 +1,142 @@
+"""File input of the page Checkpoint: by path for the owner of this machine, by upload for everybody else."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import streamlit as st
+
+from model.engine.api import Engine
+from model.engine.sent_files import VOCABULARY_PREFIX
+from model.errors import HeadlightError
+from viz.i18n.translate import _, error_message
+from viz.session import access
+from viz.session.state import get_view_state, the_engine, update
+from viz.url.view_state import ANOTHER_MODEL
+from viz.views.checkpoint import tensor_roles, vocabulary
+from viz.widgets import recorded_run
+from viz.widgets.upload_limit import watch
+
+_PATH, _SENT, _ROUND = "widget:path", "widget:upload", "checkpoint:round"
+_REFUSED = "checkpoint:refused"
+
+
+def offer(engine: Engine) -> None:
+    """Draws the inputs for a file."""
+    if access.is_public():
+        st.caption(_("This public server does not accept uploads. Run Headlight on your own machine to inspect your files."))
+        return
+    if access.is_owner():
+        st.text_input(
+            _("Path of a file or folder on this machine"),
+            placeholder="~/models/tut6-model.pt",
+            help=_("The file is read in place and may be up to 8 GB. The command python -m model view FILE does the same."),
+            key=_PATH,
+            on_change=_open_path,
+        )
+    st.file_uploader(
+        _(
+            "Or upload files written by torch.save or safetensors, at most {size} MB each, with their vocabularies if you "
+            "have them",
+            size=limit(),
+        ),
+        accept_multiple_files=True,
+        key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
+        on_change=_receive,
+        args=(engine,),
+    )
+    st.caption(
+        _("Nothing in a file is executed. Uploads stay in this server’s memory for a while, and anyone with the link can see them.")
+    )
+    st.caption(_("A recorded run opens here, too: a trace (*.trace.safetensors), or the archive of a run (.zip)."))
+    watch("choose", limit(), _refuse_too_large)
+
+
+def limit() -> int:
+    """Size limit of an upload in megabytes."""
+    return int(st.get_option("server.maxUploadSize"))
+
+
+def refused() -> str:
+    """Why the last file was not opened; empty if it was."""
+    return str(st.session_state.get(_REFUSED, ""))
+
+
+def forget_refusal() -> None:
+    """Clears the refusal, and the path that it is about; called when something else is chosen."""
+    if st.session_state.pop(_REFUSED, None) is not None:
+        st.session_state[_PATH] = ""
+
+
+def _open_path() -> None:
+    """Opens the typed path, without the quotation marks that copied paths often have."""
+    typed = str(st.session_state[_PATH]).strip().strip("\"'")
+    st.session_state.pop(_REFUSED, None)
+    if not typed:
+        return
+    try:
+        path = Path(typed).expanduser()
+        _take({path.name: the_engine().open_path(path)})
+    except (HeadlightError, RuntimeError) as error:  # RuntimeError: "~somebody" is no user of this machine
+        st.session_state[_REFUSED] = error_message(error) if isinstance(error, HeadlightError) else str(error)
+    else:
+        st.session_state[_PATH] = ""
+
+
+def _receive(engine: Engine) -> None:
+    """Opens the uploaded files, or remembers why not."""
+    forget_refusal()
+    st.session_state[_PATH] = ""  # what is said from now on is about these files
+    files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
+    try:
+        _take({file.name: engine.receive(file.getvalue(), file.name) for file in files})
+    except HeadlightError as error:
+        st.session_state[_REFUSED] = error_message(error)
+    _empty()
+
+
+def _take(known: Mapping[str, str]) -> None:
+    """Selects the weights as the model, and offers it the layout file and the vocabularies.
+
+    Args:
+        known: the engine's names, by file name.
+    """
+    sent = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
+    layouts = {sent_name: name for sent_name, name in sent.items() if tensor_roles.is_layout(name)}
+    words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
+    for sent_name in known.values():
+        if sent_name not in sent:
+            _remember(sent_name)
+            update(**ANOTHER_MODEL | {"model": sent_name})
+    tensor_roles.use_sent(layouts)
+    if words:
+        vocabulary.offer(the_engine(), get_view_state()[0].model, words)
+
+
+def _remember(name: str) -> None:
+    """Remembers an opened trace, so that Compare can offer it."""
+    info = the_engine().describe(name)
+    if info.recorded:
+        recorded_run.remember(info.name, info.title)
+
+
+def _empty() -> None:
+    """Replaces the uploader by a new one, so that Streamlit drops its copy of the files."""
+    st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def _refuse_too_large(name: str, megabytes: float) -> None:
+    """Says why the browser did not upload a file, and how it can be opened."""
+    gaps = {"name": name, "size": megabytes, "most": limit()}
+    if access.is_owner():
+        text = _(
+            "{name} is {size:,.0f} MB, but an upload may be at most {most} MB. Type its path into the field above instead.",
+            **gaps,
+        )
+    else:
+        text = _(
+            "{name} is {size:,.0f} MB, but this server accepts at most {most} MB. Start Headlight on the machine "
+            "where the file is, with python -m model view FILE: then nothing is uploaded.",
+            **gaps,
+        )
+    st.session_state[_REFUSED], st.session_state[_PATH] = text, ""
+    _empty()

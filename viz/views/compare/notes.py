@@ -1,0 +1,121 @@
+"""Sentences of Compare on what is compared of two runs, what is left out, and what is only rounding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from model.trace.types import Site, Trace
+from viz.i18n.translate import _, _n, join_list
+from viz.labels import tokens
+from viz.metrics.run_difference import Change, Reason
+from viz.views.compare import outputs
+from viz.views.compare.runs import Runs
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The runs of both sides, and what changed between them.
+
+    Attributes:
+        runs: what ran.
+        names: what the sides are called.
+        found: the changes, by site that can be compared.
+        refused: the reasons, by site that cannot.
+    """
+
+    runs: Runs
+    names: tuple[str, str]
+    found: dict[Site, Change]
+    refused: dict[Site, Reason]
+
+    @property
+    def second(self) -> Trace:
+        """The run of the second side."""
+        return self.runs.second
+
+    @cached_property
+    def changed(self) -> bool:
+        """Whether any weight of any head changed by more than rounding."""
+        return any(change.changed for change in self.found.values())
+
+
+def notes(compared: Compared) -> list[str]:
+    """The sentences, in their order above the picture."""
+    return [*_rows(compared.runs.first, compared), *_left_out(compared.refused), *_rounding(compared)]
+
+
+def _rounding(compared: Compared) -> list[str]:
+    """Sentences on differences that are only rounding, and on the effect that is left if no weight changed."""
+    if not compared.found:
+        return []
+    limit = tokens.power_of_ten(next(iter(compared.found.values())).rounding)
+    if compared.changed:
+        return [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
+    unchanged = _("No attention weight changed by more than the rounding error ({limit}): no map changed.", limit=limit)
+    return [unchanged, said] if (said := outputs.effect_in_words(compared.runs)) else [unchanged]
+
+
+def _rows(first: Trace, compared: Compared) -> list[str]:
+    """Sentences on which rows of the sites are compared."""
+    said = []
+    for change in {(one.site.stack, one.site.kind): c for c in compared.found.values() if (one := c.first)}.values():
+        one, other = change.first, change.second
+        gaps = {"kind": tokens.kind(one.site.stack, one.site.kind), "rows": len(change.rows), "keys": change.keys}
+        gaps |= {"first": one.weights.shape[1], "second": other.weights.shape[1], "heads": change.heads}
+        if (len(change.rows), len(change.rows)) != (one.weights.shape[1], other.weights.shape[1]):
+            said.append(
+                _n(
+                    "{kind}: only the first row can be compared; after that the two outputs differ.",
+                    "{kind}: only the first {rows} of {first} (A) and {second} (B) rows can be compared; after that "
+                    "the two outputs differ.",
+                    len(change.rows),
+                    **gaps,
+                )
+            )
+        if one.heads != other.heads:
+            gaps |= {"own": one.heads, "others": other.heads}
+            said.append(
+                _(
+                    "{kind}: number of heads {own} on side A, {others} on side B; only heads that both sides have are compared.",
+                    **gaps,
+                )
+            )
+    replaced = [pair for name, strip in first.tokens.items() for pair in _replaced(strip.texts, compared, name)]
+    if replaced:
+        said.append(
+            _(
+                "Some positions hold different words on the two sides. They are compared position by position and "
+                "labeled with both words: “{first} / {second}”.",
+                first=replaced[0][0],
+                second=replaced[0][1],
+            )
+        )
+    return said
+
+
+def _replaced(texts: Sequence[str], compared: Compared, name: str) -> list[tuple[str, str]]:
+    """The tokens of a strip that were compared although their texts differ: those of side A and of side B."""
+    reach = max((c.keys for c in compared.found.values() if c.first.key_tokens == name), default=0)
+    other = compared.second.tokens.get(name)
+    pairs = zip(texts[:reach], other.texts[:reach], strict=False) if other is not None else ()
+    return [(tokens.word(one), tokens.word(two)) for one, two in pairs if one != two]
+
+
+def _left_out(refused: dict[Site, Reason]) -> list[str]:
+    """Sentences on the sites that cannot be compared, with the reason."""
+    groups: dict[tuple[str, Reason], list[int]] = {}
+    for site, reason in refused.items():
+        layers = groups.setdefault((tokens.kind(site.stack, site.kind), reason), [])
+        if site.layer + 1 not in layers:
+            layers.append(site.layer + 1)
+    return [_why_not(reason, kind, layers) for (kind, reason), layers in groups.items()]
+
+
+def _why_not(reason: Reason, kind: str, layers: Sequence[int]) -> str:
+    numbers = join_list(map(str, layers))
+    where = _n("{kind}, layer {layers}", "{kind}, layers {layers}", len(layers), kind=kind, layers=numbers)
+    if reason == "first":
+        return _("{where}: only on side A, so there is nothing to compare.", where=where)
+    if reason == "second":
+        return _("{where}: only on side B, so there is nothing to compare.", where=where)
+    return _("{where}: not compared, because the tokens of the two sides do not align.", where=where)

@@ -1,0 +1,222 @@
+"""The page Compare: two runs side by side, their outputs token by token, and the heads that changed most."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from model.trace.types import Attention, Site, Trace
+from viz import canvas
+from viz.export import tables
+from viz.figures import heatmap
+from viz.figures.difference import difference
+from viz.figures.layout import downloadable
+from viz.i18n.translate import _, join_clauses, titled
+from viz.labels import alt_text, tokens
+from viz.metrics import run_difference
+from viz.session.state import Page, update
+from viz.views.compare import notes, outputs, picker, runs
+from viz.views.compare import sides as compare_sides
+from viz.views.compare.notes import Compared
+from viz.widgets import download, numeric_tables
+from viz.widgets.cards import card, chart, choosing_head, expander_state, say
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    compare_sides.control(page)
+    different = picker.what_differs(page)
+    if not different:
+        st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
+        _atlas(page, page.trace, _("Side A"), "first")
+        return
+    st.caption(tokens.markdown(_("Differences on side B: {differences}.", differences=join_clauses(different))))
+    if page.trace.steps and not page.info.recorded:
+        compare_sides.feed(page)
+    found = runs.runs(page)
+    if isinstance(found, str):
+        say(_("Side B cannot be run: {reason}", reason=found))
+        _atlas(page, page.trace, _("Side A"), "first")
+        return
+    if found.problem:
+        say(found.problem)
+    own = replace(page, trace=found.first, attention=found.first.at(page.attention.site))
+    _both(own, Compared(found, picker.names(page), *run_difference.changes(found.first, found.second)))
+
+
+def _both(page: Page, compared: Compared) -> None:
+    one, other = _titles(compared)
+    with card("outputs"):
+        outputs.draw(compared.runs, (one, other), page.dark)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _atlas(page, page.trace, one, "first")
+    with right:
+        _atlas(page, compared.second, other, "second")
+    with card("changes"):
+        _changes(page, compared)
+    if compared.found and not compared.changed:
+        with st.expander(_("Unchanged maps, and the table of heads"), icon=":material/equal:", **expander_state("equal")) as part:
+            if part.open:
+                _heads(page, compared)
+    else:
+        _heads(page, compared)
+
+
+def _heads(page: Page, compared: Compared) -> None:
+    """Draws the selected head on both sides, and all heads in order of their change."""
+    with card("selected"):
+        _selected(page, compared)
+    if compared.found:
+        with card("ranking"):
+            _ranking(page, compared)
+
+
+def _titles(compared: Compared) -> tuple[str, str]:
+    """Titles of the sides: which one it is, and what it has that the other has not."""
+    first, second = compared.names
+    return _("Side A: {name}", name=first), _("Side B: {name}", name=second)
+
+
+def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
+    """Draws the atlas of one side. Query rows can be selected in the first side's only."""
+    with st.container(key=f"side-{name}"):
+        st.markdown(f"**{tokens.markdown(title)}**")
+        first = next(iter(trace.attention))
+        there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
+        site, head = (page.attention.site, page.head) if there else (first, 0)
+        own = name == "first"
+        chosen = partial(_follow, _Place.of(page), own)
+        canvas.atlas(trace, site, head, page.view.query if own else -1, key=f"atlas-{name}", chosen=chosen)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The selection, and the head counts of the first side's sites. Callbacks outlive the page, so they hold no trace."""
+
+    site: Site
+    head: int
+    query: int
+    heads: dict[Site, int]
+
+    @classmethod
+    def of(cls, page: Page) -> "_Place":
+        """The selection of a page."""
+        there = {site: attention.heads for site, attention in page.trace.attention.items()}
+        return cls(page.attention.site, page.head, page.view.query, there)
+
+
+def _follow(place: _Place, own: bool, **fields: str | int) -> None:
+    """Selects what was chosen in an atlas, if the first side has it; a query row counts only in the first side's `own` atlas."""
+    site, head = Site.parse(str(fields.get("site", place.site))), int(fields.get("head", place.head))
+    if head < place.heads.get(site, 0):
+        update(site=str(site), head=head, query=fields.get("query", place.query) if own else -1)
+    else:
+        st.toast(_("Only on side B: {head}.", head=tokens.site(site, head)))
+
+
+def _changes(page: Page, compared: Compared) -> None:
+    """Draws the atlas of differences and names the sites that it leaves out."""
+    _heading(
+        _("What changed in the attention"),
+        _("Attention weight on side B minus side A. The color scale is a square root, so that small changes are visible."),
+    )
+    for note in notes.notes(compared):
+        st.caption(tokens.markdown(note))
+    if compared.changed:
+        site, head = page.attention.site, page.head
+        chosen = partial(_follow, _Place.of(page), False)
+        canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)
+
+
+def _selected(page: Page, compared: Compared) -> None:
+    """Draws the selected head on both sides, and its difference."""
+    site, head = page.attention.site, page.head
+    _heading(tokens.site(site, head), _("Side A, side B, and the difference B − A."))
+    there = compared.second.attention.get(site)
+    first, second = _titles(compared)
+    one, two, apart = st.columns(3, gap="medium")
+    with one:
+        _map(page, page.trace, page.attention, first, "first")
+    with two:
+        if there is None or head >= there.heads:
+            st.caption(_("Side B has no such head."))
+        else:
+            _map(page, compared.second, there, second, "second")
+    with apart:
+        _apart(page, compared)
+
+
+def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
+    st.markdown(
+        "**" + (_("Side A") if name == "first" else _("Side B")) + "**"
+    )  # one line each, so that the three maps begin together
+    figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
+    told = alt_text.head(trace, attention, page.head)
+    _chart(page, figure, name, _("{what}: {value}", what=title, value=tokens.site(attention.site, page.head)), told)
+
+
+def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
+    parts = (str(page.attention.site), f"head-{page.head + 1}", name)
+    file = tables.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
+    chart(figure, (page.trace, title), config=downloadable(file), key=f"map-{name}", alt=titled(title, told))
+
+
+def _apart(page: Page, compared: Compared) -> None:
+    """Draws the difference of the selected head, or says why there is none."""
+    title = _("B − A")
+    st.markdown(f"**{title}**")
+    change = compared.found.get(page.attention.site)
+    if change is None or page.head >= change.heads:
+        st.caption(_("This head cannot be compared; see the reason above."))
+        return
+    sides = (page.trace, change.first), (compared.second, change.second)
+    digits = numeric_tables.usual(4)
+    figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding, digits)
+    told = alt_text.changes(*tokens.compared(*sides, change.rows, change.keys, longest=None), change.difference(page.head))
+    _chart(page, figure, "difference", _("{what}: {value}", what=title, value=tokens.site(page.attention.site, page.head)), told)
+    moved = change.by_row[page.head]
+    counted = moved[~pd.isna(moved)]
+    if len(counted):
+        st.caption(
+            _(
+                "On average, {share:.1%} of each row’s weight moved (rows compared: {rows}).",
+                share=counted.mean(),
+                rows=len(counted),
+            )
+        )
+
+
+def _ranking(page: Page, compared: Compared) -> None:
+    """Draws a table of the heads, the most changed first; a click on a row selects the head."""
+    _heading(_("Heads, most changed first"), _("Select a row to show that head above."))
+    with st.popover(_("What is this?"), type="tertiary", key="about-change"):
+        _explain()
+    queries = {site: tokens.queries(page.trace, change.first, longest=None) for site, change in compared.found.items()}
+    table = run_difference.table(compared.found, queries)
+    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
+    numbers = {"change": _("change"), "largest": _("change of that row"), "cell": _("largest change of one weight")}
+    titles = names | numbers | {"rows": _("rows")}
+    clicked = choosing_head(table, "heads-by-change", query=-1)
+    numeric_tables.draw(table, titles=titles, hide_index=True, selection_mode="single-row", **clicked)
+    download.csv(table, page.trace, "changes")
+
+
+def _explain() -> None:
+    st.latex(r"\frac{1}{n}\sum_i \frac{1}{2} \sum_j \left| w^{(2)}_{ij} - w^{(1)}_{ij} \right|")
+    meaning = _(
+        "The total variation distance between the two sides, averaged over the rows that may attend to at least two "
+        "keys: the share of its weight that a row moved to other keys. 0: identical; 1: nothing in common."
+    )
+    caution = _(
+        "It does not say how much the output changed; that also depends on the values that the head moves. Heads of "
+        "two different models are paired by number only, which says nothing about what they learned."
+    )
+    for text in (meaning, caution):
+        st.markdown(f":small[{tokens.markdown(text)}]")
+
+
+def _heading(title: str, subtitle: str) -> None:
+    st.markdown(f"**{tokens.markdown(title)}**")
+    st.caption(tokens.markdown(subtitle))

@@ -1,0 +1,75 @@
+"""Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
+
+from viz.i18n.translate import _, join_list, translated
+from viz.labels import altered_run
+from viz.session.state import Page
+from viz.url import view_state
+from viz.url.view_state import ViewState, second_side
+from viz.widgets import recorded_run
+
+LONGEST = 48
+"""Most characters of a value in the name of a side."""
+
+
+def names(page: Page) -> tuple[str, str]:
+    """The names of the two sides: what each of them has where they differ. They are never equal."""
+    views = page.view, second_side(page.view)
+    short = [join_list(_name(page, view, field, LONGEST) for field in differing(page)) for view in views]
+    if short[0] == short[1]:
+        short = [join_list(_name(page, view, field, None) for field in differing(page)) for view in views]
+    return short[0], short[1]
+
+
+def differing(page: Page) -> list[str]:
+    """The fields of View that decide what runs and in which the sides differ."""
+    second = second_side(page.view)
+    return [p.field for p in view_state.PARAMETERS if p.of_a_run and getattr(second, p.field) != getattr(page.view, p.field)]
+
+
+def what_differs(page: Page) -> list[str]:
+    """The differences of the second side from the first side, in words."""
+    names = {parameter.field: translated(parameter.of_a_run) for parameter in view_state.PARAMETERS}
+    sides = page.view, second_side(page.view)
+
+    def said(view: ViewState, field: str) -> str:
+        shown = _value(page, view, field)
+        return _("“{value}”", value=shown) if shown else _("none")
+
+    return [
+        _("{what}: {first} → {second}", what=names[field], first=said(sides[0], field), second=said(sides[1], field))
+        for field in differing(page)
+    ]
+
+
+def _value(page: Page, view: ViewState, field: str) -> str:
+    """The value of a field as it is shown; empty if there is none."""
+    value = getattr(view, field)
+    if field == "model":
+        return _title(page, str(value))
+    if field == "method":
+        return {"greedy": _("greedy"), "sample": _("sampling"), "beam": _("beam search")}[value]
+    return altered_run.heads(view.silence) if field == "silence" else str(value)
+
+
+def _title(page: Page, name: str) -> str:
+    """The title of a model; its name where another model has the same title, or where it is not listed."""
+    titles = {info.name: info.title for info in page.engine.models()} | recorded_run.seen()
+    title = titles.get(name, name)
+    return title if list(titles.values()).count(title) <= 1 else f"{title} ({name})"
+
+
+def _name(page: Page, view: ViewState, field: str, longest: int | None) -> str:
+    """The value of one field of a side, in words."""
+    what, value = translated({p.field: p.of_a_run for p in view_state.PARAMETERS}[field]), _value(page, view, field)
+    shown = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
+    match field:
+        case "model":
+            return shown
+        case "silence":
+            count = len(view.silence.split())
+            return _("heads silenced: {count}", count=count) if longest and count > 1 else shown or _("nothing silenced")
+        case "text":
+            return _("“{value}”", value=shown)
+        case "method":
+            return value
+    return _("{what}: {value}", what=what, value=shown or _("none"))

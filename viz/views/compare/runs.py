@@ -1,0 +1,81 @@
+"""The two runs of Compare: each side decodes by itself, or both read the tokens that the first side wrote."""
+
+from dataclasses import dataclass, replace
+
+from model.errors import HeadlightError
+from model.spec.request import RunRequest
+from model.trace.types import Trace
+from viz.i18n.translate import _, error_message
+from viz.labels import tokens
+from viz.session.state import Page
+from viz.url.view_state import ViewState, second_side
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """The runs of both sides.
+
+    Attributes:
+        first, second: what ran.
+        since: the first position of the written strip that the first side wrote when it decoded.
+        fed: whether both sides read the tokens that the first side wrote.
+        problem: why they do not, although they should; empty if there is no reason.
+    """
+
+    first: Trace
+    second: Trace
+    since: int
+    fed: bool = False
+    problem: str = ""
+
+
+def runs(page: Page) -> Runs | str:
+    """The runs of both sides, or a sentence that says why the second side cannot run."""
+    view = second_side(page.view)
+    try:
+        second = page.engine.run(view.request())
+    except HeadlightError as error:
+        return error_message(error)
+    free = Runs(page.trace, second, _since(page.trace))
+    if page.view.feed != "first" or not page.trace.steps or page.info.recorded:
+        return free
+    if not _same_vocabulary(page, view):
+        return replace(free, problem=_("The two models have different vocabularies, so side B cannot read the tokens of side A."))
+    try:
+        first, second = (
+            page.engine.run(_fed(own.request(), trace, free)) for own, trace in ((page.view, page.trace), (view, second))
+        )
+    except HeadlightError as error:
+        return replace(free, problem=_("Side B cannot read the tokens of side A: {reason}", reason=error_message(error)))
+    return replace(free, first=first, second=second, fed=True)
+
+
+def _since(trace: Trace) -> int:
+    """The first position that a step wrote; 0 if none did."""
+    return min((step.computed[1] for step in trace.steps), default=0)
+
+
+def _fed(request: RunRequest, trace: Trace, free: Runs) -> RunRequest:
+    """`request`, reading what the first side wrote. A language model reads it after its own prompt, and writes nothing more.
+
+    Args:
+        trace: the side's own decode.
+        free: both sides' own decodes.
+    """
+    written = free.first.tokens[tokens.written_strip(free.first)].ids
+    if "target" in trace.tokens:
+        return replace(request, target=written, begin=())
+    prompt = trace.tokens["source"].ids[: _since(trace)]
+    return replace(request, source=prompt + written[free.since :], decoding=replace(request.decoding, max_length=0), begin=())
+
+
+def _same_vocabulary(page: Page, second: ViewState) -> bool:
+    """Whether the ids of side A's tokens have the same texts in side B's model."""
+    if second.model == page.view.model and second.settings == page.view.settings:
+        return True
+    strip = tokens.written_strip(page.trace)
+    try:
+        texts = [page.engine.texts(v.model, strip, page.trace.tokens[strip].ids, v.parsed_settings()) for v in (page.view, second)]
+    except HeadlightError:
+        return False
+    return texts[0] == texts[1]

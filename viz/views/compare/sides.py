@@ -1,0 +1,172 @@
+"""Controls of Compare: how the second side differs from the first side."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from model.engine.api import Engine, ModelInfo
+from model.trace.types import Site
+from viz.i18n.translate import _
+from viz.labels import altered_run, tokens
+from viz.session.state import Page, get_view_state, update
+from viz.url import view_state
+from viz.url.view_state import ViewState, differences, differing, second_side
+from viz.widgets import recorded_run, sidebar
+from viz.widgets.cards import card, say
+from viz.widgets.sentence_box import most_characters
+
+_KIND, _REFUSED = "widget:against", "against:refused"
+
+
+def control(page: Page) -> None:
+    """Draws the choice of what is compared, then its fields. The link keeps both."""
+    kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
+    if page.info.recorded:
+        kinds = {"model": _("another recorded run")}
+    with card("against", "content"):
+        st.session_state[_KIND] = kind = "model" if page.info.recorded else _kind(page.view)
+        st.segmented_control(
+            _("Compare with"),
+            list(kinds),
+            format_func=kinds.__getitem__,
+            required=True,
+            key=_KIND,
+            on_change=partial(_begin, page.engine, page.info),
+        )
+        {"model": _model, "sentence": _sentence, "settings": _settings}[kind](page, second_side(page.view))
+        if refused := st.session_state.pop(_REFUSED, ""):
+            say(refused)
+
+
+def feed(page: Page) -> None:
+    """Draws the switch that lets both sides read the tokens of the first side."""
+    key = "widget:feed"
+    st.session_state[key] = page.view.feed == "first"
+    st.toggle(
+        _("Both sides read the tokens that side A generated"),
+        help=_("Otherwise each side continues from its own output, and nothing after the first different word can be compared."),
+        key=key,
+        on_change=lambda: update(feed="first" if st.session_state[key] else ""),
+    )
+
+
+def _kind(view: ViewState) -> str:
+    fields = differences(view.against)
+    return "model" if "model" in fields else "sentence" if {"text", "target"} & fields.keys() else "settings"
+
+
+def _begin(engine: Engine, info: ModelInfo) -> None:
+    """Resets side B for another kind of difference. Callbacks are kept as long as the session, so they get no trace."""
+    others, text = _others(engine, info), get_view_state()[0].text
+    begun: dict[str, dict[str, Any]] = {
+        "model": {"model": next(iter(others), info.name)},
+        "sentence": {"text": next((example for example in info.examples if example != text), text or "")},
+        "settings": {},
+    }
+    update(against=differing(**begun[st.session_state[_KIND]]))
+
+
+def _others(engine: Engine, info: ModelInfo) -> dict[str, str]:
+    """Titles by name of what the model can be compared with: other models; for a recorded run others that this session opened."""
+    there = {other.name: other.title for other in engine.models() if not other.problem and other.recorded == info.recorded}
+    there |= recorded_run.seen() if info.recorded else {}
+    titles = list(there.values())
+    others = {name: title for name, title in there.items() if name != info.name}
+    return {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in others.items()}
+
+
+def _tied(second: ViewState, field: str) -> dict[str, Any]:
+    """Keyword arguments that bind a widget to one field of the second side."""
+    key = f"second:{field}"
+    st.session_state[key] = getattr(second, field)
+
+    return {"key": key, "on_change": lambda: _differ(field, st.session_state[key])}
+
+
+def _differ(field: str, value: object) -> None:
+    """Sets a field of the second side, unless a link could not hold it."""
+    asked, problems = view_state.read({"against": differing(**differences(get_view_state()[0].against) | {field: value})})
+    if problems:
+        st.session_state[_REFUSED] = _("Side B does not accept this: {problem}", problem=problems[0])
+    else:
+        update(against=asked.against)
+
+
+def _model(page: Page, second: ViewState) -> None:
+    titles = _others(page.engine, page.info)
+    if not titles and page.info.recorded:
+        st.caption(_("There is no other recorded run yet. Open a second trace on the Checkpoint page, then come back."))
+    elif not titles:
+        st.caption(_("There is no other model yet. Put a second checkpoint folder into checkpoints/ and reload."))
+    names = list(dict.fromkeys([*titles, second.model]))
+    st.selectbox(_("Model of side B"), names, format_func=lambda n: titles.get(n, n), **_tied(second, "model"))
+
+
+def _sentence(page: Page, second: ViewState) -> None:
+    language = page.info.languages.get("source", page.info.title)
+    st.text_input(
+        _("Sentence of side B ({language})", language=language),
+        max_chars=most_characters(page.info.max_source, second.text or ""),
+        **_tied(second, "text"),
+    )
+    if page.info.translates:
+        language = page.info.languages.get("target", page.info.title)
+        st.text_input(
+            _("Forced target of side B ({language})", language=language),
+            max_chars=most_characters(page.info.max_target, second.target),
+            **_tied(second, "target"),
+        )
+
+
+def _settings(page: Page, second: ViewState) -> None:
+    """Draws decoding, silenced heads, and the settings of a model whose file leaves questions open."""
+    decoding, heads = st.columns(2, gap="large")
+    with decoding:
+        sidebar.decoding(page.info, second, lambda field: _tied(second, field))
+        sidebar.precision(_tied(second, "precision"))
+    with heads:
+        _silence(page, second)
+        if second.settings:
+            st.text_input(
+                _("Settings the file does not contain (NAME=VALUE, separated by spaces)"),
+                **_tied(second, "settings"),
+            )
+
+
+def _silence(page: Page, second: ViewState) -> None:
+    """Draws the choice of heads that are silenced on the second side."""
+    there = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
+    key = "second:silence"
+    st.session_state[key] = [head for head in second.silence.split() if head in there]
+
+    st.multiselect(
+        _("Heads silenced on side B"),
+        there,
+        format_func=altered_run.heads,
+        placeholder=_("none"),
+        key=key,
+        on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
+    )
+    with st.container(horizontal=True):
+        for name, (label, heads) in _gestures(page, there).items():
+            together = " ".join(dict.fromkeys([*second.silence.split(), *heads]))
+            if together != second.silence:
+                st.button(label, key=f"silence-{name}", on_click=_differ, args=("silence", together))
+
+
+def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+    """Heads that one click silences in addition: the label and the heads, by name."""
+    site, head = page.attention.site, page.head
+    own = [f"{site}:{other}" for other in range(page.attention.heads)]
+    sites = [other for other in page.trace.attention if (other.stack, other.kind) == (site.stack, site.kind)]
+    kind = [one for one in there if Site.parse(one.rpartition(":")[0]) in sites]
+    others = [one for one in own if one != own[head]]
+    gaps = {"kind": tokens.kind(site.stack, site.kind), "count": len(kind)}
+    return {
+        "selected": (_("Silence: {head}", head=tokens.site(site, head)), [own[head]]),
+        "others": (_("Silence all other heads of this layer ({count})", count=len(others)), others),
+        "layer": (_("Silence the whole layer: {site} (heads: {count})", site=tokens.site(site), count=len(own)), own),
+        "kind": (_("Silence this kind of attention: {kind} (heads: {count})", **gaps), kind),
+    }

@@ -1,0 +1,207 @@
+"""The page Explore: overview of all heads, and one head in depth."""
+
+import math
+from collections.abc import Callable
+from html import escape
+
+import streamlit as st
+
+from viz import canvas
+from viz.canvas import standalone
+from viz.export import tables
+from viz.i18n.translate import _, _n, join_list
+from viz.i18n.translate import number as shown_number
+from viz.labels import tokens
+from viz.metrics import head_statistics
+from viz.metrics.similar_heads import most_alike
+from viz.session.state import Page, decimals, update
+from viz.url.parsers import PARTS
+from viz.views.explore import archive_button, intro, logit_lens, print_button, reading, reading_card, scenes
+from viz.views.step import cell_dialog
+from viz.widgets import download, numeric_tables
+from viz.widgets.cards import card, choosing_head, expander_state, heading, panel
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    overview = scenes.overview(page)
+    _strips(page, overview["strips"])
+    with panel("overview"):
+        intro.draw(page.dark)
+        canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
+    heat, lines, facts = st.columns([5, 5, 3])
+    shown = reading.shown(page)
+    drawn = scenes.selected_head(page, shown)
+    with heat, card("heat", helped=False):
+        reading_card.draw(page, shown, drawn.get("cells"))
+    with lines, card("lines", helped=False):
+        _lines(page, shown, drawn.get("lines"))
+    with facts, card("facts", helped=False):
+        _facts(page, shown)
+    with st.expander(_("Similar heads"), icon=":material/join_inner:", **expander_state("alike")) as part:
+        if part.open:
+            _alike(page)
+    _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
+    _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
+    _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
+    cell_dialog.dialog(page)
+
+
+def _opened(page: Page, name: str, title: str, icon: str, draw: Callable[[], None]) -> None:
+    """Draws an expander whose content is computed only while it is open; the link names those that are open."""
+    key = f"part-{name}"
+    st.session_state.setdefault(key, name in page.view.opened.split())
+    with st.expander(title, icon=icon, **expander_state(key) | {"on_change": _tell_opened}) as part:
+        if part.open:
+            draw()
+
+
+def _tell_opened() -> None:
+    update(opened=" ".join(name for name in PARTS if st.session_state.get(f"part-{name}")))
+
+
+def _strips(page: Page, scene: bytes) -> None:
+    """Draws the token strips, and sentences about unknown tokens and unfinished outputs."""
+    canvas.draw("strips", scene, key="strips", chosen=update)
+    for strip in page.trace.tokens.values():
+        unknown = [tokens.word(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
+        if unknown:
+            gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": join_list(unknown)}
+            st.caption(tokens.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
+    if _stopped_early(page):
+        st.caption(
+            tokens.markdown(
+                _n(
+                    "Stopped after {count} token; the model had not finished.",
+                    "Stopped after {count} tokens; the model had not finished.",
+                    count := len(page.trace.steps),
+                    count=count,
+                )
+            )
+        )
+
+
+def _stopped_early(page: Page) -> bool:
+    """Whether the decode ended before the model wrote its end token."""
+    decoded = page.trace.steps and page.trace.request.get("target") is None
+    return bool(decoded) and page.trace.steps[-1].chosen.id != page.info.spec.get("end_id")
+
+
+def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
+    """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens.
+
+    Args:
+        scene: None if there are too many tokens.
+    """
+    title = _("Lines") if reading.is_raw(page, shown) else _("Lines: {title}", title=reading.title(page, shown))
+    st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to"), help_of="lines"))
+    if scene is None:
+        st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
+        return
+    if shown.values.ndim == 1:
+        st.caption(_("This view has one number for each row. The lines show the weights of the selected head instead."))
+    canvas.draw("lines", scene, key="lines", chosen=update)
+
+
+def _facts(page: Page, shown: reading.Shown) -> None:
+    """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
+    statistics = head_statistics.head_statistics(page.trace, page.attention, page.head)
+    facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in head_statistics.explanations().items())
+    notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
+    if page.attention.site.stack == "decoder" and not page.trace.of_program:
+        rows = tokens.queries(page.trace, page.attention)
+        row = rows[min(max(page.view.query, 1), len(rows) - 1)]
+        notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))
+    if statistics.rows_left_out:
+        notes.insert(
+            0,
+            _n(
+                "{count} row attends to nothing or contains NaN or infinite values; it is ignored.",
+                "{count} rows attend to nothing or contain NaN or infinite values; they are ignored.",
+                statistics.rows_left_out,
+                count=statistics.rows_left_out,
+            ),
+        )
+    if not reading.is_raw(page, shown):
+        notes.insert(0, _weights_alone())
+    small = (f'<p class="small">{escape(note)}</p>' for note in notes)
+    st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
+
+
+def _weights_alone() -> str:
+    return _("These numbers describe the weights of the heads; they do not depend on the chosen view.")
+
+
+def _fact(explanation: head_statistics.Explanation, value: float) -> str:
+    """One statistic of a head as HTML."""
+    title, meaning = escape(explanation.title), escape(explanation.meaning)
+    number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
+    return f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
+
+
+def _alike(page: Page) -> None:
+    """Draws the heads most similar to the selected one; a click selects one of them."""
+    st.caption(
+        _("Jensen-Shannon divergence between the rows of two heads, averaged: 0 bits = identical, 1 bit = nothing in common.")
+    )
+    found = most_alike(page.trace, page.attention, page.head)
+    with st.container(horizontal=True, gap="small", key="alike-heads"):
+        for one in found:
+            gaps = {"head": tokens.site(one.site, one.head), "bits": shown_number(one.divergence, decimals(3))}
+            chosen = {"site": str(one.site), "head": one.head}
+            st.button(
+                tokens.markdown(_("{head}: {bits} bits", **gaps)),
+                key=f"alike-{one.site}-{one.head}",
+                type="tertiary",
+                on_click=lambda chosen=chosen: update(**chosen),
+            )
+    if not found:
+        st.caption(_("No other head attends to the same tokens."))
+    st.caption(_("Only heads with the same query and key tokens are compared. Similar heads may still move different things."))
+
+
+def _numbers(page: Page, shown: reading.Shown) -> None:
+    """Draws the numbers of the picture above as a table, with downloads."""
+    if shown.most is None:
+        table = tables.map_table(page.trace, page.attention, shown.values, shown.keys)
+    else:
+        table = tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
+    st.caption(tokens.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
+    if reading.fits(page):
+        numeric_tables.draw(table)
+        if reading.is_raw(page, shown):
+            st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
+            reading_card.figure(page, shown)
+    with st.container(horizontal=True, key="downloads"):
+        download.csv(table, page.trace, *reading.file_parts(page, shown))
+        st.download_button(
+            _("Download the run (trace file)"),
+            lambda: tables.trace_file(page.trace),
+            tables.file_name(page.trace, ending="trace.safetensors"),
+            "application/octet-stream",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+        st.download_button(
+            _("Download the overview as a web page"),
+            lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
+            tables.file_name(page.trace, ending="html"),
+            "text/html",
+            icon=":material/download:",
+            on_click="ignore",
+            help=_("One HTML file with everything that the overview can do here; it works offline and without a server."),
+        )
+        archive_button.button(page)
+        print_button.button(page, shown, "explore")
+
+
+def _all_heads(page: Page, shown: reading.Shown) -> None:
+    """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
+    if not reading.is_raw(page, shown):
+        st.caption(_weights_alone())
+    table = head_statistics.all_heads(page.trace)
+    titles = {name: explanation.title for name, explanation in head_statistics.explanations().items()}
+    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
+    titles |= {"rows_left_out": _("rows ignored")}
+    clicked = choosing_head(table, "all-heads")
+    numeric_tables.draw(table, titles=titles, decimals=3, hide_index=True, selection_mode="single-row", **clicked)

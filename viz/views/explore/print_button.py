@@ -1,0 +1,35 @@
+"""The pictures of Explore and of the beam search for print, for the dialog “Figure for print”."""
+
+from viz.export.print import line_plot as joined
+from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.session.state import Page, address
+from viz.views.explore import reading, reading_card
+from viz.views.explore.reading import Shown
+from viz.widgets import print_dialog
+
+
+def button(page: Page, shown: Shown, key: str) -> None:
+    """Draws the button that opens the dialog with the pictures of Explore."""
+    first = "head" if reading.is_raw(page, shown) else "reading"
+    print_dialog.button(lambda: figures(page, shown), page.trace, address(), key, first)
+
+
+def choice(page: Page) -> Choice:
+    """The part of the run that the page shows."""
+    view = page.view
+    return Choice(page.attention, page.head, view.query, view.key, view.hypothesis)
+
+
+def figures(page: Page, shown: Shown) -> list[Figure]:
+    """The reading of the selected site, if it is not the weights of the head, and the standard figures of the run."""
+    standard = list(standard_figures(page.trace, choice(page)))
+    return standard if reading.is_raw(page, shown) else [*_of_reading(page, shown), *standard]
+
+
+def _of_reading(page: Page, shown: Shown) -> list[Figure]:
+    title = reading.title(page, shown)
+    found = [of_chart("reading", title, reading_card.drawn(page, shown), reading_card.in_words(page, shown))]
+    if shown.values.ndim == 1:
+        return found
+    sides = joined.of_reading(page.trace, page.attention.site, shown.values, shown.keys, page.view.query)
+    return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]

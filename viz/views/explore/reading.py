@@ -1,0 +1,207 @@
+"""Computes the reading of the selected site for Explore; reading_card.py draws and explains it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from model.errors import HeadlightError
+from model.trace.rollout import can_be_rolled_out, rollout
+from model.trace.types import Array, Attention, Site
+from viz.i18n.translate import _, _n, error_message
+from viz.labels import tokens
+from viz.metrics import aggregation
+from viz.metrics.catalogue import Reading, catalogue
+from viz.session.state import Page
+
+LONGEST = 256
+"""Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A reading of one site, ready to be drawn, explained and exported.
+
+    Attributes:
+        reading: its description.
+        values: [query, key shown], or [query] for one number per row.
+        probabilities: whether the rows sum to 1, so that the color scale goes from 0 to 1.
+        quantity: name of the numbers.
+        keys: [key shown], indices of the site's keys.
+        notes: sentences about this picture.
+        most: [query], the largest possible entropy; only for the entropy.
+    """
+
+    reading: Reading
+    values: Array
+    probabilities: bool
+    quantity: str
+    keys: Array
+    notes: tuple[str, ...] = ()
+    most: Array | None = None
+
+
+def shown(page: Page) -> Shown:
+    """The reading that the view asks for; if it is not available, the raw weights and a note that says why."""
+    name, attention = page.view.reading, page.attention
+    found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
+    if isinstance(found, str):
+        found = replace(_weights(page), notes=(found, _("Showing the weights of the selected head instead.")))
+    hidden = np.asarray(page.trace.tokens[attention.key_tokens].special[: attention.weights.shape[2]], bool)
+    found = _without(found, hidden) if page.view.hide and found.values.ndim == 2 else found
+    return _entropy(page, found) if name == "entropy" else found
+
+
+def with_values(page: Page) -> Attention | str:
+    """The selected site from a run that records values, requested only here; a sentence if there is none."""
+    try:
+        attention = page.engine.run(page.view.request(keep=("qkv",))).at(page.attention.site)
+    except HeadlightError as error:
+        return error_message(error)
+    return attention if attention.v is not None else _("This run contains no value vectors.")
+
+
+def fits(page: Page) -> bool:
+    """Whether the selected site has at most LONGEST queries and keys."""
+    return bool(max(page.attention.mask.shape) <= LONGEST)
+
+
+def is_raw(page: Page, shown: Shown) -> bool:
+    """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
+    return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
+
+
+def title(page: Page, shown: Shown) -> str:
+    """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
+    whose = tokens.site(page.attention.site, page.head if shown.reading.of_head else None)
+    return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
+
+
+def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
+    """Parts of the name of a file with this reading."""
+    head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
+    reading = () if shown.reading.name == "head" else (shown.reading.name,)
+    hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
+    return (str(page.attention.site), *head, *reading, *hidden)
+
+
+def _weights(page: Page) -> Shown:
+    return _map(page, "head", page.attention.head(page.head), probabilities=True)
+
+
+def _mean(page: Page) -> Shown:
+    return _map(page, "mean", aggregation.mean_over_heads(page.attention.weights), probabilities=True)
+
+
+def _max(page: Page) -> Shown:
+    return _map(page, "max", aggregation.max_over_heads(page.attention.weights), probabilities=False)
+
+
+def _value_weighted(page: Page) -> Shown | str:
+    found = with_values(page)
+    if isinstance(found, str):
+        return found
+    projection = _projection(page)
+    assert found.v is not None
+    own = None if projection is None else np.split(projection, found.heads, axis=1)[page.head]
+    values = aggregation.value_weighted(found.head(page.head), found.v[page.head], own)
+    return _map(page, "value", values, probabilities=False, projected=projection is not None)
+
+
+def _rollout(page: Page) -> Shown | str:
+    site = page.attention.site
+    if page.trace.recorded is not None:
+        return _("A recording of a program does not show how its attention layers follow one another, so there is no rollout.")
+    if not can_be_rolled_out(page.trace, site):
+        return _(
+            "In this decoder the queries come from the encoder’s output, so there is no residual stream that rollout could follow."
+        )
+    bare = [stack for stack, spec in page.info.spec.items() if isinstance(spec, Mapping) and spec.get("wiring") == "attention"]
+    values = rollout(page.trace, site, bare)
+    rounding = 1e-5 if page.trace.model.get("dtype", "float32") == "float32" else 2e-2  # in lower precision, rows sum to nearly 1
+    found = _map(page, "rollout", values, probabilities=bool(np.allclose(values.sum(axis=-1), 1, rtol=0, atol=rounding)))
+    return found if found.probabilities else replace(found, notes=(_rest(page, values),))
+
+
+_COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
+    "mean": _mean,
+    "max": _max,
+    "value": _value_weighted,
+    "rollout": _rollout,
+}
+
+
+def _rest(page: Page, values: Array) -> str:
+    """Sentence on where the rest of a decoder's rollout is."""
+    gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
+    if page.attention.site.kind == "cross":
+        return _("On average, {share:.0%} of a row falls on source tokens, and the rest on the target tokens read so far.", **gaps)
+    return _(
+        "On average, {share:.0%} of a row falls on target tokens, and the rest on source tokens read in earlier layers.",
+        **gaps,
+    )
+
+
+def _map(page: Page, name: str, values: Array, probabilities: bool, projected: bool = True) -> Shown:
+    reading = catalogue(page.attention.site, projected)[name]
+    return Shown(reading, values, probabilities, reading.quantity, np.arange(values.shape[1]))
+
+
+def _without(found: Shown, hidden: Array) -> Shown:
+    """`found` without its hidden keys, unless there are none or no others."""
+    if not hidden.any():
+        return replace(found, notes=(*found.notes, _("These keys contain no special tokens.")))
+    if hidden.all():
+        return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was hidden.")))
+    kept = aggregation.without(found.values, hidden)
+    note = _n(
+        "{count} special token hidden; it held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
+        "{count} special tokens hidden; they held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
+        int(hidden.sum()),
+        count=int(hidden.sum()),
+        share=kept.share,
+    )
+    empty = (
+        (
+            _n(
+                "{count} row had all its weight on special tokens and is now empty.",
+                "{count} rows had all their weight on special tokens and are now empty.",
+                kept.emptied,
+                count=kept.emptied,
+            ),
+        )
+        if kept.emptied
+        else ()
+    )
+    return replace(
+        found,
+        values=kept.values,
+        probabilities=True,
+        quantity=_("share of the rest"),
+        keys=np.flatnonzero(~hidden),
+        notes=(*found.notes, note, *empty),
+    )
+
+
+def _entropy(page: Page, rows: Shown) -> Shown:
+    """The entropy of each row of weights, and its maximum, over the row's allowed keys."""
+    reading = catalogue(page.attention.site)["entropy"]
+    allowed = page.attention.mask[:, rows.keys].sum(axis=-1)
+    most = np.log(np.maximum(allowed, 1))
+    return replace(rows, reading=reading, values=aggregation.entropies(rows.values), quantity=reading.quantity, most=most)
+
+
+def _projection(page: Page) -> Array | None:
+    """W_O of the selected site, [model, head · head_dim]; None if the engine does not provide it."""
+    try:
+        name = _projection_name(page.attention.site, page.info.spec)
+        return page.engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name]
+    except HeadlightError:
+        return None
+
+
+def _projection_name(site: Site, spec: Mapping[str, object]) -> str:
+    """The name of the output projection's matrix in the state dict."""
+    stack = f"{site.stack}." if spec.get("encoder") else ""
+    module = f"{site.kind}_attention" if stack and site.stack == "decoder" else "attention"
+    return f"{stack}layers.{site.layer}.{module}.output.weight"

@@ -1,0 +1,141 @@
+"""The card of Explore with one reading of the selected site: control, picture and explanation."""
+
+from functools import partial
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from model.spec.edits import Silence
+from viz import canvas
+from viz.export import tables
+from viz.figures import heatmap
+from viz.figures import row_entropy as rows
+from viz.figures.layout import downloadable
+from viz.i18n.translate import _, titled
+from viz.labels import alt_text, tokens
+from viz.metrics.attention_sinks import SMALL_VALUE, Sink, sink
+from viz.metrics.catalogue import catalogue
+from viz.session.state import Page, bind, update
+from viz.url import view_state
+from viz.views.explore.reading import LONGEST, Shown, file_parts, fits, title, with_values
+from viz.widgets.cards import chart, heading
+
+
+def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
+    """Draws the card's content.
+
+    Args:
+        cells: the scene of the head's weights, if it is drawn.
+    """
+    gaps = {
+        "query": tokens.query_axis(page.trace, page.attention.site),
+        "key": tokens.key_axis(page.trace, page.attention.site),
+    }
+    st.html(heading(title(page, shown), _("{query} ↓ · {key} →", **gaps), help_of="heat"))
+    _controls(page, shown)
+    if fits(page):
+        if cells is not None:
+            canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
+        else:
+            figure(page, shown)
+    else:
+        queries, keys = page.attention.mask.shape
+        sentence = _(
+            "This map has {queries} × {keys} weights; at most {most} × {most} are drawn here. Enlarge the head in the "
+            "overview to see every weight.",
+            queries=queries,
+            keys=keys,
+            most=LONGEST,
+        )
+        st.info(sentence, icon=":material/info:")
+    for note in (*shown.notes, *_about_the_head(page, shown)):
+        st.caption(tokens.markdown(note))
+
+
+def figure(page: Page, shown: Shown) -> None:
+    """Draws the reading as a figure with a button that saves it as a file."""
+    name = tables.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
+    chart(drawn(page, shown), config=downloadable(name), key="heatmap", alt=in_words(page, shown))
+
+
+def in_words(page: Page, shown: Shown) -> str:
+    """The picture in words; of derived numbers, where the largest and the smallest are."""
+    if shown.values.ndim == 1:
+        rows = tokens.queries(page.trace, page.attention, longest=None)
+        return titled(title(page, shown), alt_text.bars(rows, shown.values.tolist()))
+    if shown.reading.name == "head":
+        return titled(title(page, shown), alt_text.head(page.trace, page.attention, page.head))
+    return titled(title(page, shown), alt_text.table(shown.values, tokens.key_axis(page.trace, page.attention.site)))
+
+
+def _controls(page: Page, shown: Shown) -> None:
+    titles = {name: reading.title for name, reading in catalogue(page.attention.site).items()}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.selectbox(
+            _("View"),
+            view_state.READINGS,
+            format_func=titles.__getitem__,
+            label_visibility="collapsed",
+            width=190,
+            **bind("reading"),
+        )
+        with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
+            if part.open:
+                _explain(shown)
+    key = "widget:hide"
+    st.session_state[key] = page.view.hide == "special"
+    st.toggle(_("Hide special tokens"), key=key, on_change=lambda: update(hide="special" if st.session_state[key] else ""))
+
+
+def _explain(shown: Shown) -> None:
+    """Draws the formula, what the reading is, and what it is not."""
+    st.markdown(f"**{tokens.markdown(shown.reading.title)}**")
+    for line in shown.reading.formula:
+        st.latex(line)
+    st.markdown(f":small[{tokens.markdown(shown.reading.meaning)}]")
+    st.markdown(f":small[{tokens.markdown(shown.reading.caution)}]")
+
+
+def drawn(page: Page, shown: Shown) -> go.Figure:
+    """The reading as a figure."""
+    trace, attention, query = page.trace, page.attention, page.view.query
+    if shown.most is not None:
+        return rows.entropy(trace, attention, shown.values, shown.most, page.dark, query)
+    cells = heatmap.Cells(shown.values, shown.quantity, shown.probabilities, shown.keys)
+    return heatmap.cells(trace, attention, cells, page.dark, query)
+
+
+def _about_the_head(page: Page, shown: Shown) -> list[str]:
+    """Sentences about the selected head: that it is silenced, that it has an attention sink."""
+    if not shown.reading.of_head:
+        return []
+    edits, place = page.view.request().edits, (str(page.attention.site), page.head)
+    said = []
+    if any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(*place) for edit in edits):
+        said.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
+    found = sink(page.trace, page.attention, page.head)
+    if found is not None:
+        kept = with_values(page)
+        found = found if isinstance(kept, str) else sink(page.trace, kept, page.head) or found
+        said.append(_about_sink(page, found))
+    return said
+
+
+def _about_sink(page: Page, found: Sink) -> str:
+    strip = page.trace.tokens[page.attention.key_tokens]
+    gaps = {"token": tokens.token(strip, found.key), "key": found.key + 1, "share": found.share}
+    if found.value is None:
+        return _("On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}).", **gaps)
+    gaps["value"] = found.value
+    if found.value < SMALL_VALUE:
+        return _(
+            "Attention sink: on average, {share:.0%} of a row’s weight goes to “{token}” (key {key}), but the value "
+            "vector there is only {value:.2f} times as long as the average. The head rests there: this weight moves "
+            "little.",
+            **gaps,
+        )
+    return _(
+        "On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}). The value vector there is "
+        "{value:.2f} times as long as the average, so this weight does move something.",
+        **gaps,
+    )

@@ -1,0 +1,268 @@
+"""Builds the page of a view: runs its sentence, or asks what the model's file leaves open.
+
+While the engine's host does not answer, the page shows the session's last result, and is redrawn when the host is back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from weakref import ref
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.engine.api import ModelInfo
+from model.errors import (
+    BadEdit,
+    CannotChange,
+    EngineAway,
+    HeadlightError,
+    NoStart,
+    UnknownHead,
+    UnknownHypothesis,
+    UnknownModel,
+    UnknownSite,
+)
+from model.trace.types import Attention, Site, Trace
+from viz.i18n.translate import _, _n, error_message
+from viz.labels import tokens
+from viz.session.patient_engine import CachedEngine
+from viz.session.state import Page, my_engine, store_view, the_engine
+from viz.url.default_run import SiteSelector
+from viz.url.view_state import WITHOUT_EDITS, ViewState
+from viz.views.checkpoint import questions
+from viz.widgets import sidebar
+from viz.widgets.cards import say
+
+AGAIN_SECONDS = 3
+_LAST = "last"
+
+
+def prepare(
+    info: ModelInfo,
+    view: ViewState,
+    problems: list[str],
+    foot: DeltaGenerator,
+    opens_on: SiteSelector = Trace.last_cross,
+    unedited: bool = False,
+) -> list[Page]:
+    """Runs the sentence and returns the page to draw; an empty list if the run failed.
+
+    Args:
+        foot: the end of the sidebar, which names the device of the run.
+        opens_on: the site that the page opens on. It is not stored in the state: other pages open on others.
+        unedited: whether to leave out the view's edits, which the page then makes itself.
+    """
+    try:
+        trace, ran = _run(replace(view, **WITHOUT_EDITS) if unedited else view, problems)
+        view = replace(view, hypothesis=ran.hypothesis) if unedited else ran
+        _remember(trace, view)
+    except EngineAway as error:
+        return _last_or_raise(error, info, view, problems, opens_on, unedited)
+    except HeadlightError as error:
+        problems.append(error_message(error))
+        if isinstance(error, NoStart):
+            questions.ask_here(my_engine(), view)
+        return []
+    with foot:
+        sidebar.status(trace)
+    if found := undrawable(trace):
+        problems.append(found)
+        return []
+    attention, view = select(trace, view, problems, opens_on)
+    store_view(view)
+    view = replace(view, site=str(attention.site))
+    return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
+
+
+def _last_or_raise(
+    error: EngineAway, info: ModelInfo, view: ViewState, problems: list[str], opens_on: SiteSelector, unedited: bool
+) -> list[Page]:
+    """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
+    if not (pages := last_page(info, view, problems, opens_on, unedited)):
+        raise error
+    wait_for_host(error, shown=True)
+    return pages
+
+
+def last_page(
+    info: ModelInfo,
+    view: ViewState,
+    problems: list[str],
+    opens_on: SiteSelector = Trace.last_cross,
+    unedited: bool = False,
+    stopped: Trace | None = None,
+) -> list[Page]:
+    """The page of the session's last result; an empty list if that was another model or is no longer cached.
+
+    Args:
+        unedited: whether the page takes only a run without edits.
+        stopped: what the run of `view` had recorded until it was stopped: shown instead, if there is any.
+    """
+    trace, before = (stopped, view) if stopped is not None else _last() or (None, view)
+    if trace is None or before.model != view.model or undrawable(trace) or (unedited and trace.request.get("edits")):
+        return []
+    attention, before = select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
+    before = replace(before, site=str(attention.site))
+    engine = CachedEngine(the_engine())
+    return [Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
+
+
+def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
+    """The run of `view`. If it silences a head that the model does not have, none is silenced; if one of its edits cannot be made,
+    all are left out; if it asks for a hypothesis that
+    does not exist, the best one is shown.
+    """
+    try:
+        return my_engine().run(view.request()), view
+    except UnknownHypothesis as error:
+        gaps: dict[str, object] = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
+        problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
+        return _run(replace(view, hypothesis=0), problems)
+    except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:
+        if view.edits:
+            problems.append(_("The edits of this link were ignored. {problem}", problem=error_message(error)))
+            return _run(replace(view, edits=""), problems)
+        text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
+        problems.append(text)
+        view = replace(view, silence="")
+        return my_engine().run(view.request()), view
+
+
+def undrawable(trace: Trace) -> str:
+    """Sentence that says why a run cannot be drawn; empty if it can."""
+    if not trace.attention:
+        return _("This run contains no attention, so there is nothing to show here.")
+    return "" if trace.is_finite else _not_finite(trace)
+
+
+def _not_finite(trace: Trace) -> str:
+    """Sentence for a run with NaN or infinities, which cannot be drawn."""
+    if trace.model["dtype"] != "float32":
+        return _("The numbers of this run do not fit into {dtype}. Choose float32 as the precision.", dtype=trace.model["dtype"])
+    return _(
+        "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to "
+        "draw. The Checkpoint page lists the tensors concerned."
+    )
+
+
+def select(trace: Trace, view: ViewState, problems: list[str], opens_on: SiteSelector) -> tuple[Attention, ViewState]:
+    """The site, and the view with what this run has of head, row and step; `problems` gets a sentence for each that it lacks.
+
+    A view that asks for no site, or for one that is not there, is returned without a site.
+    """
+    default = opens_on(trace)
+    asked = Site.parse(view.site) if view.site else default.site
+    attention = trace.attention.get(asked, default)
+    (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
+    gaps = {"asked": tokens.site(asked), "shown": tokens.site(attention.site), "rows": rows, "steps": steps}
+    gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
+    gaps |= {"key": view.key + 1, "keys": keys}
+    if attention.site != asked:
+        problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
+        view = replace(view, site="", query=-1, key=-1)
+    if view.head >= attention.heads:
+        problems.append(
+            _n(
+                "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
+                "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
+                attention.heads,
+                **gaps,
+            )
+        )
+        view = replace(view, head=0)
+    if view.query >= rows:
+        problems.append(
+            _n(
+                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
+                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
+                rows,
+                **gaps,
+            )
+        )
+        view = replace(view, query=-1, key=-1)
+    if view.key >= keys:
+        problems.append(
+            _n(
+                "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
+                "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
+                keys,
+                **gaps,
+            )
+        )
+        view = replace(view, key=-1)
+    if view.step >= steps:
+        problems.append(
+            _n(
+                "This run has {steps} step, so step {step} does not exist. Starting at the first.",
+                "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
+                steps,
+                **gaps,
+            )
+        )
+        view = replace(view, step=-1)
+    return attention, view
+
+
+def _remember(trace: Trace, view: ViewState) -> None:
+    """Remembers the session's last result. Only the engine's cache holds the trace, so sessions add no memory."""
+    st.session_state[_LAST] = ref(trace), view
+
+
+def _last() -> tuple[Trace, ViewState] | None:
+    """The session's last result; None if there is none yet or the engine's cache has evicted it."""
+    found: tuple[ref[Trace], ViewState] | None = st.session_state.get(_LAST)
+    if found is None or (trace := found[0]()) is None:
+        return None
+    return trace, found[1]
+
+
+def wait_for_host(error: EngineAway, shown: bool) -> None:
+    """Says that the host is away, and redraws the page once it answers.
+
+    Args:
+        shown: whether the page shows the last result.
+    """
+    seconds = error.fields["seconds"]
+    if shown:
+        say(_("The engine has not answered for {seconds} s. Showing the last result until it is back.", seconds=seconds))
+    else:
+        say(error_message(error))
+        if _LAST in st.session_state and _last() is None:
+            say(_("The last result is no longer available. The page is drawn again as soon as the engine answers."))
+    _look_again()
+
+
+@st.fragment(run_every=AGAIN_SECONDS)
+def _look_again() -> None:
+    if the_engine().is_healthy():
+        st.rerun()
+
+
+def asked_here(view: ViewState) -> bool:
+    """Draws the open questions of the model that `view` names; returns False if there are none."""
+    try:
+        asked = my_engine().describe(view.model, view.parsed_settings()) if view.model else None
+    except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
+        return False
+    if asked is None or not _waits(asked):
+        return False
+    store_view(view)
+    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in my_engine().models() if not each.problem})
+    questions.ask_here(my_engine(), view)
+    return True
+
+
+def name_others(others: Sequence[ModelInfo]) -> None:
+    """Lists in the sidebar the models that cannot be used as they are."""
+    waiting = [each.name for each in others if _waits(each)]
+    opening = [each.name for each in others if is_opening(each)]
+    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting + opening], opening)
+
+
+def _waits(info: ModelInfo) -> bool:
+    return info.problem.get("error") == "OpenQuestions"
+
+
+def is_opening(info: ModelInfo) -> bool:
+    """Whether a model's files are still being opened."""
+    return info.problem.get("error") == "StillOpening"

@@ -1,0 +1,132 @@
+"""How one weight was calculated, in sentences and formulas, for whatever draws them."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from model.trace.cell_arithmetic import Explanation
+from viz.i18n.translate import _, localized
+from viz.i18n.translate import number as shown
+from viz.labels import tokens
+from viz.session.state import Page
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a calculation.
+
+    Attributes:
+        text: a sentence, or LaTeX.
+        formula: whether it is LaTeX.
+    """
+
+    text: str
+    formula: bool = False
+
+
+def verdict(found: Explanation) -> str:
+    """Whether the calculation, repeated in float64, matches the run."""
+    gaps = {"difference": tokens.power_of_ten(found.largest_difference), "tolerance": tokens.power_of_ten(found.tolerance)}
+    if found.agrees:
+        return _("matches the run: recomputed in float64, largest difference {difference}", **gaps)
+    if math.isfinite(found.largest_difference):
+        return _("does not match the run: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
+    return _("cannot be checked: the row contains NaN or infinite values")
+
+
+def number(value: float) -> str:
+    """A number for a formula: four decimals, or four significant digits where it is small; NaN and infinities by name."""
+    if math.isnan(value):
+        return r"\mathrm{NaN}"
+    if math.isinf(value):
+        return r"\infty" if value > 0 else r"-\infty"
+    size = math.floor(math.log10(abs(value))) if value else 0
+    if size < SMALLEST:
+        digits, power = f"{value:.3e}".split("e")
+        return rf"{localized(digits).replace(',', '{,}')} \cdot 10^{{{int(power)}}}"
+    return localized(f"{value:.{max(4, 3 - size)}f}").replace(",", "{,}")
+
+
+SMALLEST = -5
+"""Power of ten below which a number is written with one."""
+
+
+def minus(value: float) -> str:
+    """What subtracts a number in a formula; a negative one stands in brackets."""
+    return rf"- ({number(value)})" if value < 0 else rf"- {number(value)}"
+
+
+def score(found: Explanation) -> Iterator[Line]:
+    """From query and key to the masked score."""
+    dot, scale, value = number(found.dot), number(found.scale), number(found.score)
+    yield Line(rf"q \cdot k = \sum_d q_d\,k_d = {dot}", formula=True)
+    if not found.scored:
+        yield Line(
+            _(
+                "The run itself never computed this product, because the key lies in the future. It is computed here for "
+                "illustration."
+            )
+        )
+    usual = math.isclose(found.scale, len(found.q) ** -0.5, rel_tol=1e-6)
+    yield Line(_("Multiplied by 1/√head_dim:") if usual else _("Multiplied by the scale of this model:"))
+    yield Line(rf"{dot} \times {scale} = \mathbf{{{value}}}", formula=True)
+    if found.allowed[found.key]:
+        yield Line(_("The mask allows this key, so 0 is added:"))
+        yield Line(rf"{value} + 0 = {value}", formula=True)
+    else:
+        yield Line(_("This key is masked for this query, so −∞ is added:"))
+        yield Line(rf"{value} + (-\infty) = -\infty", formula=True)
+
+
+def weight(found: Explanation) -> Iterator[Line]:
+    """From the scores of the row to the weight."""
+    if not found.allowed.any():
+        given = shown(found.weight, ".4f")
+        yield Line(_("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=given))
+        return
+    yield Line(
+        _("Softmax: the exponential of the score (after subtracting the row’s largest score), divided by the sum over the row:")
+    )
+    value, largest = number(found.scores[found.key]), minus(found.scores.max())
+    above, below, result = number(found.exponentials[found.key]), number(found.total), number(found.weight)
+    softmax = rf"\frac{{\exp({value} {largest})}}{{\sum_k \exp(S'_k {largest})}}"
+    yield Line(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{result}}}", formula=True)
+    yield Line(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
+
+
+def share(found: Explanation) -> Iterator[Line]:
+    """How much of the head's context the key supplies; nothing where that is not defined."""
+    if math.isfinite(found.share):
+        gaps = {"share": shown(100 * found.share, "z.1f"), "length": shown(found.moved[found.key], ".4f")}
+        yield Line(
+            _(
+                "This cell supplies {share}% of the head’s context vector: the component in that vector’s direction, "
+                "so that a row adds up to 100%. It moves the residual stream by a vector of length {length}.",
+                **gaps,
+            )
+        )
+
+
+def title(page: Page, query: int, key: int) -> str:
+    """Title of the calculation of a cell of the page's site."""
+    reads = tokens.queries(page.trace, page.attention)[query]
+    keys = tokens.keys(page.trace, page.attention, longest=None)
+    return _("How this weight was calculated: “{query}” attends to “{key}”", query=reads, key=keys[key])
+
+
+def table(page: Page, found: Explanation) -> pd.DataFrame:
+    """The whole row as numbers."""
+    keys = tokens.keys(page.trace, page.attention, longest=None)
+    return pd.DataFrame(
+        {
+            _("allowed"): found.allowed,
+            _("score + mask"): found.scores,
+            _("exponential"): found.exponentials,
+            _("weight"): found.weights,
+            _("recorded weight"): page.attention.weights[found.head, found.query],
+            _("contribution length"): found.moved,
+        },
+        index=pd.Index([f"{place} {key}" for place, key in enumerate(keys, start=1)], name=_("key")),
+    )

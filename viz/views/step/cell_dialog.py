@@ -1,0 +1,98 @@
+"""Calculation of one weight, on any page: how it was calculated and what it contributes, recomputed and compared with the run."""
+
+from collections.abc import Iterator
+
+import streamlit as st
+
+from model.errors import HeadlightError
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Trace
+from viz.figures import arithmetic as figures
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, error_message
+from viz.labels import tokens
+from viz.session import patient_engine
+from viz.session.state import Page, update
+from viz.views.step import cell_calculation
+from viz.views.step.cell_calculation import Line
+from viz.widgets import download, numeric_tables
+from viz.widgets.cards import card, chart, say
+
+
+def dialog(page: Page) -> None:
+    """Draws the calculation of the state's open cell as a dialog; closing it clears the cell."""
+    if page.view.query < 0 or page.view.key < 0:
+        return
+
+    @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
+    def opened() -> None:
+        with st.container(key="cell-dialog"), patient_engine.show_pending():
+            draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog
+
+    opened()
+
+
+def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
+    """Draws the calculation of a cell of the page's site and head, or says why there is none.
+
+    Args:
+        query, key: counted from 0.
+        printed: whether its figures can be saved for print.
+    """
+    try:
+        found = page.engine.explain(page.view.request(), str(page.attention.site), page.head, query, key)
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    keys = tokens.keys(page.trace, page.attention, longest=None)
+    with card("arithmetic", "content"):
+        title = cell_calculation.title(page, query, key)
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{tokens.markdown(title)}**", width="content")
+            badge(found)
+        st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
+        names = (page.trace, title) if printed else None
+        chart(figures.products(found.q, found.k, page.dark), names, config=CONFIG, key="cell-products")
+        _lines(cell_calculation.score(found))
+        _lines(cell_calculation.weight(found))
+        _moves(found, keys, page.dark, names)
+        _table(page, found)
+
+
+def badge(found: Explanation) -> None:
+    """Draws whether the calculation, repeated in float64, matches the run: in words, with an icon and a color."""
+    if found.agrees:
+        st.badge(cell_calculation.verdict(found), icon=":material/check:", color="green")
+    else:
+        st.badge(cell_calculation.verdict(found), icon=":material/error:", color="red")
+
+
+def _lines(lines: Iterator[Line]) -> None:
+    for line in lines:
+        if line.formula:
+            st.latex(line.text)
+        else:
+            st.caption(line.text.replace("_", "\\_"))
+
+
+def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str] | None) -> None:
+    st.markdown("**" + _("What this weight contributes") + "**")
+    if found.silenced:
+        st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))
+    st.caption(
+        _(
+            "The key’s contribution to the residual stream is weight · v, projected by this head’s part of W_O. "
+            "Compare its length with the weight: a large weight on a short value moves almost nothing."
+        )
+    )
+    figure = figures.row(found.weights, found.moved, keys, found.key, dark)
+    chart(figure, printed, config=CONFIG, key="cell-row")
+    _lines(cell_calculation.share(found))
+
+
+def _table(page: Page, found: Explanation) -> None:
+    table = cell_calculation.table(page, found)
+    with st.expander(_("The whole row as numbers"), icon=":material/table:"):
+        numeric_tables.draw(table)
+        parts = (found.site, f"head-{found.head + 1}", f"query-{found.query + 1}")
+        download.csv(table, page.trace, *parts, label=_("Download this row as CSV"), key="cell-csv")

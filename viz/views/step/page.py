@@ -1,0 +1,59 @@
+"""The page Step through: the decoding token by token, or the computation stage by stage."""
+
+import streamlit as st
+
+from model.trace.types import Site
+from viz import canvas
+from viz.export.print.catalogue import Choice, standard_figures
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.session.state import Page, address, bind, update
+from viz.views.step import beam_search, cell_dialog, computation
+from viz.widgets import print_dialog
+from viz.widgets.cards import panel
+
+MOST_WEIGHTS = 2**24
+"""Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    clocks = {"token": _("Token by token"), "computation": _("Inside the network")}
+    tied = bind("clock", key=-1)
+    st.segmented_control(
+        _("Follow the run"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
+    )
+    if page.view.clock == "computation":
+        computation.draw(page)
+    else:
+        _tokens(page)
+
+
+def _choice(page: Page) -> Choice:
+    """The selection that figures show: the selected head, with the row from which the current step chose its token."""
+    steps, query = page.trace.steps, page.view.query
+    if steps and page.attention.query_tokens == tokens.written_strip(page.trace):
+        query = steps[min(max(page.view.step, 0), len(steps) - 1)].computed[1] - 1
+    return Choice(page.attention, page.head, query, hypothesis=page.view.hypothesis)
+
+
+def _tokens(page: Page) -> None:
+    """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
+    beam_search.draw(page)
+    sites = [str(site) for site in page.trace.attention]
+    tied = bind("site", head=0, query=-1)
+    st.session_state[tied["key"]] = page.view.site
+    where, head = st.columns([3, 1])
+    where.selectbox(_("Attention layer to watch"), sites, format_func=lambda text: tokens.site(Site.parse(text)), **tied)
+    head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
+    weights = page.attention.heads * page.attention.mask.size
+    if weights > MOST_WEIGHTS:
+        gaps = {"weights": weights, "most": MOST_WEIGHTS}
+        st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
+        return
+    with panel("player"):
+        canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
+    print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
+    cell_dialog.dialog(page)
+    if not page.trace.steps:
+        st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")

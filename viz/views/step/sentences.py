@@ -1,0 +1,172 @@
+"""One sentence in plain words for each stage."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from model.trace.stages import Stage
+from model.trace.types import Trace
+from viz.i18n.translate import _
+from viz.views.step.formulas import is_rotated
+
+
+def sentence(trace: Trace, stage: Stage) -> str:
+    """Sentence on what a stage of this run computes."""
+    if trace.of_program or (trace.recorded is not None and stage.site is not None):
+        return _of_program(stage)
+    if stage.site is not None:
+        return _at_attention(trace, stage)
+    stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
+    described = {
+        "tokens": _("The text is split into tokens, and start and end tokens are added."),
+        "ids": _("Each token is replaced by its number in the vocabulary: the network sees only numbers."),
+        "features": _("This network has no embedding: its input already consists of vectors."),
+        "embedding": _(
+            "Each id selects a row of a learned table: the same token always gets the same vector, wherever it appears."
+        ),
+        "scaled": _("The vectors are multiplied by √d_model, so that the word is not drowned out by its position."),
+        "positioned": _positions(stack),
+        "hidden": _hidden(stack),
+        "contracted": _("The hidden units are projected back to the width of the residual stream. This is what the sublayer adds."),
+        "residual": _residual(stack),
+        "normed": _normed(stack),
+        "final": _("A final normalization after the last layer, because the pre-norm stream itself is never normalized."),
+        "logits": _(
+            "The final state of each position is compared with every token of the vocabulary: one score (logit) for each, "
+            "of any size."
+        ),
+        "probabilities": _probabilities(trace),
+        "chosen": _chosen(trace),
+    }
+    return described[stage.name]
+
+
+def _of_program(stage: Stage) -> str:
+    """Sentence on a stage of a recorded program, of which only what was seen is known."""
+    return {
+        "tokens": _("The tokens that were given to the recorder; without them, the positions, counted from 1."),
+        "queries": _("The query of each position in this head, as the program computed it."),
+        "keys": _("The key of each position in this head, as the program computed it."),
+        "values": _("The value of each position in this head, as the program computed it."),
+        "scores": _("The scores, as the program computed them, before the mask."),
+        "mask": _("Which keys the program let each query attend to."),
+        "weights": _("The weights of this head: no entry is negative, and each row sums to 1."),
+        "context": _("For each query, the values are added up, weighted by the attention."),
+        "output": _("What the program computed from the heads of this attention layer."),
+    }[stage.name]
+
+
+def _at_attention(trace: Trace, stage: Stage) -> str:
+    assert stage.site is not None
+    stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
+    crossing = stage.site.kind != "self"
+    return {
+        "queries": _queries(stage, stack),
+        "keys": _keys(stage, stack),
+        "values": _("What each encoder position passes on when it is attended to.")
+        if crossing
+        else _("What each position passes on when it is attended to."),
+        "scores": _scores(stack),
+        "mask": _mask(trace, stage),
+        "weights": _(
+            "Each row becomes a probability distribution: no entry is negative, and each row sums to 1. A masked key gets "
+            "exactly 0."
+        ),
+        "context": _("For each query, the values are added up, weighted by the attention."),
+        "output": _("The outputs of all heads are concatenated and mixed by one matrix, back to the width of the residual stream."),
+        "residual": _residual(stack),
+        "normed": _normed(stack),
+    }[stage.name]
+
+
+def _queries(stage: Stage, stack: Mapping[str, Any]) -> str:
+    if is_rotated(stage, stack):
+        return _(
+            "What each position is looking for: its vector multiplied by this head’s query matrix, then rotated: pairs of columns "
+            "are turned by angles that grow with the position (RoPE)."
+        )
+    return _("What each position is looking for: its vector multiplied by this head’s query matrix.")
+
+
+def _keys(stage: Stage, stack: Mapping[str, Any]) -> str:
+    if is_rotated(stage, stack):
+        return _(
+            "What each position can be found by: its vector multiplied by this head’s key matrix, then rotated by its position "
+            "like the queries. A score then depends on the distance between query and key."
+        )
+    if stage.site is not None and stage.site.kind != "self":
+        return _("What each encoder position can be found by: its vector multiplied by this head’s key matrix.")
+    return _("What each position can be found by: its vector multiplied by this head’s key matrix.")
+
+
+def _scores(stack: Mapping[str, Any]) -> str:
+    if stack.get("positions") == "relative":
+        return _("How well each query matches each key: their dot product, plus a learned number for their distance.")
+    return _(
+        "How well each query matches each key: their dot product, divided by √head_dim so that it does not grow with the "
+        "size of the head."
+    )
+
+
+def _mask(trace: Trace, stage: Stage) -> str:
+    attention = trace.at(stage.place)
+    if attention.mask.all():
+        return _("Here every query may attend to every key: nothing is added.")
+    if attention.mask_causal is not None:
+        return _("Keys later than the query are forbidden: −∞ is added to their scores, and the softmax turns that into 0.")
+    return _("Padding is forbidden: −∞ is added to its scores, and the softmax turns that into 0.")
+
+
+def _positions(stack: Mapping[str, Any]) -> str:
+    if stack.get("positions") == "none":
+        return _("This network adds no positional information: it adds zeros.")
+    if str(stack.get("positions")).startswith("learned"):
+        return _("A learned vector for each position is added. Without it, attention could not tell in which order its keys come.")
+    return _("A sine-wave pattern for each position is added. Without it, attention could not tell in which order its keys come.")
+
+
+def _hidden(stack: Mapping[str, Any]) -> str:
+    if stack.get("gated"):
+        return _(
+            "Each position, on its own, is expanded to many hidden units by two maps: one goes through the activation, and the "
+            "other, the gate, is multiplied with it."
+        )
+    return _("Each position, on its own, is expanded to many hidden units; the activation switches some of them off.")
+
+
+def _residual(stack: Mapping[str, Any]) -> str:
+    if stack.get("norm_order") == "pre":
+        return _(
+            "The sublayer’s output is added to the stream as it was before the normalization: the residual stream "
+            "itself is never normalized."
+        )
+    return _("The sublayer’s output is added to its input, so information that a sublayer ignores is not lost.")
+
+
+def _normed(stack: Mapping[str, Any]) -> str:
+    if stack.get("norm") == "rms":
+        return _(
+            "RMSNorm: each position’s vector is divided by its root mean square and multiplied by learned "
+            "parameters. Its mean is not subtracted."
+        )
+    if stack.get("norm_order") == "pre":
+        return _("Pre-norm: each position’s vector is normalized to mean 0 and standard deviation 1 before the sublayer reads it.")
+    return _(
+        "Post-norm: each position’s sum is normalized to mean 0 and standard deviation 1, then scaled and shifted by "
+        "learned parameters."
+    )
+
+
+def _probabilities(trace: Trace) -> str:
+    if ((trace.model.get("spec") or {}).get("output") or {}).get("softmax") == "batch":
+        return _("This network applies its softmax across the batch: with a single example, every probability is 1.")
+    return _("Logits become probabilities: over the whole vocabulary they sum to 1.")
+
+
+def _chosen(trace: Trace) -> str:
+    if trace.request.get("target") is not None:
+        return _("The tokens were given, not generated. This is the probability that the model gave to each.")
+    return {
+        "greedy": _("At each step the most likely token is chosen and fed back as the next input."),
+        "sample": _("At each step a token is drawn at random, likely ones more often, and fed back as the next input."),
+        "beam": _("Beam search kept several hypotheses; this one is shown, with the probability of each of its tokens."),
+    }.get(str((trace.request.get("decoding") or {}).get("method")), _("These tokens were chosen."))

@@ -1,0 +1,187 @@
+"""The page Training: one sentence through all snapshots of a training, its weights and outputs, and when heads specialized."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+
+import streamlit as st
+
+from model.engine.api import ModelInfo
+from model.errors import HeadlightError
+from model.spec.request import Decoding, RunRequest
+from model.spec.snapshots import without_step
+from model.trace.types import Trace
+from viz import canvas
+from viz.canvas.scenes.film import atlas_of
+from viz.canvas.wire import strings
+from viz.export.print.catalogue import Choice, Figure, standard_figures
+from viz.export.print.training_film import Snapshot, filmstrip
+from viz.i18n.translate import _, _n, error_message, join_list, number, said
+from viz.labels import alt_text, tokens
+from viz.metrics.training_metrics import Course, Frame, course, fed
+from viz.session.state import Page, address, update
+from viz.url.view_state import ANOTHER_MODEL
+from viz.views.training import curves, runs
+from viz.widgets import print_dialog, recorded_run
+from viz.widgets.cards import panel, say
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    if page.info.recorded:
+        st.info(recorded_run.needs_network(), icon=":material/info:")
+        return
+    page = _of_the_training(page)
+    if page.info.snapshots:
+        measured = _film(page, update)
+        if measured is not None:
+            curves.draw(page, measured)
+        return
+    other = _another_film(page)
+    _say_none(page, other)
+    if other is not None:
+        _film(other, partial(runs.switch, other.info, other.view.text))
+    _films(page)
+
+
+def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
+    """Draws the film of the page's model; returns its measures, None if it cannot be shown."""
+    if problem := runs.too_long(page):
+        say(problem)
+        return None
+    frames, problems = runs.frames(page)
+    for problem in problems:
+        say(problem)
+    if not frames:
+        return None
+    at = _frame_of(page, frames)
+    _about(page, frames)
+    identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
+    measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
+    place = (page.attention.site, page.head, page.view.query)
+    with panel("film"):
+        canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
+    shown = atlas_of(frames[at].fed, page.trace)
+    print_dialog.button(lambda: _figures(page, shown, frames, measured), shown, address(), "film")
+    return measured
+
+
+def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure]:
+    """For print: the selected head at every snapshot, and the figures of the snapshot that is shown."""
+    site, head = page.attention.site, page.head
+    losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
+    title, told = tokens.head_name(shown, site, head), alt_text.film(measured.steps, losses)
+    snapshots = [Snapshot(strings.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
+    film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
+    return [film, *standard_figures(shown, Choice(shown.at(site), head, page.view.query))]
+
+
+def _of_the_training(page: Page) -> Page:
+    """If the model is itself a snapshot, the page of its training at that snapshot."""
+    name, step = without_step(page.info.name)
+    if step is None or page.info.snapshots:
+        return page
+    try:
+        info = page.engine.describe(name)
+        view = replace(page.view, model=name, snapshot=step if page.view.snapshot < 0 else page.view.snapshot)
+        trace = page.engine.run(view.request())
+    except HeadlightError:
+        return page
+    return replace(page, info=info, view=view, trace=trace, attention=trace.at(page.attention.site))
+
+
+def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
+    """Index of the frame that the view asks for; the first one if it asks for none, the last one if that does not exist."""
+    steps, asked = [frame.step for frame in frames], page.view.snapshot
+    if asked in steps:
+        return steps.index(asked)
+    if asked >= 0:
+        there = join_list(number(step, ",") for step in steps)
+        say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
+        return len(steps) - 1
+    return 0
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _measured(identity: tuple[tuple[int, str], ...], request: RunRequest, _frames: Sequence[Frame], ids: tuple[int, ...]) -> Course:
+    """The measures of the frames, cached by run."""
+    return course(_frames, ids)
+
+
+def _about(page: Page, frames: Sequence[Frame]) -> None:
+    """Draws an explanation of what is compared."""
+    gaps = {"count": len(frames), "title": page.info.title}
+    text = _n(
+        "{title}: your sentence in {count} snapshot of the training.",
+        "{title}: your sentence in {count} snapshots, from before the first training step to the last.",
+        len(frames),
+        **gaps,
+    )
+    st.caption(tokens.markdown(text))
+    if frames[-1].own is not None:
+        st.caption(
+            _(
+                "Every snapshot reads the same target, so that their rows can be compared: the finished model’s "
+                "output, or the target that you type in the sidebar. Step and play with the buttons, or with the arrow keys "
+                "and Space."
+            )
+        )
+
+
+def _say_none(page: Page, other: Page | None) -> None:
+    """Says that this model has no snapshots, and whose film is shown instead."""
+    gaps = {"title": page.info.title}
+    if other is None:
+        text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
+    else:
+        text = _(
+            "No snapshots were saved while “{title}” was trained, so it has no training film. This is the film of "
+            "“{other}”; choosing anything in it switches to that model.",
+            other=other.info.title,
+            **gaps,
+        )
+    st.info(tokens.markdown(text), icon=":material/movie:")
+
+
+def _another_film(page: Page) -> Page | None:
+    """The page of another model that has a film: one of the same languages, on the same sentence, if there is one."""
+    films = sorted(_with_film(page), key=lambda info: info.languages != page.info.languages)
+    if not films:
+        return None
+    info = films[0]
+    text = page.view.text if info.languages == page.info.languages else next(iter(info.examples), "")
+    view = replace(page.view, **{**ANOTHER_MODEL, **asdict(Decoding()), "model": info.name, "text": text})
+    try:
+        trace = page.engine.run(view.request())
+    except HeadlightError as error:
+        say(error_message(error))
+        return None
+    return replace(page, info=info, view=view, trace=trace, attention=trace.last_cross(), head=0)
+
+
+def _with_film(page: Page) -> list[ModelInfo]:
+    return [info for info in page.engine.models() if info.snapshots and not info.problem]
+
+
+def _films(page: Page) -> None:
+    """Draws which models have a training film, and how to make one."""
+    others = _with_film(page)
+    if others:
+        st.markdown("**" + _("Models with a training film") + "**")
+    for info in others:
+        st.button(
+            tokens.markdown(info.title),
+            help=tokens.markdown(said(info.summary)),
+            key=f"film-of-{info.name}",
+            icon=":material/play_circle:",
+            on_click=lambda info=info: runs.switch(info),
+        )
+    st.markdown("**" + _("Record a film of your own training") + "**")
+    st.caption(
+        _(
+            "Train with snapshots (saved on a logarithmic schedule) and put the folder into checkpoints/. It will appear "
+            "here automatically."
+        )
+    )
+    st.code("python -m model train RECIPE --data FOLDER --out checkpoints/NAME --snapshots log", language=None, wrap_lines=True)

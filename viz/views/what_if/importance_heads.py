@@ -1,0 +1,195 @@
+"""Heads: what each is for, as a map, a table and a scatter against how sharp it looks."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.questions import Heads
+from model.attribution.results import HeadEffects
+from model.spec.edits import Silence
+from model.trace.types import Array, Site
+from viz.figures import importance as figures
+from viz.figures.annotated_heatmap import grid
+from viz.i18n.translate import _, number
+from viz.labels import tokens
+from viz.metrics import head_statistics as statistics
+from viz.metrics.ranks import spearman
+from viz.session.state import Page, decimals
+from viz.views.what_if.cell_clicks import clickable
+from viz.views.what_if.importance_run import by_kind, of_token, request, token_choice
+from viz.views.what_if.undo import change_edits
+from viz.widgets import download, numeric_tables
+
+_MEASURE = "matters:measure"
+
+
+def draw(page: Page) -> None:
+    """Draws the three numbers of every head."""
+    found = page.engine.attribute(Heads(request(page)))
+    titles = {
+        "without": _("without this head"),
+        "alone": _("with this head only"),
+        "share": _("share of this head"),
+    }
+    left, right = st.columns(2)
+    with left:
+        chosen = st.segmented_control(
+            _("Measure"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
+        )
+    with right:
+        token = token_choice(found, "heads")
+    st.caption(tokens.markdown(_meaning(chosen)))
+    numbers = {name: of_token(getattr(found, name), token) for name in titles}
+    _map(page, found, numbers[chosen], titles[chosen])
+    st.caption(tokens.markdown(_redundancy(found, token)))
+    table = all_heads(page, found, numbers)
+    _scatter(page, found, table, chosen, titles[chosen])
+    _table(page, found, table, titles)
+
+
+def _meaning(name: str) -> str:
+    return {
+        "without": _("Change in log-probability (nats) when this head is silenced. Click to silence the head above."),
+        "alone": _(
+            "Change in log-probability (nats) when every other head of its attention layer is silenced: 0 means that "
+            "it does as well alone as all of them together."
+        ),
+        "share": _(
+            "Shapley value (nats): its share of what all heads of its attention layer add, averaged over the orders in "
+            "which heads can be added."
+        ),
+    }[name]
+
+
+def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
+    """Draws layers by heads."""
+    sites = by_kind(found.sites)
+    rows = {site: row for row, site in enumerate(sites)}
+    width = 1 + max(head.head for head in found.heads)
+    values = np.full((len(sites), width), np.nan)
+    hover = [[""] * width for _site in sites]
+    form = f"+{decimals(4)}"
+    for head, value in zip(found.heads, numbers, strict=True):
+        values[rows[head.site], head.head] = value
+        name = tokens.site(Site.parse(head.site), head.head)
+        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, form))
+    columns = [_("H{head}", head=head + 1) for head in range(width)]
+    figure = grid([tokens.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
+    silence = partial(_silence_cell, tuple(sites))
+    alt = _("{title}: layers × heads; the table below has the numbers", title=title)
+    clickable(figure, "matters-heads", silence, alt, (page.trace, title))
+
+
+def _silence_cell(sites: tuple[str, ...], place: list[int]) -> None:
+    row, head = place
+    _silence(sites[row], head)
+
+
+def _silence(site: str, head: int) -> None:
+    """Adds the silenced head to the edits and selects it; a head that is already silenced is heard again."""
+    wanted = Silence(site=site, head=(head,))
+    change_edits(lambda edits: edits.with_or_without(wanted), site=site, head=head)
+
+
+def _redundancy(found: HeadEffects, token: int | None) -> str:
+    """A sentence that compares the loss of the most important head with that of a whole layer: heads can replace each other."""
+    if found.without is None or found.none is None:
+        return ""
+    without, none = of_token(found.without, token), of_token(found.none, token)
+    worst = int(without.argmin())
+    heaviest = int(none.argmin())
+    own = [index for index, head in enumerate(found.heads) if head.site == found.sites[heaviest]]
+    gaps = {
+        "head": tokens.site(Site.parse(found.heads[worst].site), found.heads[worst].head),
+        "cost": _signed(without[worst]),
+        "place": tokens.site(Site.parse(found.sites[heaviest])),
+        "all": _signed(none[heaviest]),
+        "sum": _signed(without[own].sum()),
+    }
+    return _(
+        "Change in nats when the head that matters most is silenced ({head}): {cost}. When all heads of one layer "
+        "are silenced ({place}): {all}, although their individual changes add up to only {sum}. Heads can replace "
+        "each other, so silencing one at a time shows too little.",
+        **gaps,
+    )
+
+
+def _signed(value: float) -> str:
+    return number(value, f"+{decimals(3)}")
+
+
+def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.DataFrame:
+    """A row for each head: its place, its numbers, and how sharp it looks. The index is (site, head), counted from 0."""
+    looks = statistics.all_heads(page.trace)
+    index = pd.MultiIndex.from_tuples([(head.site, head.head) for head in found.heads], names=["site", "head"])
+    table = looks.reindex(index)[[name for name in ("kind", "pass", "layer", "head", "mean_maximum", "entropy") if name in looks]]
+    for name, values in numbers.items():
+        table[name] = values
+    if found.total_share_error is not None and found.total_share_error.any():
+        table["share_error"] = found.total_share_error
+    return table
+
+
+def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, title: str) -> None:
+    """Draws how sharp each head looks against how much it matters, and says what the rank correlation means."""
+    matters = -table[chosen].to_numpy() if chosen == "without" else table[chosen].to_numpy()
+    sharp = table["mean_maximum"].to_numpy()
+    names = [tokens.site(Site.parse(head.site), head.head) for head in found.heads]
+    axis = {
+        "without": _("drop in log-probability without this head (nats)"),
+        "alone": _("with this head only (nats)"),
+        "share": _("share of this head (nats)"),
+    }[chosen]
+    figure = figures.scatter(
+        sharp, matters, names, table["kind"].tolist(), page.dark, (_("sharpness: mean largest weight of a row"), axis)
+    )
+    correlation = spearman(sharp, matters)
+    st.markdown("**" + _("Sharpness, and how much a head matters") + "**")
+    st.caption(tokens.markdown(_correlated(correlation)))
+    heads = tuple((head.site, head.head) for head in found.heads)
+    alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)
+    clickable(figure, "matters-scatter", partial(_silence_point, heads), alt, (page.trace, title))
+
+
+def _silence_point(heads: tuple[tuple[str, int], ...], index: int) -> None:
+    _silence(*heads[index])
+
+
+def _correlated(value: float) -> str:
+    """One sentence on a rank correlation of sharpness and effect."""
+    if np.isnan(value):
+        return _("There are too few heads for a rank correlation.")
+    gaps = {"value": number(value, "+.2f")}
+    if abs(value) < WEAK:
+        return _("Rank correlation {value}: the sharpness of a head says almost nothing about how much it matters.", **gaps)
+    if value > 0:
+        return _("Rank correlation {value}: sharp heads tend to matter more here, with many exceptions.", **gaps)
+    return _("Rank correlation {value}: sharp heads tend to matter less here.", **gaps)
+
+
+WEAK = 0.3
+"""Rank correlations below this are called next to nothing."""
+
+
+def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str, str]) -> None:
+    """Draws the numbers as a sortable table; a click on a row silences its head."""
+    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
+    numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
+    heads = tuple((head.site, head.head) for head in found.heads)
+    key = "matters-table"
+    numeric_tables.draw(
+        table,
+        titles=names | numbers,
+        hide_index=True,
+        selection_mode="single-row",
+        key=key,
+        on_select=partial(_row_clicked, key, heads),
+    )
+    download.csv(table, page.trace, "matters", key="matters-csv")
+
+
+def _row_clicked(key: str, heads: tuple[tuple[str, int], ...]) -> None:
+    for row in st.session_state[key].selection.rows:
+        _silence(*heads[row])

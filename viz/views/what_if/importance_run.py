@@ -1,0 +1,52 @@
+"""Parts that all measurements of the page What if share: the run that they are about, and the target token that is measured."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from model.attribution.results import Result
+from model.spec.request import RunRequest
+from model.trace.types import Array, Site
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.session.state import Page
+from viz.views.what_if.remembered import forget_what_is_gone
+
+
+def request(page: Page) -> RunRequest:
+    """The run without edits."""
+    return replace(page.view.request(), edits=())
+
+
+def token_choice(found: Result, name: str, whole: bool = True) -> int | None:
+    """Draws the choice of a target token; None: the whole target.
+
+    Args:
+        name: of the widget.
+        whole: whether the whole target can be chosen.
+    """
+    titles: dict[int, str] = {-1: _("the whole target")} if whole else {}
+    titles |= {index: f"{index + 1} {tokens.word(token)}" for index, token in enumerate(found.tokens)}
+    key = token_key(name)
+    forget_what_is_gone(key, titles)
+    chosen = st.selectbox(_("Target token"), list(titles), format_func=titles.__getitem__, key=key)
+    return None if chosen is None or chosen < 0 else int(chosen)
+
+
+def token_key(name: str) -> str:
+    """The key of the widget that chooses a target token."""
+    return f"matters:token:{name}"
+
+
+def by_kind(sites: Sequence[str]) -> list[str]:
+    """Sites in the order of the overview: those of a kind together, each in the order in which they run."""
+    parsed = [Site.parse(site) for site in sites]
+    kinds = list(dict.fromkeys((site.stack, site.kind) for site in parsed))
+    return [str(site) for site in sorted(parsed, key=lambda site: kinds.index((site.stack, site.kind)))]
+
+
+def of_token(numbers: Array, token: int | None) -> Array:
+    """The numbers of one target token, or their sum: [..., token] -> [...]."""
+    found: Array = numbers.sum(axis=-1) if token is None else numbers[..., token]
+    return found

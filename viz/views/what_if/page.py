@@ -1,0 +1,196 @@
+"""The page What if: change anything while the network runs, and see what it was for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.spec.edits import write_edits
+from model.trace.types import Site, Tokens
+from viz import canvas
+from viz.canvas.edit_events import Gesture
+from viz.i18n.translate import _, join_list
+from viz.labels import tokens
+from viz.metrics import run_difference
+from viz.metrics.edit_effect import effect
+from viz.metrics.run_difference import Change, most_changed
+from viz.session.state import Page, get_view_state, update
+from viz.url import view_state
+from viz.url.view_state import ALL_OFF, WITHOUT_EDITS, differing
+from viz.views.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
+from viz.views.what_if import effect as effect_view
+from viz.views.what_if.edit_list import EditList
+from viz.views.what_if.runs import Answers, Fed
+from viz.views.what_if.undo import begin_with, change_edits
+from viz.widgets import recorded_run
+from viz.widgets.cards import card, heading, say
+
+
+def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws the page. `page.trace` is the run without edits.
+
+    Args:
+        steps, comparison: the pages to which the edits can be sent.
+    """
+    if page.info.recorded:
+        st.info(recorded_run.needs_network(), icon=":material/info:")
+        return
+    if page.info.spec.get("recorded"):
+        st.info(recorded_run.unchangeable(), icon=":material/info:")
+        return
+    edits = EditList.of(page.view)
+    begins = not edits.edits and page.view.off != ALL_OFF
+    if begins:
+        edits = EditList(examples.first(page).edits)
+        begin_with(edits.edits)
+    top, waits, effects, overviews = (st.container(key=f"whatif-{name}") for name in ("edits", "waits", "effects", "overviews"))
+    answers = runs.answers(page, edits.active, waits)
+    fed = Fed(page.trace, page.trace, 1) if answers is None or isinstance(answers.fed, str) else answers.fed
+    changed = run_difference.changes(fed.before, fed.now)[0] if fed.now is not fed.before else {}
+    page = _at_change(page, changed)
+    with top:
+        _edits(page, edits, begins, steps, comparison)
+    with effects:
+        if answers is not None:
+            _effect(page, answers)
+    with overviews:
+        _overviews(page, edits, fed, changed)
+    importance.draw(page)
+
+
+def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws the list of edits with all that makes one.
+
+    Args:
+        begins: whether the list is the example that the page begins with.
+    """
+    with card("edits"):
+        intro = _("The edits below change the run while it is computed. Everything on this page is a real result.")
+        example = _("This is an example: switch it off and on, or make your own edit.")
+        st.html(heading(_("What if …"), example if begins else intro))
+        edit_chips.draw(page, edits)
+        with st.container(horizontal=True, vertical_alignment="center", key="edit-buttons"):
+            edit_chips.buttons(page, edits)
+            with st.popover(_("Make an edit"), icon=":material/edit_note:", key="edit-form", on_change="rerun") as part:
+                if part.open:
+                    edit_form.draw(page)
+            if edits.active:
+                _links(page, edits, steps, comparison)
+    _strips(page, edits)
+
+
+def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
+    """The page at the head that changed most, unless one was chosen."""
+    if get_view_state()[0].site or not any(map(_moved, changed.values())):  # the view of `page` names the site that it opens on
+        return page
+    site, head = most_changed(changed)
+    return replace(page, attention=page.trace.at(site), head=head)
+
+
+def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+    """Draws links to other pages that open with the edits."""
+    told = write_edits(edits.active)
+    stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
+    compared = replace(page.view, **WITHOUT_EDITS, against=differing(edits=told))
+    st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=view_state.write(stepped))
+    st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=view_state.write(compared))
+
+
+def _effect(page: Page, answers: Answers) -> None:
+    """Answers the two questions: what the model writes now, and how likely what it wrote before is now."""
+    found = answers.fed
+    if isinstance(found, str):
+        say(found)
+        return
+    if answers.free is not None:
+        with card("writes-now"):
+            effect_view.outputs(page, answers.free)
+    if found.before.logits is not None and found.now.logits is not None and page.info.writes:
+        with card("likelihood"):
+            effect_view.likelihood(effect(found.before, found.now, found.first))
+
+
+def _strips(page: Page, edits: EditList) -> None:
+    """Draws the tokens; a click hides one."""
+    hidden = drawn_edits.hidden_tokens(edits.active, page.trace)
+    st.caption(_("Click a token to hide it from every head; click again to show it."))
+    edited = partial(_drawn, _SiteShapes.of(page))
+    canvas.hiding_strips(page.trace, page.attention.site, hidden, key="whatif-strips", edited=edited)
+
+
+@dataclass(frozen=True)
+class _SiteShapes:
+    """The facts about a run that gestures need. Callbacks outlive the page, so they hold no trace.
+
+    Attributes:
+        strips: the tokens.
+        shapes: queries and keys of each site.
+    """
+
+    strips: dict[str, Tokens]
+    shapes: dict[str, tuple[int, int]]
+
+    @classmethod
+    def of(cls, page: Page) -> "_SiteShapes":
+        """The ground of a page's run."""
+        shapes = {str(site): (len(attention.mask), attention.mask.shape[1]) for site, attention in page.trace.attention.items()}
+        return cls(dict(page.trace.tokens), shapes)
+
+
+def _drawn(ground: _SiteShapes, made: Gesture) -> None:
+    """Adds what was drawn to the edits, if the run has its site."""
+    if not made.site or made.site in ground.shapes:
+        change_edits(lambda edits: drawn_edits.drawn(edits, made, ground.strips, ground.shapes.get(made.site, (0, 0))))
+
+
+def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, Change]) -> None:
+    """Draws all heads with the edits, where edits can be drawn, the kinds of attention that changed, and the heads without edits.
+
+    Args:
+        changed: the sites that can be compared.
+    """
+    site, head = page.attention.site, page.head
+    st.html(
+        heading(
+            _("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
+        )
+    )
+    edited = partial(_drawn, _SiteShapes.of(page))
+    marked = drawn_edits.marks(edits.active, found.before, found.now)
+    canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)
+    if found.now is found.before:
+        return
+    st.html(
+        heading(
+            _("What changed"),
+            _("Weight now minus weight before. The color scale is a square root, so that small changes are visible."),
+        )
+    )
+    moved = {_kind(place) for place, change in changed.items() if _moved(change)}
+    shown = {place: change for place, change in changed.items() if _kind(place) in moved}
+    if not changed:
+        st.caption(_("The two runs cannot be compared."))
+    elif not shown:
+        st.caption(_("No weight changed by more than the rounding error."))
+    else:
+        canvas.changes(found.before, found.now, shown, site, head, key="whatif-changes", chosen=update)
+        if unmoved := [tokens.kind(*kind) for kind in dict.fromkeys(map(_kind, changed)) if kind not in moved]:
+            st.caption(
+                tokens.markdown(_("No weight changed by more than the rounding error in: {kinds}.", kinds=join_list(unmoved)))
+            )
+    with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
+        if part.open:
+            canvas.atlas(found.before, site, head, page.view.query, key="whatif-before", chosen=update)
+
+
+def _moved(change: Change) -> bool:
+    """Whether any row of a site changed by more than rounding."""
+    return bool(np.nanmax(change.by_row, initial=0.0) > 0)
+
+
+def _kind(site: Site) -> tuple[str, str]:
+    """What shares a card of an overview: stack and kind of attention."""
+    return site.stack, site.kind

@@ -1,0 +1,123 @@
+"""The parts that pages are built of: cards, panels, charts, banners, and the widgets' arguments that recur."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any, Literal
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from model.trace.types import Trace
+from viz.export.print.catalogue import of_chart
+from viz.figures.layout import projected
+from viz.i18n.translate import _
+from viz.labels import altered_run, tokens
+from viz.session.state import Page, address, get_view_state, update
+from viz.url import view_state
+from viz.widgets import panel_help, print_dialog, recorded_run
+
+
+def expander_state(key: str) -> dict[str, Any]:
+    """Keyword arguments for an expander whose content is drawn only while it is open.
+
+    Streamlit knows an expander by its title, too: without its state set here, it would close when the language changes.
+    """
+    st.session_state[key] = bool(st.session_state.get(key))
+    return {"key": key, "on_change": "rerun"}
+
+
+def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, Any]:
+    """Keyword arguments for a table indexed by site and head: a click on a row selects its head.
+
+    Args:
+        also: fields to reset then, with their values.
+    """
+
+    def choose() -> None:
+        for row in st.session_state[key].selection.rows:
+            site, head = table.index[row]
+            update(site=site, head=int(head), **also)
+
+    return {"key": key, "on_select": choose}
+
+
+def heading(title: str, subtitle: str, help_of: str = "") -> str:
+    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller, and the help of the panel `help_of`.
+
+    A heading with help saves a message for each sentence: the card is then made with `helped=False`.
+    """
+    return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>{panel_help.html(help_of)}'
+
+
+def card(name: str, height: Literal["stretch", "content"] = "stretch", *, helped: bool = True) -> DeltaGenerator:
+    """Bordered container, by default as high as its row, with its help in the corner: `with column, card("name"):`."""
+    box = st.container(border=True, height=height, key=f"card-{name}")
+    return _with_help(box, name) if helped else box
+
+
+def panel(name: str) -> DeltaGenerator:
+    """Container without a border for a drawing that has its own, with its help above the upper right corner."""
+    return _with_help(st.container(key=f"panel-{name}"), name)
+
+
+def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
+    if help_ := panel_help.html(name):
+        box.html(help_)
+    return box
+
+
+def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, **options: Any) -> None:
+    """Draws a figure, larger in big mode.
+
+    Args:
+        figure: what is drawn.
+        printed: the run that it shows and its title, if it can be saved for print.
+        options: those of `st.plotly_chart`.
+    """
+    shown = projected(figure) if get_view_state()[0].big else figure
+    st.plotly_chart(shown, width="stretch", theme=None, **options)
+    if printed is not None:
+        (trace, title), name = printed, str(options["key"])
+        one = of_chart(name, title, figure, str(options.get("alt", "")))
+        print_dialog.button(lambda: [one], trace, address(), name)
+
+
+def say(problem: str) -> None:
+    """Shows a sentence about a request that could not be met. It may quote typed text."""
+    st.warning(tokens.markdown(problem), icon=":material/info:")
+
+
+def banner(page: Page) -> None:
+    """Says above a page that its run was altered or continued from a chosen token, with a button that undoes it.
+
+    Of an opened trace it says what ran, and nothing can be undone.
+    """
+    if page.info.recorded:
+        _recorded(page)
+        return
+    _undoable("experiment", ":material/science:", altered_run.sentence(page.trace.request), altered_run.UNALTERED)
+    _undoable("continued", ":material/alt_route:", altered_run.continued(page.trace), view_state.NEW_SENTENCE)
+    if page.trace.recorded is not None:
+        with st.container(key="recorded", gap=None):
+            recorded_run.draw_sites(page.trace, page.attention.site, [])
+
+
+def _recorded(page: Page) -> None:
+    """Draws the sentences about an opened trace."""
+    said = (recorded_run.about(page.trace), altered_run.sentence(page.trace.request), altered_run.continued(page.trace))
+    with st.container(key="recorded", gap=None):
+        st.markdown(f":material/history: {tokens.markdown(' · '.join(filter(None, said)))}")
+        absent = _("A recording contains no model, so nothing can be typed, changed or recomputed.")
+        recorded_run.draw_sites(page.trace, page.attention.site, [absent])
+
+
+def _undoable(key: str, icon: str, said: str, undone: Mapping[str, Any]) -> None:
+    """Draws a sentence, if there is one, with a button that sets fields of the state."""
+    if not said:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key=key):
+        st.markdown(f"{icon} {tokens.markdown(said)}")
+        button = "undo" if key == "experiment" else f"undo-{key}"
+        st.button(_("Undo"), key=button, icon=":material/undo:", on_click=update, kwargs=dict(undone))

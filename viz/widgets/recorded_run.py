@@ -1,0 +1,152 @@
+"""Opened traces on screen: what a recorded run is, and what a page says where it would need the network.
+
+A recorded run has no network, so a view of one never asks for another text or setting than the one that ran.
+"""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from model.trace.recorded import Recorded
+from model.trace.types import Site, Trace
+from viz.i18n.translate import N_, _, _n, join_sentences, said, translated
+from viz.labels import tokens
+from viz.url import view_state
+from viz.url.view_state import ViewState
+
+_SEEN = "recorded-runs"
+MOST_SEEN = 20
+"""Most opened traces that a session remembers, so that Compare can offer them."""
+
+_TYPED = ("text", "target", "begin", "silence", "edits")
+
+MOST_WORDS = 40
+"""Most words of a recorded text that the line above the page quotes."""
+
+
+def as_it_ran(view: ViewState, problems: list[str]) -> ViewState:
+    """A view of a recorded run: without whatever would ask for another run.
+
+    Args:
+        problems: gets a sentence if the view asked for another text or for edits.
+    """
+    default = ViewState(text="")
+    if any(getattr(view, field) not in (None, getattr(default, field)) for field in _TYPED):
+        problems.append(
+            _("This is a recorded run, so the text or the edits of this link were ignored: the run is shown as it was recorded.")
+        )
+    fields = [parameter.field for parameter in view_state.PARAMETERS if parameter.of_a_run and parameter.field != "model"]
+    return replace(view, hypothesis=0, pad_to=0, **{field: getattr(default, field) for field in fields})
+
+
+def remember(name: str, title: str) -> None:
+    """Remembers an opened trace of this session: uploads are in no list of models."""
+    seen = {name: title, **st.session_state.get(_SEEN, {})}
+    st.session_state[_SEEN] = dict(list(seen.items())[:MOST_SEEN])
+
+
+def seen() -> dict[str, str]:
+    """Titles of the traces that this session opened, by name."""
+    return dict(st.session_state.get(_SEEN, {}))
+
+
+def needs_network() -> str:
+    """Sentence of a page, or part of one, that shows nothing for a recorded run."""
+    return _("This needs a network, but a recorded run comes without one. Choose a model, or open the run’s checkpoint.")
+
+
+def unchangeable() -> str:
+    """Sentence of the page What if for a network that the transformers library runs as a whole."""
+    return _(
+        "The transformers library runs this network as a whole, and its attention is recorded while it runs. So nothing inside "
+        "it can be changed, and no head can be silenced. Choose another model."
+    )
+
+
+def about(trace: Trace) -> str:
+    """Sentence above every page of a recorded run: what ran, and that nothing else can."""
+    if (program := trace.recorded) is not None and trace.of_program:
+        gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
+        return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **gaps)
+    strip = trace.tokens["source"]
+    words = [text for text, special in zip(strip.texts, strip.special, strict=True) if not special]
+    text = tokens.line(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
+    return _("Recorded run of {title}: “{text}”.", title=tokens.model(trace), text=text)
+
+
+def badge(trace: Trace) -> str:
+    """Sentence on the weights that were recomputed since a fused kernel never held them; empty if there are none."""
+    sites = {site: own for site, own in trace.recorded.sites.items() if own.origin == "recomputed"} if trace.recorded else {}
+    if not sites or trace.recorded is None:
+        return ""
+    gaps = {"count": len(sites), "all": len(trace.recorded.sites)}
+    known = [own.difference for own in sites.values() if own.difference is not None]
+    text = _n(
+        "A fused kernel ran in {count} of {all} attention layers: its weights were recomputed from queries and keys.",
+        "A fused kernel ran in {count} of {all} attention layers: their weights were recomputed from queries and keys.",
+        len(sites),
+        **gaps,
+    )
+    if not known:
+        return join_sentences((text, _("They could not be compared with what the kernel returned, since it applied dropout.")))
+    largest = tokens.power_of_ten(max(known, key=lambda value: (value != value, value)))  # NaN counts as the largest
+    return join_sentences((text, _("Weights · values differ by at most {largest} from what the kernel returned.", largest=largest)))
+
+
+def at_site(recorded: Recorded, site: Site) -> str:
+    """Sentence on the selected site of a recorded program: module, operation, and how its weights were obtained."""
+    own = recorded.sites[str(site)]
+    gaps = {"module": own.module or _("outside any module"), "operation": own.operation}
+    if own.origin == "computed":
+        return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
+    if own.difference is None:
+        return _("Module: {module}. Recomputed, because weights are not stored by {operation}; not compared.", **gaps)
+    gaps["difference"] = tokens.power_of_ten(own.difference)
+    return _(
+        "Module: {module}. Recomputed, because weights are not stored by {operation}; largest difference {difference}.", **gaps
+    )
+
+
+_FROM_PROGRAMS = frozenset(
+    {
+        N_("not kept"),
+        N_("its axes are arranged in a way that was not understood"),
+        N_("its weights were freed before its heads could be identified"),
+        N_("this kernel is not known"),
+        N_(
+            "the steps of a decode were not joined: the keys of earlier steps are others in a later step, as where a beam search "
+            "reorders its cache. Each step is a site of its own."
+        ),
+        N_(
+            "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the "
+            "environment variable TORCH_COMPILE_DISABLE=1."
+        ),
+    }
+)
+"""What the recorder of programs, a file of its own without phrases, writes as a reason."""
+
+
+def not_recorded(trace: Trace) -> list[str]:
+    """The tensors that a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
+    if trace.recorded is None:
+        return []
+    own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
+    return [
+        _("{name}: {value}", name=name, value=translated(why) if why in _FROM_PROGRAMS else said(why))
+        for name, why in own.items()
+        if not name.startswith("attention/*/")
+    ]
+
+
+def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:
+    """Draws what is known of recorded attention: how weights were obtained, the selected site, and what was not recorded.
+
+    Args:
+        notes: sentences that come first.
+    """
+    own = [] if trace.recorded is None else [at_site(trace.recorded, site)]
+    st.caption(tokens.markdown(join_sentences(filter(None, [*notes, badge(trace), *own]))))
+    if lacks := not_recorded(trace):
+        with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
+            if part.open:
+                st.caption("  \n".join(map(tokens.markdown, lacks)))
