@@ -17,7 +17,8 @@ from model.spec.request import RunRequest, Settings
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
-from viz.session.state import Page, get_view_state, store_view, sync_url
+from viz.i18n import locales
+from viz.session.state import Page, get_view_state, session_language, store_view, sync_url
 
 ENGINES: dict[str, "MadeUpEngine"] = {}
 """Engines by name: a script run by AppTest finds its engine here."""
@@ -90,7 +91,10 @@ def run_view(view: str, engine: str, dark: bool = False) -> None:
 
 def show(view: str, engine: str, dark: bool) -> None:
     """What `viz/main.py` does around a view."""
-    import_module(f"viz.views.{view}").show(page(ENGINES[engine], dark))
+    locales.speak(session_language())
+    name = f"viz.views.{view}"
+    module = import_module(f"{name}.page" if hasattr(import_module(name), "__path__") else name)
+    module.show(page(ENGINES[engine], dark))
     store_view(get_view_state()[0])
     sync_url()
 

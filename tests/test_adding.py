@@ -85,14 +85,14 @@ NAMED = Layout(
 
 SCRIPTS = {
     "a URL parameter": """
-from viz import links
-view, problems = links.read({"zoom": "3", "against": "zoom=2"})
+from viz.url import view_state
+view, problems = view_state.read({"zoom": "3", "against": "zoom=2"})
 assert (view.zoom, problems) == (3, []), problems
-assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
-assert links.second_side(view).zoom == 2
-assert "zoom to “10”. Allowed: a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
-assert links.NEW_SENTENCE["zoom"] == links.ANOTHER_MODEL["zoom"] == 7
-assert "zoom" in links.TYPED
+assert view_state.write(view) == {"zoom": "3", "against": "zoom=2"}
+assert view_state.second_side(view).zoom == 2
+assert "zoom to “10”. Allowed: a whole number from 1 to 9." in view_state.read({"zoom": "10"})[1][0]
+assert view_state.NEW_SENTENCE["zoom"] == view_state.ANOTHER_MODEL["zoom"] == 7
+assert "zoom" in view_state.TYPED
 """,
     "a recorded value": """
 from model.engine.local import LocalEngine

@@ -193,3 +193,11 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=lambda path: path.name)
 def test_pages_stay_short(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 200
+
+
+def test_where_to_change_what_names_paths_that_exist() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where to change what")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:viz|model|lectures)/[\w/.]*)`", table)
+    missing = sorted(path for path in named if not (ROOT / path).exists())
+    assert len(named) > 20
+    assert not missing, f"CONTRIBUTING.md sends newcomers to what is not there: {missing}"

@@ -43,7 +43,7 @@ PROSE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sor
 @cache
 def catalogue(of: tuple[str, ...] = ("viz/", "model/errors")) -> list[str]:
     """The sentences whose first place begins with one of `of`; by default the screen's own."""
-    with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
+    with (ROOT / "viz" / "i18n" / "locale" / "headlight.pot").open("rb") as file:
         said = [message for message in pofile.read_po(file) if message.id]
     messages = [message.id for message in said if message.locations[0][0].startswith(of)]
     return [text for message in messages for text in ([message] if isinstance(message, str) else message)]

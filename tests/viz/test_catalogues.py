@@ -65,12 +65,12 @@ def messages(path: Path) -> Catalogue:
 
 @cache
 def catalogue(spoken: str) -> Catalogue:
-    return messages(ROOT / "viz" / "locale" / spoken.replace("-", "_") / "LC_MESSAGES" / "headlight.po")
+    return messages(ROOT / "viz" / "i18n" / "locale" / spoken.replace("-", "_") / "LC_MESSAGES" / "headlight.po")
 
 
 @pytest.mark.parametrize("spoken", TRANSLATED)
 def test_every_sentence_is_translated_and_nothing_else(spoken: str) -> None:
-    asked, there = messages(ROOT / "viz" / "locale" / "headlight.pot"), catalogue(spoken)
+    asked, there = messages(ROOT / "viz" / "i18n" / "locale" / "headlight.pot"), catalogue(spoken)
     hint = "CONTRIBUTING.md, a translation"
     assert [one for one in asked if not all(there.get(one, ("",)))] == [], hint
     assert there.keys() - asked.keys() == set(), f"no longer on screen: {hint}"

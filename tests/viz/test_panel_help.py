@@ -13,7 +13,7 @@ from viz.views.explore import intro
 from viz.widgets import panel_help
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [path for room in ("views", "walk", "whatif") for path in (ROOT / "viz" / room).glob("*.py")]
+SOURCES = sorted((ROOT / "viz" / "views").rglob("*.py"))
 PANELS = {name for path in SOURCES for name in re.findall(r'(?:card|panel)\("([a-z-]+)"', path.read_text(encoding="utf-8"))}
 ASKING = {"choose", "questions", "neighbours"}
 """Panels that ask for something, or tell what a file is, in their own words."""

@@ -19,7 +19,7 @@ from viz.i18n import locales, translate
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz").rglob("*.py"))
 SCRIPTS = sorted((ROOT / "viz").rglob("*.js"))
-CATALOGUE = ROOT / "viz" / "locale" / "headlight.pot"
+CATALOGUE = ROOT / "viz" / "i18n" / "locale" / "headlight.pot"
 
 
 VERBS = "as|is|has|was|moves|attends|resembles|contains|exists"
@@ -233,7 +233,7 @@ def test_what_an_error_says_on_screen_is_in_the_catalogue() -> None:
 
 
 def test_every_translation_fills_the_same_gaps() -> None:
-    for path in sorted((ROOT / "viz" / "locale").glob("*/LC_MESSAGES/headlight.po")):
+    for path in sorted((ROOT / "viz" / "i18n" / "locale").glob("*/LC_MESSAGES/headlight.po")):
         with path.open("rb") as file:
             for message in pofile.read_po(file):
                 for string in [message.string] if isinstance(message.string, str) else message.string or ():

@@ -147,7 +147,7 @@ def test_streamlit_gets_the_same_colours(name: str, colours: Scheme) -> None:
 
 
 def test_cards_on_the_page_have_the_cards_colour() -> None:
-    style = (ROOT / "viz" / "page.css").read_text(encoding="utf-8")
+    style = (ROOT / "viz" / "widgets" / "page.css").read_text(encoding="utf-8")
     assert f'[class*="st-key-card-"] {{ background: light-dark({LIGHT.card}, {DARK.card});' in style
 
 

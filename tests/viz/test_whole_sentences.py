@@ -62,7 +62,7 @@ def sentences(spoken: str) -> list[tuple[str, str]]:
     """Each message of a language with its original; of English, those of the pages."""
     if spoken != "en":
         return locales.sentences(spoken)
-    with (ROOT / "viz" / "locale" / "headlight.pot").open("rb") as file:
+    with (ROOT / "viz" / "i18n" / "locale" / "headlight.pot").open("rb") as file:
         told = [message for message in pofile.read_po(file) if message.id and of_the_pages(message.locations[0][0])]
     return [(text, text) for message in told for text in ([message.id] if isinstance(message.id, str) else message.id)]
 

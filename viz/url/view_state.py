@@ -13,10 +13,10 @@ from model.spec.edits import Edit, read_edits
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
-from viz.url.parameter import Parameter, parameter
 from viz.url.parsers import ALL_OFF as ALL_OFF
 from viz.url.parsers import MEASURES as MEASURES
 from viz.url.parsers import READINGS as READINGS
+from viz.url.parsers import Parameter, parameter
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""

@@ -1,2 +1,1 @@
-"""From a trace to the scene of one drawing: a JSON header and arrays.
-"""
+"""From a trace to the scene of one drawing: a JSON header and arrays."""

@@ -1,2 +1,1 @@
-"""Transport of scenes to the browser: packed bytes, parts fetched by hash, pooled overviews, and the texts of drawings.
-"""
+"""Transport of scenes to the browser: packed bytes, parts fetched by hash, pooled overviews, and the texts of drawings."""

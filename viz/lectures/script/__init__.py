@@ -1,2 +1,1 @@
-"""Lectures: Markdown files whose steps show views of the app, and the check that they say what the model does.
-"""
+"""Lectures: Markdown files whose steps show views of the app, and the check that they say what the model does."""

@@ -1,2 +1,1 @@
-"""The page What if, part by part: the list of edits, how they are made, their effect, and what mattered.
-"""
+"""The page What if, part by part: the list of edits, how they are made, their effect, and what mattered."""
