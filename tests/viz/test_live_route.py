@@ -116,7 +116,7 @@ def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_t
     monkeypatch.setattr(sessions, "my_live", lambda: live)
     monkeypatch.setattr(sessions, "my_engine", lambda: NonBlockingEngine(Typed(), Session("me")))
     monkeypatch.setattr(locales, "get_script_run_ctx", lambda **_: True)
-    monkeypatch.setattr(locales.st, "session_state", {locales._SESSION: "de"})
+    monkeypatch.setattr("streamlit.session_state", {locales._SESSION: "de"})
     Context().run(sessions.attend, Typed().models()[0], ViewState(model="made-up"))
     monkeypatch.undo()  # a route works for no session
     assert live.situation is not None
