@@ -1,6 +1,6 @@
 """The Streamlit script: navigation, sidebar, sentence box, the run, and the chosen page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,35 +43,6 @@ WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docst
 
 def main() -> None:
     """One script run."""
-    _set_up()
-    surroundings: list[PageFrame] = []
-    chosen = st.navigation(_pages(surroundings))
-    view, problems = _state(chosen)
-    if chosen.url_path in WITHOUT_A_RUN:
-        store_view(view)
-        st.session_state.pop(_UNSAID, None)
-        sidebar.logo()
-    else:
-        try:
-            with patient_engine.show_pending():
-                surroundings += _surround(view, problems)
-        except EngineAway as error:
-            run_page.wait_for_host(error, shown=False)
-    if not surroundings:
-        for each in dict.fromkeys(problems):
-            say(each)
-    chosen.run()
-    if surroundings:
-        add = _("Add this view to a lecture")
-        page = chosen.url_path or "explore"
-        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
-    sidebar.languages()
-    projector_mode.switch(get_view_state()[0])
-    sync_url()
-
-
-def _set_up() -> None:
-    """Sets up every page: icon, style, language, color scheme."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
     projector_mode.style()
@@ -79,21 +50,55 @@ def _set_up() -> None:
     with st.sidebar:
         redraw_on_change()
 
-
-def _pages(surroundings: Sequence["PageFrame"]) -> list[StreamlitPage]:
-    """The pages, as the navigation lists them. A page that draws a run draws it inside `surroundings`, if there are any by then."""
+    # The navigation is drawn before the sidebar, which decides what surrounds a page: a page looks for its frame when it runs.
+    frame: PageFrame | None = None
 
     def drawing(
         show: Callable[[Page], None], opens_on: SiteSelector = Trace.last_cross, unedited: bool = False
     ) -> Callable[[], None]:
-        def draw() -> None:
-            for each in surroundings:
-                _sentence_and_page(each, PageSpec(show, opens_on, unedited))
+        return lambda: None if frame is None else _sentence_and_page(frame, PageSpec(show, opens_on, unedited))
 
-        return draw
+    chosen = st.navigation(_pages(drawing))
+    view, problems = get_view_state()
+    problems = [*st.session_state.get(_UNSAID, []), *problems]
+    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
+        view = replace(view, key=-1)  # an open calculation belongs to its page
+    st.session_state[_PAGE] = chosen.url_path
+    if chosen.url_path in WITHOUT_A_RUN:
+        store_view(view)
+        st.session_state.pop(_UNSAID, None)
+        sidebar.logo()
+    else:
+        try:
+            with patient_engine.show_pending():
+                frame = _frame(view, problems)
+        except EngineAway as error:
+            run_page.wait_for_host(error, shown=False)
+    if frame is None:
+        for each in dict.fromkeys(problems):
+            say(each)
+    chosen.run()
+    if frame is not None:
+        add, page = _("Add this view to a lecture"), chosen.url_path or "explore"
+        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
+    sidebar.languages()
+    projector_mode.switch(get_view_state()[0])
+    sync_url()
+
+
+def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
+    """The pages, as the navigation lists them.
+
+    Args:
+        drawing: makes what draws a page from its `show` and the other fields of PageSpec.
+    """
 
     def entry(show: Callable[[], None], title: str, path: str, icon: str, default: bool = False) -> StreamlitPage:
         return st.Page(show, title=title, url_path=path, icon=f":material/{icon}:", default=default)
+
+    def diagnosis() -> None:
+        with patient_engine.show_pending():
+            checkpoint.show(my_engine(), get_view_state()[0], first)
 
     first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
     steps = entry(drawing(step.show), _("Step through"), "step", "step")
@@ -107,25 +112,9 @@ def _pages(surroundings: Sequence["PageFrame"]) -> list[StreamlitPage]:
         comparison,
         entry(experiment, _("What if"), "whatif", "science"),
         entry(drawing(training.show), _("Training"), "training", "movie"),
-        entry(lambda: _diagnosis(first), _("Checkpoint"), "checkpoint", "folder_open"),
+        entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
         entry(lobby.show, _("Lecture"), "lecture", "co_present"),
     ]
-
-
-def _state(chosen: StreamlitPage) -> tuple[ViewState, list[str]]:
-    """The view of the URL, and sentences that no page has shown yet."""
-    view, problems = get_view_state()
-    problems = [*st.session_state.get(_UNSAID, []), *problems]
-    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
-        view = replace(view, key=-1)  # an open calculation belongs to its page
-    st.session_state[_PAGE] = chosen.url_path
-    return view, problems
-
-
-def _diagnosis(explore: StreamlitPage) -> None:
-    """The page Checkpoint."""
-    with patient_engine.show_pending():
-        checkpoint.show(my_engine(), get_view_state()[0], explore)
 
 
 @dataclass(frozen=True)
@@ -158,13 +147,13 @@ class PageSpec:
     unedited: bool
 
 
-def _surround(view: ViewState, problems: list[str]) -> list[PageFrame]:
-    """Draws the sidebar. Returns a list with one item, or an empty one if no model can be used."""
+def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
+    """Draws the sidebar. Returns None if no model can be used, or if the page asks the questions of its file instead."""
     if run_page.asked_here(view):
-        return []
+        return None
     usable, others, view = _usable(view, problems)
     if not usable:
-        return []
+        return None
     info = usable[0]
     view = replace(view, model=info.name)
     if info.recorded:
@@ -176,7 +165,7 @@ def _surround(view: ViewState, problems: list[str]) -> list[PageFrame]:
     store_view(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
     run_page.name_others(others)
-    return [PageFrame(info, view, problems)]
+    return PageFrame(info, view, problems)
 
 
 @st.fragment
@@ -202,30 +191,30 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
     if drawn.show is explore.show:
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
-    pages: list[Page] = []
+    page: Page | None = None
     try:
         with patient_engine.raise_if_slow():
-            pages = run_page.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
+            page = run_page.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
             said = list(dict.fromkeys(around.problems))
             for each in said:
                 say(each)
             around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
-            for page in pages:
+            if page is not None:
                 banner(page)
                 unfamiliar.draw(page)
                 drawn.show(page)
-            if not pages:  # the sentence cannot be run: the last picture stays, and steps back
+            else:  # the sentence cannot be run: the last picture stays, and steps back
                 with st.container(key="stale"):
                     _show_last(around.info, view, foot, drawn, None)
             if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
-        run_page.wait_for_host(error, shown=bool(pages))
+        run_page.wait_for_host(error, shown=page is not None)
     except (Pending, Stopped) as pause:
         patient_engine.show(pause)
         st.session_state[_UNSAID] = list(around.problems)
-        if not pages:
+        if page is None:
             stopped = pause.trace if isinstance(pause, Stopped) else None
             _show_last(around.info, view, foot, drawn, stopped)
     sync_url()
@@ -233,12 +222,13 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
 
 def _show_last(info: ModelInfo, view: ViewState, foot: DeltaGenerator, drawn: PageSpec, stopped: Trace | None) -> None:
     """Draws what a stopped run had written; else the session's last result with the same model, if it is cached."""
-    for page in run_page.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped):
-        with foot:
-            sidebar.status(page.trace)
-        banner(page)
-        with suppress(NotCached):
-            drawn.show(page)
+    if (page := run_page.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped)) is None:
+        return
+    with foot:
+        sidebar.status(page.trace)
+    banner(page)
+    with suppress(NotCached):
+        drawn.show(page)
 
 
 def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list[ModelInfo], ViewState]:
@@ -248,7 +238,13 @@ def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list
         The usable models, the others, and the view, without its settings if they do not apply.
     """
     models = sorted(my_engine().models(), key=lambda info: not info.translates)  # a new visitor sees a translation
-    wanted = _with_settings(view, models)
+    name = view.model or next((info.name for info in models), "")
+    wanted: ModelInfo | None = None
+    # One that is still being opened is waited for, if it was asked for: the list does not wait for it.
+    listed = name in [info.name for info in models if not (view.model and run_page.is_opening(info))]
+    if view.settings or not listed:
+        with suppress(UnknownModel):
+            wanted = my_engine().describe(name, view.parsed_settings())
     if wanted is not None and wanted.problem:
         problems.append(problem(wanted))
     elif wanted is not None:
@@ -262,20 +258,6 @@ def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list
         gaps = {"asked": view.model[:40], "shown": usable[0].name}
         problems.append(_("There is no usable model “{asked}” here. Showing “{shown}” instead.", **gaps))
     return usable, others, view if usable[:1] == [wanted] else replace(view, settings="")
-
-
-def _with_settings(view: ViewState, models: Sequence[ModelInfo]) -> ModelInfo | None:
-    """The model of `view` with its settings applied; None if it has no settings and is listed, or does not exist.
-
-    One that is still being opened is waited for: it alone was asked for.
-    """
-    name = view.model or next((info.name for info in models), "")
-    if not view.settings and name in [info.name for info in models if not (view.model and run_page.is_opening(info))]:
-        return None
-    try:
-        return my_engine().describe(name, view.parsed_settings())
-    except UnknownModel:
-        return None
 
 
 main()

@@ -3,8 +3,9 @@
 While the engine's host does not answer, the page shows the session's last result, and is redrawn when the host is back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 from weakref import ref
 
 import streamlit as st
@@ -44,8 +45,10 @@ def prepare(
     foot: DeltaGenerator,
     opens_on: SiteSelector = Trace.last_cross,
     unedited: bool = False,
-) -> list[Page]:
-    """Runs the sentence and returns the page to draw; an empty list if the run failed.
+) -> Page | None:
+    """Runs the sentence and returns the page to draw; None if the run failed.
+
+    While the engine's host is away, it is the page of the session's last result, and the request stays in the state.
 
     Args:
         foot: the end of the sidebar, which names the device of the run.
@@ -55,33 +58,26 @@ def prepare(
     try:
         trace, ran = _run(replace(view, **WITHOUT_EDITS) if unedited else view, problems)
         view = replace(view, hypothesis=ran.hypothesis) if unedited else ran
-        _remember(trace, view)
+        st.session_state[_LAST] = ref(trace), view  # only the engine's cache holds the trace, so sessions add no memory
     except EngineAway as error:
-        return _last_or_raise(error, info, view, problems, opens_on, unedited)
+        if (page := last_page(info, view, problems, opens_on, unedited)) is None:
+            raise
+        wait_for_host(error, shown=True)
+        return page
     except HeadlightError as error:
         problems.append(error_message(error))
         if isinstance(error, NoStart):
             questions.ask_here(my_engine(), view)
-        return []
+        return None
     with foot:
         sidebar.status(trace)
     if found := undrawable(trace):
         problems.append(found)
-        return []
+        return None
     attention, view = select(trace, view, problems, opens_on)
     store_view(view)
     view = replace(view, site=str(attention.site))
-    return [Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")]
-
-
-def _last_or_raise(
-    error: EngineAway, info: ModelInfo, view: ViewState, problems: list[str], opens_on: SiteSelector, unedited: bool
-) -> list[Page]:
-    """The page of the session's last result with the same model while the engine's host is away; the request stays in the state."""
-    if not (pages := last_page(info, view, problems, opens_on, unedited)):
-        raise error
-    wait_for_host(error, shown=True)
-    return pages
+    return Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")
 
 
 def last_page(
@@ -91,8 +87,8 @@ def last_page(
     opens_on: SiteSelector = Trace.last_cross,
     unedited: bool = False,
     stopped: Trace | None = None,
-) -> list[Page]:
-    """The page of the session's last result; an empty list if that was another model or is no longer cached.
+) -> Page | None:
+    """The page of the session's last result; None if that was another model or is no longer cached.
 
     Args:
         unedited: whether the page takes only a run without edits.
@@ -100,11 +96,11 @@ def last_page(
     """
     trace, before = (stopped, view) if stopped is not None else _last() or (None, view)
     if trace is None or before.model != view.model or undrawable(trace) or (unedited and trace.request.get("edits")):
-        return []
+        return None
     attention, before = select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
     before = replace(before, site=str(attention.site))
     engine = CachedEngine(the_engine())
-    return [Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")]
+    return Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")
 
 
 def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
@@ -132,11 +128,8 @@ def undrawable(trace: Trace) -> str:
     """Sentence that says why a run cannot be drawn; empty if it can."""
     if not trace.attention:
         return _("This run contains no attention, so there is nothing to show here.")
-    return "" if trace.is_finite else _not_finite(trace)
-
-
-def _not_finite(trace: Trace) -> str:
-    """Sentence for a run with NaN or infinities, which cannot be drawn."""
+    if trace.is_finite:
+        return ""
     if trace.model["dtype"] != "float32":
         return _("The numbers of this run do not fit into {dtype}. Choose float32 as the precision.", dtype=trace.model["dtype"])
     return _(
@@ -160,52 +153,58 @@ def select(trace: Trace, view: ViewState, problems: list[str], opens_on: SiteSel
     if attention.site != asked:
         problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
         view = replace(view, site="", query=-1, key=-1)
-    if view.head >= attention.heads:
-        problems.append(
-            _n(
+    # What the view counts, how many of it this run has, what is shown if it has too few, and the sentence about it.
+    checks: tuple[tuple[int, int, dict[str, Any], Callable[[], str]], ...] = (
+        (
+            view.head,
+            attention.heads,
+            {"head": 0},
+            lambda: _n(
                 "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
                 "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
                 attention.heads,
                 **gaps,
-            )
-        )
-        view = replace(view, head=0)
-    if view.query >= rows:
-        problems.append(
-            _n(
+            ),
+        ),
+        (
+            view.query,
+            rows,
+            {"query": -1, "key": -1},
+            lambda: _n(
                 "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
                 "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
                 rows,
                 **gaps,
-            )
-        )
-        view = replace(view, query=-1, key=-1)
-    if view.key >= keys:
-        problems.append(
-            _n(
+            ),
+        ),
+        (
+            view.key,
+            keys,
+            {"key": -1},
+            lambda: _n(
                 "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
                 "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
                 keys,
                 **gaps,
-            )
-        )
-        view = replace(view, key=-1)
-    if view.step >= steps:
-        problems.append(
-            _n(
+            ),
+        ),
+        (
+            view.step,
+            steps,
+            {"step": -1},
+            lambda: _n(
                 "This run has {steps} step, so step {step} does not exist. Starting at the first.",
                 "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
                 steps,
                 **gaps,
-            )
-        )
-        view = replace(view, step=-1)
+            ),
+        ),
+    )
+    for asked_for, there, instead, sentence in checks:
+        if asked_for >= there:
+            problems.append(sentence())
+            view = replace(view, **instead)
     return attention, view
-
-
-def _remember(trace: Trace, view: ViewState) -> None:
-    """Remembers the session's last result. Only the engine's cache holds the trace, so sessions add no memory."""
-    st.session_state[_LAST] = ref(trace), view
 
 
 def _last() -> tuple[Trace, ViewState] | None:
