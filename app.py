@@ -15,7 +15,7 @@ from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.join_codes import process
 from viz.lectures.presenter.routes import ROUTES as LECTURES
-from viz.live import box, route
+from viz.live import route, sessions
 from viz.session import memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.middleware import EveryAnswer, known_hosts
@@ -32,7 +32,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     threads wait for each other on processors that others could use.
     """
     threadpool_limits(1, "blas")
-    start(box.pause_ms, process)
+    start(sessions.pause_ms, process)
     memory_metrics.register()
     end_streams_at_exit()
     gc.collect()

@@ -16,7 +16,7 @@ from viz.i18n import locales
 from viz.i18n.translate import _, problem
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
-from viz.live import box as live
+from viz.live import sessions as live
 from viz.session import patient_engine
 from viz.session.background_calls import NotCached, Pending, Stopped
 from viz.session.state import Page, get_view_state, my_engine, session_language, store_view, sync_url
@@ -29,10 +29,10 @@ from viz.views.explore import page as explore
 from viz.views.step import page as step
 from viz.views.training import page as training
 from viz.views.what_if import page as what_if
-from viz.widgets import projector_mode, recorded_run, sidebar, unfamiliar
+from viz.widgets import projector_mode, recorded_run, sidebar
 from viz.widgets.cards import banner, say
 from viz.widgets.color_scheme import redraw_on_change
-from viz.widgets.sentence_box import sentence_box
+from viz.widgets.sentence_box import remark_on_language, sentence_box
 
 _PAGE, _UNSAID = "page", "unsaid"
 STYLE = Path(__file__).parent / "widgets" / "page.css"
@@ -202,7 +202,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
             st.session_state.pop(_UNSAID, None)
             if page is not None:
                 banner(page)
-                unfamiliar.draw(page)
+                remark_on_language(page)
                 drawn.show(page)
             else:  # the sentence cannot be run: the last picture stays, and steps back
                 with st.container(key="stale"):

@@ -10,7 +10,7 @@ from viz.canvas.scenes import attention
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.wire import parts
 from viz.canvas.wire.transport import unpack
-from viz.labels import altered_run
+from viz.labels import edits
 
 CROSS = Site("decoder", 0, 1, "cross")
 
@@ -20,14 +20,14 @@ def silencing(*heads: int) -> RunRequest:
 
 
 def test_an_unaltered_run_says_nothing() -> None:
-    assert altered_run.sentence(RunRequest("made-up", "zwei hunde").to_json()) == ""
-    assert altered_run.sentence(traces.translation().request) == "", "a trace of an older program has no interventions"
+    assert edits.sentence(RunRequest("made-up", "zwei hunde").to_json()) == ""
+    assert edits.sentence(traces.translation().request) == "", "a trace of an older program has no interventions"
 
 
 def test_few_silenced_heads_are_named_and_many_are_counted() -> None:
-    said = altered_run.sentence(silencing(0, 4).to_json())
+    said = edits.sentence(silencing(0, 4).to_json())
     assert said == "Experiment: silenced: Cross-attention, layer 2, head 1; Cross-attention, layer 2, head 5"
-    assert altered_run.sentence(silencing(*range(8)).to_json()) == "Experiment: heads silenced: 8"
+    assert edits.sentence(silencing(*range(8)).to_json()) == "Experiment: heads silenced: 8"
 
 
 def test_drawings_are_told_which_heads_are_silenced_and_call_them_so() -> None:

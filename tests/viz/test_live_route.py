@@ -26,7 +26,7 @@ from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz.canvas.wire.transport import unpack
 from viz.i18n import locales
-from viz.live import box, route, sessions
+from viz.live import route, sessions
 from viz.live.sessions import BY_TOKEN, LiveSession, Question
 from viz.session.background_calls import Calls, Pending, Stopped
 from viz.session.patient_engine import NonBlockingEngine
@@ -361,11 +361,11 @@ def test_a_text_that_no_run_takes_is_refused_before_an_answer_begins_and_nothing
 
 
 def test_the_pause_is_a_setting_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert box.pause_ms() == 120
+    assert sessions.pause_ms() == 120
     for asked, pause in (("", 120), ("0", 0), ("300", 300), ("10000", 10_000)):
         monkeypatch.setenv("HEADLIGHT_LIVE", asked)
-        assert box.pause_ms() == pause
+        assert sessions.pause_ms() == pause
     for asked in ("-1", "1.5", "fast", "10001", "9" * 50, "²"):
         monkeypatch.setenv("HEADLIGHT_LIVE", asked)
         with pytest.raises(BadSetting, match="HEADLIGHT_LIVE"):
-            box.pause_ms()
+            sessions.pause_ms()

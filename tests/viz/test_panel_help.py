@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import app
-from viz.views.explore import intro
+from viz.views.explore import page as intro
 from viz.widgets import panel_help
 
 ROOT = Path(__file__).parents[2]

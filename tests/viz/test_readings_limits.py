@@ -10,7 +10,7 @@ import pytest
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
 from tests.traces import strip
-from viz.metrics import attention_sinks, training_metrics
+from viz.metrics import head_statistics, training_metrics
 from viz.metrics.alignment import counterparts
 from viz.metrics.padding import padding_effect
 from viz.metrics.run_difference import changes
@@ -30,8 +30,8 @@ def resting(share: float, key: int) -> Array:
 
 
 def test_exactly_half_of_the_weight_is_no_sink() -> None:
-    assert attention_sinks.sink(*one_head(resting(0.5, 0)), 0) is None
-    assert attention_sinks.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
+    assert head_statistics.sink(*one_head(resting(0.5, 0)), 0) is None
+    assert head_statistics.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
 
 
 def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_could_not() -> None:
@@ -42,14 +42,14 @@ def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_co
     weights = resting(0.6, 0)
     weights[7, 1] = np.nan
     trace, attention = one_head(weights, mask=mask)
-    assert np.flatnonzero(~attention_sinks.rows_that_choose(attention)[0]).tolist() == [4, 5, 7]
-    found = attention_sinks.sink(trace, attention, 0)
+    assert np.flatnonzero(~head_statistics.rows_that_choose(attention)[0]).tolist() == [4, 5, 7]
+    found = head_statistics.sink(trace, attention, 0)
     assert found is not None
     assert found.rows == 9
 
 
 def test_values_of_no_length_have_no_relative_length() -> None:
-    found = attention_sinks.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
+    found = head_statistics.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
     assert found is not None
     assert found.value is not None
     assert math.isnan(found.value)

@@ -13,7 +13,7 @@ from tests.traces import translation
 from viz.i18n import locales
 from viz.i18n.recognition import recognized
 from viz.i18n.translate import localize_info
-from viz.widgets.unfamiliar import finding, unknown_share
+from viz.widgets.sentence_box import finding, unknown_share
 
 GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wikitext2-lm", "induction"
 MOST = "Most of these words are unknown to this model"
@@ -85,5 +85,5 @@ def test_a_language_that_is_not_sure_is_none() -> None:
 
 
 def test_the_library_is_loaded_for_the_first_sentence_that_needs_it() -> None:
-    code = "import sys, viz.widgets.unfamiliar; print('py3langid' in sys.modules)"
+    code = "import sys, viz.widgets.sentence_box; print('py3langid' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

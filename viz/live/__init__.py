@@ -1,7 +1,7 @@
 """Live pictures: without a script run, Explore's drawings follow the sentence box while somebody types, and a run while it writes.
 
-`sessions.py` describes what a browser session may ask for, `route.py` answers it. `box.py` mounts the scripts; `live.js` listens to
-the sentence box, and its first lines list the others.
+`sessions.py` describes what a browser session may ask for and mounts the scripts, `route.py` answers it. `live.js` listens to the
+sentence box, and its first lines list the others.
 
 May import: model.engine, model.errors, model.spec, model.trace, viz.canvas, viz.i18n, viz.session, viz.url, viz.views,
 viz.widgets.

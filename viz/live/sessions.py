@@ -1,29 +1,37 @@
 """Live sessions: what the browser of one Streamlit session may ask for, under a token that only its pages know.
 
 Beside the sentence it may change what the live route draws before the page's script knows it: seed, temperature, silenced heads.
+`switch` mounts the script that listens to the sentence box of Explore.
 """
 
+import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import streamlit as st
 
 from model.engine.api import ModelInfo
+from model.errors import BadSetting
+from model.spec.sent_text import whole_number
 from model.trace.types import Trace
+from viz.canvas.assets import BASE, read
+from viz.canvas.wire import strings, transport
 from viz.i18n import locales
+from viz.i18n.translate import _
 from viz.session.background_calls import Call, Calls
 from viz.session.patient_engine import NonBlockingEngine, my_calls
-from viz.session.state import Page, my_engine
+from viz.session.state import Page, get_view_state, my_engine, update
 from viz.url import view_state
 from viz.url.view_state import NEW_SENTENCE, ViewState
 from viz.views import run_page
 from viz.views.explore import reading
-from viz.views.explore import scenes as explore_scenes
-from viz.widgets import unfamiliar
+from viz.widgets import sentence_box
 
 _KEY = "live-session"
 
@@ -87,7 +95,7 @@ class PageContext:
         """What is said of a sentence that this model does not read; empty if it fits, or if the page itself says so."""
         if view.text == self.view.text:
             return ""
-        found = self.context.copy().run(unfamiliar.finding, self.info, trace, self.engine.models)
+        found = self.context.copy().run(sentence_box.finding, self.info, trace, self.engine.models)
         return found.sentence if found else ""
 
     def scenes(self, view: ViewState, trace: Trace, partial: bool) -> dict[str, bytes]:
@@ -103,11 +111,11 @@ class PageContext:
         attention, view = run_page.select(trace, view, [], Trace.last_cross)
         view = replace(view, site=str(attention.site))
         page = Page(self.engine, self.info, view, trace, attention, view.head, dark=False)
-        overview = explore_scenes.overview(page, writes=partial)
+        overview = reading.overview(page, writes=partial)
         if partial and view.reading == "value":
             return overview
         as_they_ran = view.reading == "head" and not view.hide
-        return overview | explore_scenes.selected_head(page, None if as_they_ran else reading.shown(page))
+        return overview | reading.selected_head(page, None if as_they_ran else reading.shown(page))
 
 
 class LiveSession:
@@ -155,3 +163,59 @@ def attend(info: ModelInfo, view: ViewState) -> None:
     assert isinstance(engine, NonBlockingEngine)
     locales.current()  # the context remembers it from now on: the route cannot ask the session
     my_live().situation = PageContext(info, view, replace(engine, session=engine.session.typing), copy_context())
+
+
+HERE = Path(__file__).parent
+_SCRIPTS = ("choices.js", "leaving.js", "answer.js", "history.js", "page_script.js", "live.js")
+PAUSE_MS, LONGEST_MS = 120, 10_000
+"""How long typing must pause until the sentence so far is shown, if HEADLIGHT_LIVE does not say it; and the longest such pause."""
+
+_BOX = st.components.v2.component(
+    "headlight.live",
+    html='<button type="button" role="switch"></button>'
+    '<div class="under"><p class="said" role="status"></p><button type="button" class="stop" hidden></button></div>',
+    css=(HERE / "live.css").read_text(encoding="utf-8"),
+    js="\n".join((read(*BASE), *((HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS))),
+)
+
+
+def pause_ms() -> int:
+    """The pause of HEADLIGHT_LIVE in milliseconds; 0: nothing is shown while somebody types.
+
+    Raises:
+        BadSetting: it is not a valid number.
+    """
+    asked = os.environ.get("HEADLIGHT_LIVE") or str(PAUSE_MS)
+    if (found := whole_number(asked, 0, LONGEST_MS)) is None:
+        raise BadSetting(name="HEADLIGHT_LIVE", found=asked[:40], allowed=f"a whole number of ms from 0 to {LONGEST_MS:,}")
+    return found
+
+
+def switch() -> None:
+    """Mounts the script with its switch; nothing if the server turned it off."""
+    if not (pause := pause_ms()):
+        return
+    texts = {
+        "live": _("Live"),
+        "help": _("Show the sentence while you type"),
+        "how_far": strings.how_far(),
+        "stop": _("Stop"),
+    }
+    view = get_view_state()[0]
+    data = {
+        "path": f"{transport.address()}/live/{my_live().token}",
+        "pause": pause,
+        "texts": texts,
+        "text": view.text or "",
+        "seed": view.seed,
+        "samples": view.method == "sample" and not view.target,
+        "silence": view.silence,
+        "silences": not (view.edits or view.off),
+    }
+    _BOX(key="live", data=data, on_changed_change=_take, width="content", height="content")
+
+
+def _take() -> None:
+    """Takes what a person changed and the route has drawn."""
+    with suppress(ValueError):
+        update(**fields_of(st.session_state["live"].get("changed")))

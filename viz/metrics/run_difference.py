@@ -22,8 +22,7 @@ import pandas as pd
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz.labels import tokens
 from viz.metrics.alignment import counterparts
-from viz.metrics.attention_sinks import rows_that_choose
-from viz.metrics.head_statistics import table_of_heads
+from viz.metrics.head_statistics import rows_that_choose, table_of_heads
 
 Reason: TypeAlias = Literal["first", "second", "tokens"]
 """Why a site cannot be compared: only the first or the second run has it, or no row's tokens have counterparts."""

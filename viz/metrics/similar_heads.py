@@ -13,7 +13,7 @@ import numpy as np
 
 from model.trace.types import Array, Attention, Site, Trace
 from viz.metrics.aggregation import entropies
-from viz.metrics.attention_sinks import rows_that_choose
+from viz.metrics.head_statistics import rows_that_choose
 
 
 @dataclass(frozen=True)

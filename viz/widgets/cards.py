@@ -13,7 +13,7 @@ from model.trace.types import Trace
 from viz.export.print.catalogue import of_chart
 from viz.figures.layout import projected
 from viz.i18n.translate import _
-from viz.labels import altered_run, tokens
+from viz.labels import edits, tokens
 from viz.session.state import Page, address, get_view_state, update
 from viz.url import view_state
 from viz.widgets import panel_help, print_dialog, recorded_run
@@ -97,8 +97,8 @@ def banner(page: Page) -> None:
     if page.info.recorded:
         _recorded(page)
         return
-    _undoable("experiment", ":material/science:", altered_run.sentence(page.trace.request), altered_run.UNALTERED)
-    _undoable("continued", ":material/alt_route:", altered_run.continued(page.trace), view_state.NEW_SENTENCE)
+    _undoable("experiment", ":material/science:", edits.sentence(page.trace.request), edits.UNALTERED)
+    _undoable("continued", ":material/alt_route:", edits.continued(page.trace), view_state.NEW_SENTENCE)
     if page.trace.recorded is not None:
         with st.container(key="recorded", gap=None):
             recorded_run.draw_sites(page.trace, page.attention.site, [])
@@ -106,7 +106,7 @@ def banner(page: Page) -> None:
 
 def _recorded(page: Page) -> None:
     """Draws the sentences about an opened trace."""
-    said = (recorded_run.about(page.trace), altered_run.sentence(page.trace.request), altered_run.continued(page.trace))
+    said = (recorded_run.about(page.trace), edits.sentence(page.trace.request), edits.continued(page.trace))
     with st.container(key="recorded", gap=None):
         st.markdown(f":material/history: {tokens.markdown(' · '.join(filter(None, said)))}")
         absent = _("A recording contains no model, so nothing can be typed, changed or recomputed.")

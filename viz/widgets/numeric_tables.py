@@ -1,6 +1,6 @@
 """Every table of the pages: numbers with the signs of the page's language and, in a column, with the same number of decimals.
 
-Streamlit formats "localized" numbers as `navigator.languages` asks, which `streamlit_words.js` sets to the language of the page.
+Streamlit formats "localized" numbers as `navigator.languages` asks, which `streamlit_strings.js` sets to the language of the page.
 It cuts digits off instead of rounding, so numbers are rounded here. Files get the table itself.
 """
 

@@ -1,17 +1,135 @@
-"""The sentence box at the top of every page, with the model's examples. Enter runs the sentence."""
+"""The sentence box at the top of every page, and the remark that a typed sentence is not what a model reads.
 
-from collections.abc import Callable
-from itertools import zip_longest
+A translation of the wrong language looks confident all the same, so the remark names the model that reads it. A word is unknown to
+the network if it got the unknown token for it, or for a part of it. A vocabulary of pieces knows any word, if need be letter by
+letter: there a word in several pieces counts as unknown if they have at most LETTERS letters on average. The example sentences of
+German → English have 3.3 to 5.2 letters a piece; English read by the same vocabulary has 1.3 to 2.6.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, zip_longest
 
 import streamlit as st
+from babel import Locale
 
 from model.engine.api import ModelInfo
 from model.spec.request import allowed_characters
-from viz.i18n.translate import _
+from model.trace.types import Trace
+from viz.i18n.locales import current
+from viz.i18n.recognition import recognized
+from viz.i18n.translate import _, translated
 from viz.labels import tokens
+from viz.labels import tokens as labels
 from viz.session.patient_engine import my_calls
-from viz.session.state import bind, get_view_state, update
-from viz.url.view_state import NEW_SENTENCE
+from viz.session.state import Page, bind, get_view_state, update
+from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE
+
+LETTERS = 3.0
+"""Letters a piece up to which a word was spelled rather than known. Of a sentence in its own language a model knows most words."""
+
+PIECE = "##"
+"""Begins a piece that continues a word."""
+
+MOST = 0.5
+"""Share of unknown words above which most are."""
+
+SOME = 0.2
+"""Share of unknown words from which on a sentence of another language is named even if most of its words happen to be known."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is said of a sentence that does not fit.
+
+    Attributes:
+        sentence: in the current language.
+        reader: a model that reads the sentence; None: none is known.
+    """
+
+    sentence: str
+    reader: ModelInfo | None
+
+
+def finding(info: ModelInfo, trace: Trace, models: Callable[[], Sequence[ModelInfo]]) -> Finding | None:
+    """What is to be said of the sentence of a run; None if it fits, or was not typed as words.
+
+    Args:
+        models: returns those that could read it instead; asked only if they are needed.
+    """
+    if info.recorded or info.reads != "words" or "source" not in trace.tokens:
+        return None
+    if (share := unknown_share(trace)) < SOME:
+        return None
+    code = recognized(str(trace.request.get("source") or ""))
+    if code and _is_read_by(info, code):
+        code = ""
+    reader = _reader(info, code, models()) if code else None
+    gaps = {"language": _name(code), "title": reader.title if reader else "", "own": info.languages.get("source", "")}
+    if share > MOST:
+        if reader:
+            return Finding(_("Most of these words are unknown to this model. “{title}” reads {language}.", **gaps), reader)
+        if code:
+            return Finding(_("Most of these words are unknown to this model, and no model here reads {language}.", **gaps), None)
+        return Finding(_("Most of these words are unknown to this model."), None)
+    if reader is None or not _is_of_a_language(info):
+        return None
+    return Finding(_("This looks like {language}, but this model reads {own}. “{title}” reads {language}.", **gaps), reader)
+
+
+def remark_on_language(page: Page) -> None:
+    """Says it above a page, with a button that opens the model that reads the sentence."""
+    if page.trace.recorded is not None or (found := finding(page.info, page.trace, page.engine.models)) is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="unfamiliar"):
+        st.markdown(f":material/translate: {labels.markdown(found.sentence)}")
+        if found.reader is not None:
+            asked = ANOTHER_MODEL | {"model": found.reader.name, "text": page.view.text}
+            words = labels.markdown(_("Open “{title}”", title=found.reader.title))
+            st.button(words, key="open-reader", on_click=update, kwargs=asked)
+
+
+def _is_of_a_language(info: ModelInfo) -> bool:
+    """Whether a model says which language it reads: some read digits, or any words."""
+    return info.languages.get("source", "") in {translated(name) for name in Locale("en").languages.values() if name}
+
+
+def _is_read_by(info: ModelInfo, code: str) -> bool:
+    return info.languages.get("source") == translated(Locale("en").languages.get(code, code))
+
+
+def _reader(info: ModelInfo, code: str, models: Sequence[ModelInfo]) -> ModelInfo | None:
+    """A model that reads a language: one that translates, too, before others."""
+    fitting = [one for one in models if not one.problem and one.name != info.name and _is_read_by(one, code)]
+    return min(fitting, key=lambda one: one.translates != info.translates, default=None)
+
+
+def _name(code: str) -> str:
+    """The name of a language in the current one."""
+    return Locale.parse(current(), sep="-").languages.get(code, code) if code else ""
+
+
+def unknown_share(trace: Trace) -> float:
+    """The share of the typed words that are unknown to the network, from 0 to 1; 0 where no word was typed."""
+    words = [_is_unknown(word) for word in _words(trace)]
+    return sum(words) / len(words) if words else 0.0
+
+
+def _words(trace: Trace) -> list[list[tuple[str, bool]]]:
+    """The typed words, each as its pieces with whether they are unknown; no special tokens and no punctuation."""
+    tokens = trace.tokens["source"]
+    generated = "target" not in trace.tokens and trace.steps  # a language model writes on in the strip that it reads
+    typed = range(trace.steps[0].computed[1] if generated else len(tokens))
+    pieces = [(tokens.texts[at], tokens.unknown[at]) for at in typed if not tokens.special[at] or tokens.unknown[at]]
+    starts = [not text.startswith(PIECE) for text, _unknown in pieces]
+    numbers = [sum(starts[: at + 1]) for at in range(len(pieces))]
+    words = [[piece for _n, piece in group] for _key, group in groupby(zip(numbers, pieces, strict=True), key=lambda each: each[0])]
+    return [word for word in words if any(letter.isalnum() for text, _unknown in word for letter in text)]
+
+
+def _is_unknown(word: list[tuple[str, bool]]) -> bool:
+    letters = sum(len(text.removeprefix(PIECE)) for text, _unknown in word)
+    return any(unknown for _text, unknown in word) or (len(word) > 1 and letters / len(word) <= LETTERS)
 
 
 def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:

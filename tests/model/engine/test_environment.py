@@ -91,7 +91,7 @@ def test_nonsense_in_the_environment_ends_a_command_with_one_sentence(
 @pytest.mark.slow
 def test_nonsense_in_the_environment_ends_the_start_of_the_process_with_one_sentence() -> None:
     variable, value = NONSENSE[0]
-    code = "from viz.widgets.cards import start; start()"
+    code = "from viz.session.state import start; start()"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {variable: value}, cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -21,7 +21,7 @@ from viz.figures import arithmetic, heatmap, masks, positions
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, language_of, localized
 from viz.i18n.translate import join_sentences as prose
-from viz.labels import alt_text, altered_run
+from viz.labels import alt_text, edits
 from viz.labels import tokens as labels
 
 SHOWN = 0.045
@@ -96,7 +96,7 @@ def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> 
 def caption(trace: Trace, title: str, link: str = "") -> str:
     """Text to put below a figure: what it shows, the model, the sentence, what was altered, and the link that shows it again."""
     parts = [_("{title}. Model: {model}.", title=title, model=labels.model(trace)), *_sentences(trace)]
-    if altered := altered_run.sentence(trace.request):
+    if altered := edits.sentence(trace.request):
         parts.append(_("{sentence}.", sentence=altered))
     return " ".join([prose(parts), *([link] if link else [])])
 

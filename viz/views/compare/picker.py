@@ -1,7 +1,7 @@
 """Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
 
 from viz.i18n.translate import _, join_list, translated
-from viz.labels import altered_run
+from viz.labels import edits
 from viz.session.state import Page
 from viz.url import view_state
 from viz.url.view_state import ViewState, second_side
@@ -48,7 +48,7 @@ def _value(page: Page, view: ViewState, field: str) -> str:
         return _title(page, str(value))
     if field == "method":
         return {"greedy": _("greedy"), "sample": _("sampling"), "beam": _("beam search")}[value]
-    return altered_run.heads(view.silence) if field == "silence" else str(value)
+    return edits.heads(view.silence) if field == "silence" else str(value)
 
 
 def _title(page: Page, name: str) -> str:

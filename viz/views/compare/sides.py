@@ -9,7 +9,7 @@ import streamlit as st
 from model.engine.api import Engine, ModelInfo
 from model.trace.types import Site
 from viz.i18n.translate import _
-from viz.labels import altered_run, tokens
+from viz.labels import edits, tokens
 from viz.session.state import Page, get_view_state, update
 from viz.url import view_state
 from viz.url.view_state import ViewState, differences, differing, second_side
@@ -144,7 +144,7 @@ def _silence(page: Page, second: ViewState) -> None:
     st.multiselect(
         _("Heads silenced on side B"),
         there,
-        format_func=altered_run.heads,
+        format_func=edits.heads,
         placeholder=_("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),

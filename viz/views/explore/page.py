@@ -16,7 +16,7 @@ from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, update
 from viz.url.parsers import PARTS
-from viz.views.explore import archive_button, intro, logit_lens, print_button, reading, reading_card, scenes
+from viz.views.explore import exports, logit_lens, reading, reading_card
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choosing_head, expander_state, heading, panel
@@ -24,14 +24,14 @@ from viz.widgets.cards import card, choosing_head, expander_state, heading, pane
 
 def show(page: Page) -> None:
     """Draws the page."""
-    overview = scenes.overview(page)
+    overview = reading.overview(page)
     _strips(page, overview["strips"])
     with panel("overview"):
-        intro.draw(page.dark)
+        draw(page.dark)
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
-    drawn = scenes.selected_head(page, shown)
+    drawn = reading.selected_head(page, shown)
     with heat, card("heat", helped=False):
         reading_card.draw(page, shown, drawn.get("cells"))
     with lines, card("lines", helped=False):
@@ -191,8 +191,8 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
             on_click="ignore",
             help=_("One HTML file with everything that the overview can do here; it works offline and without a server."),
         )
-        archive_button.button(page)
-        print_button.button(page, shown, "explore")
+        exports.archive_button(page)
+        exports.print_button(page, shown, "explore")
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:
@@ -205,3 +205,57 @@ def _all_heads(page: Page, shown: reading.Shown) -> None:
     titles |= {"rows_left_out": _("rows ignored")}
     clicked = choosing_head(table, "all-heads")
     numeric_tables.draw(table, titles=titles, decimals=3, hide_index=True, selection_mode="single-row", **clicked)
+
+
+_INTRO = st.components.v2.component(
+    "headlight.intro",
+    html='<p role="note" hidden><span></span><button type="button">×</button></p>',
+    css="""
+p {
+  display: flex; gap: 10px; align-items: baseline; margin: 0; color: var(--st-text-color);
+  font: calc(14px * var(--headlight-zoom, 1))/1.4 var(--st-font);
+}
+p[hidden] { display: none; }
+span { flex: 1; }
+button { font: inherit; line-height: 1; color: inherit; background: none; border: 0; padding: 4px 8px; }
+button { font-size: calc(18px * var(--headlight-zoom, 1)); }
+button:focus-visible { outline: 2px solid var(--st-primary-color); }
+p { margin-right: 34px; }
+""",
+    js="""
+const KEY = "headlight.intro";
+
+// A browser that keeps nothing shows the sentence again at the next visit.
+const kept = (act) => { try { return act(localStorage); } catch { return null; } };
+
+export default ({ parentElement, data }) => {
+  const [note, text, button] = ["p", "span", "button"].map((tag) => parentElement.querySelector(tag));
+  text.textContent = data.sentence;
+  button.setAttribute("aria-label", data.close);
+  button.title = data.close;
+  note.hidden = kept((store) => store.getItem(KEY)) === "away";
+  button.onclick = () => {
+    note.hidden = true;
+    kept((store) => store.setItem(KEY, "away"));
+  };
+};
+""",
+)
+
+
+def draw(dark: bool) -> None:
+    """Draws the sentence, unless this browser put it away.
+
+    Args:
+        dark: whether the page is dark: large weights are dark on a light page, and bright on a dark one.
+    """
+    _INTRO(key="intro", data={"sentence": sentence(dark), "close": _("Hide this sentence")}, height="content")
+
+
+def sentence(dark: bool) -> str:
+    """A sentence on what the overview of all heads shows."""
+    if dark:
+        return _(
+            "Each small square is one attention head. Row: token that attends. Column: token attended to. Bright: large weight."
+        )
+    return _("Each small square is one attention head. Row: token that attends. Column: token attended to. Dark: large weight.")

@@ -7,7 +7,10 @@ import numpy as np
 
 from model.errors import HeadlightError
 from model.trace.rollout import can_be_rolled_out, rollout
+from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site
+from viz.canvas.scenes import attention
+from viz.canvas.scenes.attention import ReadingScene
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.metrics import aggregation
@@ -205,3 +208,43 @@ def _projection_name(site: Site, spec: Mapping[str, object]) -> str:
     stack = f"{site.stack}." if spec.get("encoder") else ""
     module = f"{site.kind}_attention" if stack and site.stack == "decoder" else "attention"
     return f"{stack}layers.{site.layer}.{module}.output.weight"
+
+
+def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
+    """The scenes `strips` and `atlas`.
+
+    Args:
+        page: what is shown.
+        writes: whether its run still decodes.
+    """
+    trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
+    return {
+        "strips": attention.strips(trace, site, query, live=True),
+        "atlas": attention.atlas(trace, site, head, query, live=True, writes=writes),
+    }
+
+
+def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
+    """The scenes `lines` and, where the page draws the weights themselves, `cells`; none if there are too many tokens.
+
+    Args:
+        shown: the reading of the selected site; None: the weights of the selected head as they ran.
+    """
+    trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
+    if max(page.attention.mask.shape) > LONGEST:
+        return {}
+    raw = shown is None or is_raw(page, shown)
+    read = None if shown is None or raw else _read(page, shown)
+    found = {"lines": attention.lines(trace, site, head, query, read, live=True)}
+    if raw:
+        found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True)
+    return found
+
+
+def _read(page: Page, shown: Shown) -> ReadingScene | None:
+    """A reading for the lines; None: it has one number for each row, so the lines show the weights of the selected head."""
+    if shown.values.ndim == 1:
+        return None
+    whole = np.zeros(page.attention.mask.shape)
+    whole[:, shown.keys] = shown.values
+    return ReadingScene("/".join(file_parts(page, shown)), title(page, shown), whole)

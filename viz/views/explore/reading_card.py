@@ -13,8 +13,8 @@ from viz.figures import row_entropy as rows
 from viz.figures.layout import downloadable
 from viz.i18n.translate import _, titled
 from viz.labels import alt_text, tokens
-from viz.metrics.attention_sinks import SMALL_VALUE, Sink, sink
 from viz.metrics.catalogue import catalogue
+from viz.metrics.head_statistics import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
 from viz.url import view_state
 from viz.views.explore.reading import LONGEST, Shown, file_parts, fits, title, with_values

@@ -1,14 +1,19 @@
 """The pictures of Explore and of the beam search for print, for the dialog “Figure for print”."""
 
+import streamlit as st
+
+from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
 from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.export.run_archive import About, Place
+from viz.i18n.translate import _, said
 from viz.session.state import Page, address
 from viz.views.explore import reading, reading_card
 from viz.views.explore.reading import Shown
 from viz.widgets import print_dialog
 
 
-def button(page: Page, shown: Shown, key: str) -> None:
+def print_button(page: Page, shown: Shown, key: str) -> None:
     """Draws the button that opens the dialog with the pictures of Explore."""
     first = "head" if reading.is_raw(page, shown) else "reading"
     print_dialog.button(lambda: figures(page, shown), page.trace, address(), key, first)
@@ -33,3 +38,22 @@ def _of_reading(page: Page, shown: Shown) -> list[Figure]:
         return found
     sides = joined.of_reading(page.trace, page.attention.site, shown.values, shown.keys, page.view.query)
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
+
+
+def archive_button(page: Page) -> None:
+    """Draws the button; the archive is made when it is pressed."""
+    place = Place(page.attention.site, page.head, page.view.query)
+    about = About("" if page.info.recorded else address(), said(page.info.summary))
+    st.download_button(
+        _("Download everything (.zip)"),
+        lambda: run_archive.archive(page.trace, place, about),
+        tables.file_name(page.trace, ending="zip"),
+        "application/zip",
+        icon=":material/inventory_2:",
+        on_click="ignore",
+        key="archive",
+        help=_(
+            "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the "
+            "archive on the Checkpoint page to open it here."
+        ),
+    )
