@@ -1,4 +1,4 @@
-"""Loader for any checkpoint: a native folder, a folder of the transformers library, or a file of a known layout."""
+"""Loader for any checkpoint: a native folder, a folder of the transformers library, a GGUF file, or a file of a known layout."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,9 @@ from model.checkpoints.layouts.raw_folder import raw_file
 from model.checkpoints.loaded import Runner
 from model.errors import MissingFile, MustNotBeSet, UnknownModel, phrase
 from model.huggingface import folder
+from model.huggingface.gguf.folder import open_gguf
 from model.inspection.report import Inspection
+from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
 from model.spec.snapshots import at_step, without_step
 
 
@@ -64,13 +66,26 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
         _refuse(settings)
         return native.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
     if (file := raw_weights(path)) is not None:
-        return loading.load(file, settings, device, texts_of)
+        return load_gguf(read_gguf(file), settings, device) if is_gguf(file) else loading.load(file, settings, device, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
         return native.load(path, device)
     from model.huggingface import loading as huggingface  # imports the transformers library, which takes seconds
 
-    return huggingface.load(path, device)
+    return huggingface.load(folder.open_folder(path), device)
+
+
+def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Runner:
+    """The network of a GGUF file, ready to run.
+
+    Raises:
+        CheckpointError: it cannot be run.
+        BadSetting: there are `settings`; the file holds all of them.
+    """
+    _refuse(settings)
+    from model.huggingface import loading as huggingface
+
+    return huggingface.load(open_gguf(file), device)
 
 
 def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Inspection:
@@ -84,13 +99,25 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
         _refuse(settings)
         return native.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
     if (file := raw_weights(path)) is not None:
-        return loading.inspect(file, settings, texts_of)
+        return inspect_gguf(read_gguf(file), settings) if is_gguf(file) else loading.inspect(file, settings, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
         return native.inspect(path)
     from model.huggingface import loading as huggingface
 
-    return huggingface.inspect(path)
+    return huggingface.inspect(folder.open_folder(path))
+
+
+def inspect_gguf(file: GgufFile, settings: Mapping[str, str]) -> Inspection:
+    """The inspection report of a GGUF file, without running it.
+
+    Raises:
+        CheckpointError, BadSetting: as for `load_gguf`.
+    """
+    _refuse(settings)
+    from model.huggingface import loading as huggingface
+
+    return huggingface.inspect(open_gguf(file))
 
 
 def raw_weights(path: Path) -> Path | None:
@@ -101,6 +128,6 @@ def raw_weights(path: Path) -> Path | None:
 
 
 def _refuse(settings: Mapping[str, str]) -> None:
-    """Refuses settings for folders, which need none."""
+    """Refuses settings for folders and GGUF files, which need none."""
     for name in settings:
         raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))

@@ -43,6 +43,8 @@
     │   ├── SeveralFiles        a folder with several weight files
     │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
     │   ├── UnsupportedModel    a folder of transformers that would compute something else here
+    │   │   └── UnsupportedGguf   a GGUF file whose network does not run here
+    │   ├── BadGguf             a GGUF file that contradicts itself or a limit
     │   ├── NotACheckpoint      a file of another kind
     │   │   ├── PathNotFound      nothing is there
     │   │   └── NotReadable       this program may not read it
@@ -98,6 +100,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from model.errors.checkpoint import BadGguf as BadGguf
 from model.errors.checkpoint import BadLayoutFile as BadLayoutFile
 from model.errors.checkpoint import BadTrace as BadTrace
 from model.errors.checkpoint import CannotExport as CannotExport
@@ -119,6 +122,7 @@ from model.errors.checkpoint import UnknownLayout as UnknownLayout
 from model.errors.checkpoint import UnreadableNumbers as UnreadableNumbers
 from model.errors.checkpoint import UnsafeFile as UnsafeFile
 from model.errors.checkpoint import UnsoundFile as UnsoundFile
+from model.errors.checkpoint import UnsupportedGguf as UnsupportedGguf
 from model.errors.checkpoint import UnsupportedModel as UnsupportedModel
 from model.errors.checkpoint import WholeObject as WholeObject
 from model.errors.inputs import BadClaim as BadClaim

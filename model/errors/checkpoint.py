@@ -88,12 +88,24 @@ class UnsupportedModel(CheckpointError):
     )
 
 
+class UnsupportedGguf(UnsupportedModel):
+    """A GGUF file whose network does not run here. Fields: path, reason."""
+
+    template = message("{path} was not run: {reason}. Choose another file, or open the network as a Hugging Face folder.")
+
+
+class BadGguf(CheckpointError):
+    """A GGUF file that contradicts itself or a limit. Fields: path, detail."""
+
+    template = message("{path} is not a GGUF file that can be read: {detail}. Download or convert it again.")
+
+
 class NotACheckpoint(CheckpointError):
     """A file of another kind. Fields: path, found."""
 
     template = message(
-        "{path} holds no weights that can be read here. It is: {found}. Headlight opens safetensors files and files written by "
-        "torch.save."
+        "{path} holds no weights that can be read here. It is: {found}. Headlight opens safetensors files, GGUF files and files "
+        "written by torch.save."
     )
 
 

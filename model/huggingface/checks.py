@@ -14,13 +14,13 @@ from model.errors import (
     IncompleteWeights,
     Phrase,
     UnsoundFile,
-    UnsupportedModel,
     Words,
     counted,
     phrase,
 )
 from model.huggingface.config import ignored
-from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder
+from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, Weights
+from model.inspection.diagnostics import tied
 from model.inspection.leftovers import noted
 from model.inspection.report import TensorInfo
 from model.inspection.tensor_stats import measured
@@ -42,7 +42,7 @@ def said_by_the_library(folder: Folder) -> Iterator[None]:
         raise
     except Exception as error:
         detail = phrase("the transformers library says: {name}: {message}", name=type(error).__name__, message=_first_words(error))
-        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+        raise DamagedFile(path=folder.settings, detail=detail) from error
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def running_a_short_input(folder: Folder) -> Iterator[None]:
             name=type(error).__name__,
             message=_first_words(error),
         )
-        raise UnsupportedModel(path=folder.path, reason=reason) from error
+        raise folder.unsupported(reason) from error
 
 
 def _first_words(error: Exception) -> str:
@@ -81,7 +81,7 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
         detail = phrase(
             "it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}", asked=asked, there=there
         )
-        raise UnsoundFile(path=folder.path / CONFIG, detail=detail)
+        raise UnsoundFile(path=folder.settings, detail=detail)
 
 
 def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> None:
@@ -101,10 +101,19 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
         raise IncompleteWeights(path=folder.path, layout=program, detail=(wrong[0], *more))
 
 
-def described(name: str, tensor: Tensor, left_over: Mapping[str, Phrase]) -> TensorInfo:
-    """The entry of a tensor in an inspection."""
-    status = "unneeded" if name in left_over else "matched"
-    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
+def described(
+    folder: Folder, weights: Weights, left_over: Mapping[str, Phrase]
+) -> tuple[tuple[TensorInfo, ...], tuple[tuple[str, ...], ...]]:
+    """The tensors of an inspection, by their names in the file, and the groups of names that hold the same numbers."""
+
+    def entry(name: str) -> TensorInfo:
+        tensor, status = weights.tensors[name], "unneeded" if name in left_over else "matched"
+        return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
+
+    found = [entry(name) for name in weights.shapes]
+    stored = {info.name: folder.as_stored(info) for info in found}
+    same = tuple(tuple(stored[name].name for name in names) for names in tied(found, weights.tensors))
+    return tuple(stored.values()), same
 
 
 def name_of(path: Path) -> str:
@@ -118,7 +127,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     Args:
         broken: names of the tensors with numbers that are not finite.
     """
-    found: list[Phrase] = []
+    found: list[Words] = [*folder.said]
     if FOREIGN_CODE in folder.config:
         found.append(
             phrase(

@@ -38,9 +38,9 @@ def spec_of(folder: Folder, family: Family, config: Any, program: str) -> Foreig
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
         detail = error.inside
-        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+        raise DamagedFile(path=folder.settings, detail=detail) from error
     except (TypeError, ValueError, ZeroDivisionError) as error:
-        raise DamagedFile(path=folder.path / CONFIG, detail=phrase("its sizes are invalid: {error}", error=error)) from error
+        raise DamagedFile(path=folder.settings, detail=phrase("its sizes are invalid: {error}", error=error)) from error
 
 
 def ignored(folder: Folder) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.errors import Phrase, UnsupportedModel, phrase
+from model.errors import Phrase, phrase
 from model.huggingface import library
 from model.huggingface.folder import Folder
 from model.inspection.leftovers import BEHIND, shortened, what_is
@@ -58,14 +58,14 @@ def check_settings(folder: Folder, config: Any) -> None:
                 name=name,
                 own=own,
             )
-            raise UnsupportedModel(path=folder.path, reason=reason)
+            raise folder.unsupported(reason)
     if unread := list(_unread(folder, config)):
         reason = phrase(
             "its config.json sets {settings}: this changes what is computed, and {model_type} ignores it",
             settings=shortened(unread),
             model_type=folder.model_type,
         )
-        raise UnsupportedModel(path=folder.path, reason=reason)
+        raise folder.unsupported(reason)
 
 
 def _like(model_type: str) -> set[str]:
@@ -113,7 +113,7 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
             phrase("its weights contain {names}, which has no place in {kind}", names=names, kind=kind),
             phrase("its weights contain {names}, which have no place in {kind}", names=names, kind=kind),
         )
-        raise UnsupportedModel(path=folder.path, reason=one if len(wrong) == 1 else several)
+        raise folder.unsupported(one if len(wrong) == 1 else several)
     return {name: what for name, what in found.items() if what}
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from torch import Tensor
 
-from model.errors import DamagedFile, MissingFile, UnsupportedModel, phrase
+from model.errors import CheckpointError, DamagedFile, MissingFile, Phrase, UnsupportedModel, Words, phrase
 from model.huggingface.families import FAMILIES, Family, Kind
+from model.inspection.report import TensorInfo
 from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
@@ -64,7 +65,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder with a network of the transformers library, not yet validated.
+    """A folder with a network of the transformers library, not yet validated. A GGUF file stands for one, too (`GgufFolder`).
 
     Attributes:
         path: the folder.
@@ -89,6 +90,42 @@ class Folder:
     def safe_config(self) -> dict[str, Any]:
         """The settings without those that name code, change the arithmetic or size what is not run."""
         return _taken(self.config)
+
+    @property
+    def settings(self) -> Path:
+        """The file that holds the settings."""
+        return self.path / CONFIG
+
+    @property
+    def what(self) -> Phrase:
+        """What is opened, a sentence."""
+        name = self.path.name or self.path.resolve().name  # `.`, or a symlink
+        return phrase(
+            "{name}: a folder of the transformers library, architecture {model_type}.", name=name, model_type=self.model_type
+        )
+
+    @property
+    def said(self) -> tuple[Words, ...]:
+        """Notes on how the numbers are stored, a sentence each."""
+        return ()
+
+    @property
+    def vocabulary(self) -> Path:
+        """The file of the tokenizer."""
+        return self.path.resolve() / TOKENIZER
+
+    @property
+    def rules(self) -> dict[str, str] | None:
+        """Arguments for the tokenizer process; None: the folder has no tokenizer.json."""
+        return {"path": str(self.vocabulary)} if self.vocabulary.is_file() else None
+
+    def unsupported(self, reason: Words | tuple[Words, ...]) -> CheckpointError:
+        """The error about a network that does not run here."""
+        return UnsupportedModel(path=self.path, reason=reason)
+
+    def as_stored(self, info: TensorInfo) -> TensorInfo:
+        """A tensor of the network as it is in the file."""
+        return info
 
     def weights(self) -> Weights:
         """All tensors, read at once.

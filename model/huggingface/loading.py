@@ -1,7 +1,6 @@
 """Loads or inspects a Hugging Face folder."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
@@ -9,14 +8,13 @@ from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.config import spec_of
-from model.huggingface.folder import Folder, Weights, open_folder
+from model.huggingface.folder import Folder, Weights
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
 from model.huggingface.recorded import loading as recorded
 from model.huggingface.sizes import check_sizes
 from model.huggingface.tokenizer import tokenizers_of
-from model.inspection.diagnostics import tied
 from model.inspection.report import Inspection
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
@@ -27,19 +25,18 @@ _RUN_BY = phrase("The network is run by the transformers library, with its own e
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
 
-def load(path: Path, device: torch.device) -> Foreign:
+def load(folder: Folder, device: torch.device) -> Foreign:
     """The network of a folder, ready to run. Nothing in the folder is executed.
 
     Raises:
         CheckpointError, BadSetting: it cannot be used; the error says why.
     """
-    folder = open_folder(path)
     if folder.family is None:
         return recorded.load(folder, device)
     weights, network, left_over = _network(folder, Folder.weights)
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
-    title = name_of(path)
+    title = name_of(folder.path)
     examples = () if isinstance(tokenizers["source"], IdTokenizer) else (EXAMPLE,)
     info = ForeignInfo(
         title,
@@ -53,7 +50,7 @@ def load(path: Path, device: torch.device) -> Foreign:
     return Foreign(info, network, tokenizers, folder.fingerprint(), said)
 
 
-def inspect(path: Path) -> Inspection:
+def inspect(folder: Folder) -> Inspection:
     """The inspection report of a folder, with what a run records.
 
     The network is built from shapes alone, and the file is read once, one tensor after another. A folder of an architecture without
@@ -62,25 +59,20 @@ def inspect(path: Path) -> Inspection:
     Raises:
         CheckpointError, BadSetting: as for `load`.
     """
-    folder = open_folder(path)
     if folder.family is None:
         return recorded.inspect(folder)
     weights, network, left_over = _network(folder, Folder.stored)
     tokenizers_of(folder, network.spec)
-    tensors = tuple(described(name, weights.tensors[name], left_over) for name in weights.shapes)
+    tensors, same = described(folder, weights, left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     return Inspection(
-        what=phrase(
-            "{name}: a folder of the transformers library, architecture {model_type}.",
-            name=name_of(path),
-            model_type=folder.model_type,
-        ),
+        what=folder.what,
         spec=to_json(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         tensors=tensors,
         missing=(),
         parts=parts(network),
-        tied=tied(tensors, weights.tensors),
+        tied=same,
         notes=(_RUN_BY, *_about(folder), *notes(folder, broken, left_over), *_recorded(network)),
     )
 

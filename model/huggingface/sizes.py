@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from model.errors import DamagedFile, phrase
-from model.huggingface.folder import CONFIG, Folder
+from model.huggingface.folder import Folder
 
 LARGEST = 2**24
 """Largest whole number of a setting that MOST does not name."""
@@ -33,7 +33,7 @@ def check_sizes(folder: Folder) -> None:
         most = next((most for names, most in MOST if names.fullmatch(name)), LARGEST)
         if value > most:
             raise DamagedFile(
-                path=folder.path / CONFIG,
+                path=folder.settings,
                 detail=phrase("{name} is {value:,}, not a whole number up to {most:,}", name=name, value=value, most=most),
             )
 
@@ -42,7 +42,7 @@ def _numbers(folder: Folder, settings: Any, level: int, name: str = "") -> Itera
     """Every whole number in the settings, with its name."""
     if level > DEEPEST:
         raise DamagedFile(
-            path=folder.path / CONFIG, detail=phrase("its settings are nested more than {deepest} levels deep", deepest=DEEPEST)
+            path=folder.settings, detail=phrase("its settings are nested more than {deepest} levels deep", deepest=DEEPEST)
         )
     if isinstance(settings, dict):
         for key, value in settings.items():

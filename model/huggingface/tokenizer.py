@@ -137,8 +137,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
 
 
 def _process(folder: Folder, size: int) -> TokenizerProcess | None:
-    path = folder.path.resolve() / TOKENIZER
-    if path.is_file():
-        return TokenizerProcess(path, {"path": str(path)}, size)
-    rules = None if folder.family is None else slow_tokenizers.rules_of(folder)
-    return None if rules is None else TokenizerProcess(path.parent, rules, size)
+    if (rules := folder.rules) is not None:
+        return TokenizerProcess(folder.vocabulary, rules, size)
+    slow = None if folder.family is None or not folder.path.is_dir() else slow_tokenizers.rules_of(folder)
+    return None if slow is None else TokenizerProcess(folder.path.resolve(), slow, size)

@@ -22,6 +22,7 @@ class TensorInfo:
         sparsity: the share of its finite numbers that are exactly 0.
         histogram: counts in 24 bins of equal width, from the lowest number to the highest; empty where all are equal.
         nan, infinite: counts of its numbers that are not finite.
+        bits: bits per number in the file, where it stores them in blocks with scales; what runs are the numbers they stand for.
     """
 
     name: str
@@ -38,6 +39,7 @@ class TensorInfo:
     histogram: tuple[int, ...] = ()
     nan: int = 0
     infinite: int = 0
+    bits: float | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,16 @@ MAX_MEMORY = 1 << 30
 """Most bytes of address space of the describing process (not limited on Windows, seldom on macOS)."""
 
 MAX_HEADER = 32 << 20
-"""Most bytes of a safetensors header, of a zip directory and of each pickle."""
+"""Most bytes of a safetensors or GGUF header, of a zip directory and of each pickle."""
+
+MAX_SETTINGS = 10_000
+"""Most settings of a GGUF file; usual files have 20 to 60."""
+
+MAX_ITEMS = 1_500_000
+"""Most items in all lists of a GGUF file: a vocabulary of 262,144 tokens with scores and types takes half of it."""
+
+MAX_ALIGNMENT = 1 << 16
+"""Largest multiple at which tensors of a GGUF file may begin."""
 
 MAX_INSTRUCTIONS = 5_000_000
 """Most pickle instructions in one file: a tensor takes about 40, and an optimizer stores two more tensors for each."""

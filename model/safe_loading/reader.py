@@ -83,7 +83,7 @@ def read_tensors(path: Path) -> OpenedFile:
     Raises:
         CheckpointError: it is not a checkpoint, or unsafe or damaged; the error says why and what to do.
     """
-    with _open(path) as file:
+    with opened(path) as file:
         return _read(file, str(path))
 
 
@@ -100,7 +100,7 @@ class StoredTensors(Mapping[str, Tensor]):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with _open(path) as file:
+        with opened(path) as file:
             found = _describe(file, str(path))
         self._described = found.candidates.get("") or next(iter(found.candidates.values()))
         self._storages = found.storages
@@ -110,7 +110,7 @@ class StoredTensors(Mapping[str, Tensor]):
         """A tensor, read now. Tensors that share bytes share memory while they are read one after another."""
         found = self._described[name]
         if self._last[0] != found.storage:
-            with _open(self._path) as file:
+            with opened(self._path) as file:
                 self._last = found.storage, _storage(file, self._storages[found.storage], str(self._path))
         return _tensor(self._last[1], found)
 
@@ -138,7 +138,12 @@ def read_upload(data: bytes, name: str) -> OpenedFile:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[OpenFile]:
+def opened(path: Path) -> Iterator[OpenFile]:
+    """A file, open for reading.
+
+    Raises:
+        NotACheckpoint: there is none, or it is a folder or a device, or it may not be read.
+    """
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
@@ -204,12 +209,16 @@ def _problems(candidates: Mapping[str, Mapping[str, Tensor]]) -> Iterator[Proble
                 yield problem
 
 
+def is_finite(tensor: Tensor) -> bool:
+    """Whether no number is NaN or infinite. One that is makes the sum of its piece so, too."""
+    return all(bool(piece.sum().isfinite()) for piece in tensor.reshape(-1).split(PIECE))
+
+
 def _not_finite(candidate: str, name: str, tensor: Tensor) -> NotFinite | None:
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return None
     values = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
-    pieces = values.reshape(-1).split(PIECE)
-    if all(piece.sum().isfinite() for piece in pieces):  # one non-finite number makes the sum non-finite
+    if is_finite(values):
         return None
     nan, infinite = int(values.isnan().sum()), int(values.isinf().sum())
     if not nan + infinite:

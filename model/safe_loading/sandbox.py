@@ -11,7 +11,7 @@ import sys
 from typing import BinaryIO
 
 from model.errors import HeadlightError, OverLimit, phrase
-from model.safe_loading import bounds, file_type, limits, pickled_vocabulary, plan, state_dicts
+from model.safe_loading import bounds, file_type, gguf, limits, pickled_vocabulary, plan, state_dicts
 from model.safe_loading.plan import Plan
 from model.safe_loading.safetensors import read_safetensors
 from model.safe_loading.tensor_checks import Checks
@@ -32,12 +32,7 @@ def describe(file: BinaryIO, path: str) -> Plan:
     Raises:
         CheckpointError: it cannot be opened; the error says why and what to do.
     """
-    size = file.seek(0, os.SEEK_END)
-    if size > limits.MAX_FILE:
-        raise OverLimit(
-            path=path, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=size, most=limits.MAX_FILE)
-        )
-    file.seek(0)
+    size = _size(file, path)
     kind = file_type.format_of(file.read(file_type.HEAD), path)
     root, stored = READERS[kind](file, size, path)
     tables, others = state_dicts.find(root, path)
@@ -45,6 +40,17 @@ def describe(file: BinaryIO, path: str) -> Plan:
     candidates = {name: {key: checks.described(key, tensor) for key, tensor in table.items()} for name, table in tables.items()}
     used = {tensor.storage for table in candidates.values() for tensor in table.values()}
     return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(others))
+
+
+def _size(file: BinaryIO, path: str) -> int:
+    """Bytes of a file, which is read from its beginning next."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size > limits.MAX_FILE:
+        raise OverLimit(
+            path=path, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=size, most=limits.MAX_FILE)
+        )
+    return size
 
 
 def vocabulary(file: BinaryIO, path: str) -> str:
@@ -58,7 +64,11 @@ def vocabulary(file: BinaryIO, path: str) -> str:
     return json.dumps(pickled_vocabulary.find(file, size, path))
 
 
-ANSWERS = {"plan": lambda file, path: plan.to_json(describe(file, path)), "vocabulary": vocabulary}
+ANSWERS = {
+    "plan": lambda file, path: plan.to_json(describe(file, path)),
+    "vocabulary": vocabulary,
+    "gguf": lambda file, path: gguf.to_json(gguf.read_header(file, _size(file, path), path)),
+}
 
 
 def limit_this_process() -> None:
@@ -72,7 +82,7 @@ def main(path: str, what: str) -> None:
     """Writes an answer about standard input, a file called `path`, to standard output, or an error's class and fields.
 
     Args:
-        what: `plan` or `vocabulary`.
+        what: `plan`, `vocabulary` or `gguf`.
     """
     limit_this_process()
     try:

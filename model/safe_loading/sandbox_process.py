@@ -19,7 +19,7 @@ CHILD = (
 UNPACKING = "import sys; sys.path.insert(0, sys.argv[1]); from model.safe_loading.packed_trace import main; main()"
 
 
-def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary"]) -> dict[str, Any]:
+def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary", "gguf"]) -> dict[str, Any]:
     """The sandbox's answer about an open file: an entry called `what`.
 
     Raises:

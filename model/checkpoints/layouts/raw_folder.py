@@ -6,7 +6,7 @@ from pathlib import Path
 from model.errors import DamagedFile, SeveralFiles, phrase
 from model.trace.trace_files import ENDING
 
-WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors")
+WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".gguf")
 """Endings of weight files."""
 
 ANSWERS = "spec.json"

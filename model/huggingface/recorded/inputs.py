@@ -7,8 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
-from model.errors import DamagedFile, UnsupportedModel, Words, phrase
-from model.huggingface.folder import CONFIG, Folder
+from model.errors import DamagedFile, Words, phrase
+from model.huggingface.folder import Folder
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
 
@@ -97,9 +97,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     argument = str(getattr(network, "main_input_name", "input_ids"))
     form = _FORMS.get(argument)
     if argument == "input_ids" and folder.config.get("vision_config"):
-        raise UnsupportedModel(
-            path=folder.path, reason=phrase("it reads images and text together, but a run here reads only one of them")
-        )
+        raise folder.unsupported(phrase("it reads images and text together, but a run here reads only one of them"))
     if form == "ids":
         return Reads(form, argument)
     if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
@@ -118,11 +116,9 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
                 joined=joined,
                 most=MOST_JOINED,
             )
-            raise DamagedFile(path=folder.path / CONFIG, detail=detail)
+            raise DamagedFile(path=folder.settings, detail=detail)
         return Reads(form, argument, 0, 1, example=FEWEST_SAMPLES * joined)
-    raise UnsupportedModel(
-        path=folder.path, reason=phrase("it reads {argument}, and their arrangement is not known here", argument=argument)
-    )
+    raise folder.unsupported(phrase("it reads {argument}, and their arrangement is not known here", argument=argument))
 
 
 def _two(size: Any) -> tuple[int, int]:

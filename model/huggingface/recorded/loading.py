@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import headlight
-from model.errors import Phrase, UnsupportedModel, Words, phrase
+from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.families import FAMILIES
@@ -19,7 +19,6 @@ from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_sizes
 from model.huggingface.tokenizer import tokenizers_of
-from model.inspection.diagnostics import tied
 from model.inspection.report import Inspection
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
@@ -83,18 +82,14 @@ def inspect(folder: Folder) -> Inspection:
     opened = _opened(folder)
     network = opened.network
     tokenizers_of(replace(folder, kind=network.kind), network.spec)
-    tensors = tuple(described(name, tensor, opened.left_over) for name, tensor in opened.weights.tensors.items())
+    tensors, same = described(folder, opened.weights, opened.left_over)
     return Inspection(
-        what=phrase(
-            "{name}: a folder of the transformers library, architecture {model_type}.",
-            name=name_of(folder.path),
-            model_type=folder.model_type,
-        ),
+        what=folder.what,
         spec=to_json(network.spec),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         tensors=tensors,
         missing=(),
-        tied=tied(tensors, opened.weights.tensors),
+        tied=same,
         notes=(*opened.notes, *_listed(opened.sites)),
     )
 
@@ -134,7 +129,7 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
             model_type=repr(folder.model_type),
             version=library.VERSION,
         )
-        raise UnsupportedModel(path=folder.path, reason=reason)
+        raise folder.unsupported(reason)
     check_sizes(folder)
     with said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
@@ -146,7 +141,7 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
             "encoder-decoder class for it",
             model_type=repr(folder.model_type),
         )
-        raise UnsupportedModel(path=folder.path, reason=reason)
+        raise folder.unsupported(reason)
     return replace(folder, kind=kind), config
 
 

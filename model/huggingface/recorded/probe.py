@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import headlight
-from model.errors import Phrase, UnsupportedModel, phrase
+from model.errors import Phrase, phrase
 from model.huggingface.folder import Folder
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 
@@ -53,7 +53,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
             "its architecture is {model_type}, and no attention was recognized in what it computes",
             model_type=repr(folder.model_type),
         )
-        raise UnsupportedModel(path=folder.path, reason=(reason, seen) if seen else reason)
+        raise folder.unsupported((reason, seen) if seen else reason)
     said = list(_compared(folder, recording, _maps(network, given)))
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
         said.append(_NO_ENCODER)
@@ -108,7 +108,7 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
         reason = phrase(
             "its recorded attention differs by {difference:.0e} from the maps that the library returns", difference=max(weights)
         )
-        raise UnsupportedModel(path=folder.path, reason=reason)
+        raise folder.unsupported(reason)
     if weights:
         yield phrase(
             "Recorded maps of a short run differ by at most {difference:.0e} from those that the library itself returns.",

@@ -42,7 +42,7 @@ def spec_of(
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
         detail = error.inside
-        raise DamagedFile(path=folder.path / CONFIG, detail=detail) from error
+        raise DamagedFile(path=folder.settings, detail=detail) from error
 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:

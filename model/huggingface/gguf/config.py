@@ -1,0 +1,149 @@
+"""What config.json would say, from the settings and tensors of a GGUF file."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from model.errors import UnsupportedGguf, phrase
+from model.huggingface.gguf.architectures import Architecture
+from model.huggingface.gguf.rotary import scaling
+from model.huggingface.gguf.settings import Settings
+from model.safe_loading.gguf_tensors import GgufFile
+
+EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
+
+_GEMMA2_27B, _GEMMA3_27B = 46, 62
+"""Layers of the two models whose queries are scaled by the width of the model per head, as llama.cpp tells them apart."""
+
+
+def config_of(file: GgufFile, architecture: Architecture) -> dict[str, Any]:
+    """The settings of the library's network.
+
+    Raises:
+        UnsupportedGguf: one is missing, cannot be, or is not read here.
+    """
+    read = Settings(file)
+    if not read.has(EMBEDDING):
+        raise UnsupportedGguf(path=file.path, reason=phrase("it has no tensor {name}", name=EMBEDDING))
+    causal = read.get("attention.causal")
+    if causal is not None and bool(causal) is (read.architecture == "bert"):
+        raise read.refused("attention.causal", causal)
+    found = {
+        "model_type": architecture.model_type,
+        "architectures": [architecture.class_name],
+        "vocab_size": file.header.tensors[EMBEDDING].shape[0],
+        "tie_word_embeddings": not read.has(OUTPUT),
+        **special_ids(file, file.header.tensors[EMBEDDING].shape[0]),
+        **_READ.get(read.architecture, _rotating)(read),
+    }
+    read.check_rest()
+    return found
+
+
+def special_ids(file: GgufFile, vocab: int) -> dict[str, int | None]:
+    """Ids of special tokens; those outside the vocabulary are dropped."""
+    names = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "pad_token_id": "padding_token_id"}
+    ids = {name: file.header.settings.get(f"tokenizer.ggml.{stored}") for name, stored in names.items()}
+    return {name: id_ if type(id_) is int and 0 <= id_ < vocab else None for name, id_ in ids.items()}
+
+
+def _rotating(read: Settings) -> dict[str, Any]:
+    """A decoder with rotary positions and RMS norms."""
+    heads, width = read.whole("attention.head_count"), read.whole("embedding_length")
+    head = read.whole("attention.key_length", read.get("rope.dimension_count") or width // heads)
+    if read.whole("attention.value_length", head) != head:
+        raise read.refused("attention.value_length", read.get("attention.value_length"))
+    turned = read.whole("rope.dimension_count", head)
+    if turned != head and read.architecture != "phi3":
+        raise read.refused("rope.dimension_count", turned)
+    layers, positions = read.whole("block_count"), read.whole("context_length")
+    settings = {
+        "hidden_size": width,
+        "intermediate_size": read.whole("feed_forward_length"),
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": read.whole("attention.head_count_kv", heads),
+        "head_dim": head,
+        "max_position_embeddings": positions,
+        "rms_norm_eps": read.real("attention.layer_norm_rms_epsilon"),
+        "rope_theta": read.real("rope.freq_base", 10_000.0),
+        **scaling(read, head, positions),
+    }
+    settings |= _MORE.get(read.architecture, lambda *_: {})(read, settings)
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _llama(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"attention_bias": read.has("blk.0.attn_q.bias"), "mlp_bias": read.has("blk.0.ffn_up.bias")}
+
+
+def _gemma2(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "attn_logit_softcapping": read.real("attn_logit_softcapping", 50.0),
+        "final_logit_softcapping": read.real("final_logit_softcapping", 30.0),
+        "sliding_window": read.whole("attention.sliding_window", 4096),
+        "query_pre_attn_scalar": _scaled_by(settings, _GEMMA2_27B),
+    }
+
+
+def _gemma3(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
+    every = read.whole("attention.sliding_window_pattern", 6)
+    layers = range(1, settings["num_hidden_layers"] + 1)
+    far = {"rope_type": "default", "rope_theta": settings["rope_theta"]} | settings.get("rope_scaling", {})
+    near = {"rope_type": "default", "rope_theta": read.real("rope.freq_base_swa", 10_000.0)}
+    return {
+        "sliding_window": read.whole("attention.sliding_window"),
+        "layer_types": ["sliding_attention" if layer % every else "full_attention" for layer in layers],
+        "query_pre_attn_scalar": _scaled_by(settings, _GEMMA3_27B),
+        "rope_theta": None,
+        "rope_scaling": None,
+        "rope_parameters": {"full_attention": far, "sliding_attention": near},
+        "final_logit_softcapping": read.real("final_logit_softcapping") if read.get("final_logit_softcapping") else None,
+    }
+
+
+def _scaled_by(settings: Mapping[str, Any], layers: int) -> int:
+    """The number by whose root queries are divided; no file tells it."""
+    if settings["num_hidden_layers"] == layers:
+        return int(settings["hidden_size"]) // int(settings["num_attention_heads"])
+    return int(settings["head_dim"])
+
+
+def _phi3(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
+    window = read.get("attention.sliding_window")
+    return {
+        "sliding_window": read.whole("attention.sliding_window") if window else None,
+        "partial_rotary_factor": read.whole("rope.dimension_count", settings["head_dim"]) / settings["head_dim"],
+    }
+
+
+def _gpt2(read: Settings) -> dict[str, Any]:
+    return {
+        "n_embd": read.whole("embedding_length"),
+        "n_layer": read.whole("block_count"),
+        "n_head": read.whole("attention.head_count"),
+        "n_inner": read.whole("feed_forward_length"),
+        "n_positions": read.whole("context_length"),
+        "layer_norm_epsilon": read.real("attention.layer_norm_epsilon"),
+    }
+
+
+def _bert(read: Settings) -> dict[str, Any]:
+    types = read.file.header.tensors.get("token_types.weight")
+    return {
+        "hidden_size": read.whole("embedding_length"),
+        "num_hidden_layers": read.whole("block_count"),
+        "num_attention_heads": read.whole("attention.head_count"),
+        "intermediate_size": read.whole("feed_forward_length"),
+        "max_position_embeddings": read.whole("context_length"),
+        "layer_norm_eps": read.real("attention.layer_norm_epsilon"),
+        "type_vocab_size": types.shape[0] if types else 1,
+    }
+
+
+_READ: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"gpt2": _gpt2, "bert": _bert}
+_MORE: Mapping[str, Callable[[Settings, Mapping[str, Any]], dict[str, Any]]] = {
+    "llama": _llama,
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "phi3": _phi3,
+}
