@@ -17,6 +17,7 @@ from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
 from model.cli.archive import makes_an_archive, save
+from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws_a_figure
 from model.cli.lecture import lecture
 from model.cli.matters import matters
@@ -196,7 +197,8 @@ def _lines(found: Inspection) -> Iterator[str]:
     yield _counted(found)
     for tensor in found.tensors:
         bad = "".join(f"  {count:,} {what}" for count, what in ((tensor.nan, "NaN"), (tensor.infinite, "infinite")) if count)
-        yield f"{tensor.status:10}  {tensor.dtype:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
+        kind = tensor.dtype if tensor.bits is None else f"{tensor.dtype} ({tensor.bits:g} bits)"
+        yield f"{tensor.status:10}  {kind:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
     yield from (f"missing     {name}" for name in found.missing)
 
 
@@ -250,7 +252,9 @@ def _keep(names: str) -> tuple[Keep, ...]:
     return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
 
 
+cli.add_command(fetch)
 cli.add_command(lecture)
+cli.add_command(list_)
 cli.add_command(matters)
 cli.add_command(serve)
 cli.add_command(view)

@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from tests.browser.servers import APP, SharedServer
 
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What somebody has fetched onto this machine is in no list of models of a test.
+os.environ["HEADLIGHT_MODELS"] = str(Path(tempfile.gettempdir(), "headlight-tests-without-models"))
 
 # Tests start hundreds of processes: what one has compiled the others read, and so does the next run of the suite.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

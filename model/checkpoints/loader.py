@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 
+from model import known_models
 from model.checkpoints import native, snapshots
 from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, texts_of_a_path
@@ -19,7 +20,7 @@ from model.spec.snapshots import at_step, without_step
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """The path of a checkpoint: a path, a name in `bundled`, or NAME@STEP for a snapshot.
+    """The path of a checkpoint: a path, a name in `bundled` or of a known model that was fetched, or NAME@STEP for a snapshot.
 
     The path of native weights means their folder.
 
@@ -27,7 +28,7 @@ def locate(checkpoint: str, bundled: Path) -> Path:
         MissingFile: there is neither.
         UnknownModel: the model has snapshots, but none after that many steps.
     """
-    for path in (Path(checkpoint), bundled / checkpoint):
+    for path in (Path(checkpoint), bundled / checkpoint, *filter(None, [known_models.fetched().get(checkpoint)])):
         if path.exists():
             inside = path.name == native.WEIGHTS and path.with_name(native.TOKENIZER).is_file()
             return path.parent if inside else path

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TypeAlias
 
+from model import known_models
 from model.checkpoints import snapshots
 from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
 from model.engine.api import ModelInfo
@@ -36,7 +37,7 @@ OPENED_AT_ONCE = 1
 
 
 class CheckpointStore:
-    """Checkpoints by name: folders and weight files.
+    """Checkpoints by name: folders and weight files of one folder, and the known models that are on this machine.
 
     Args:
         folder: the folder of checkpoints; it may be missing.
@@ -47,11 +48,13 @@ class CheckpointStore:
         self._opened: dict[str, Path] = {}
 
     def names(self) -> list[str]:
-        """Names of the checkpoints in the folder now, sorted."""
+        """Names of the checkpoints now, sorted."""
+        return sorted(self._places())
+
+    def _places(self) -> dict[str, Path]:
         there = self._folder.iterdir() if self._folder.is_dir() else ()
-        return sorted(
-            path.name for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))
-        )
+        found = [path for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))]
+        return known_models.fetched() | {path.name: path for path in found}
 
     def open(self, path: Path) -> str:
         """Adds a file or folder from outside the folder and returns its name, under which it can be run.
@@ -74,7 +77,7 @@ class CheckpointStore:
             UnknownModel: there is none of that name.
         """
         there = self.names()
-        places = {each: self._folder / each for each in there} | self._opened
+        places = self._places() | self._opened
         if name in places:
             return places[name]
         model, step = without_step(name)
@@ -85,7 +88,7 @@ class CheckpointStore:
         raise UnknownModel(asked=name, there=", ".join(there) or "none")
 
     def holds(self, name: str) -> bool:
-        """Whether the folder contains a checkpoint of that name. Snapshots do not count."""
+        """Whether there is a checkpoint of that name that nobody opened by its path. Snapshots do not count."""
         return name in self.names()
 
     def with_training(self, info: ModelInfo) -> ModelInfo:

@@ -11,15 +11,18 @@ from pathlib import Path, PurePath
 
 import torch
 
+from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswers, TextsOf, texts_of_a_path
 from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
-from model.checkpoints.native import Checkpoint
+from model.checkpoints.loaded import Runner
 from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, PeerUploads
 from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase
 from model.inspection.report import Inspection
+from model.safe_loading.gguf import MAGIC
+from model.safe_loading.gguf_tensors import GgufFile, read_gguf_upload
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.sharing.lru_cache import LruCache
 from model.sharing.single_flight import SingleFlight
@@ -54,14 +57,14 @@ class Upload:
         name: its file name.
         size: bytes.
         digest: SHA-256 of its bytes.
-        opened: its tensors.
+        opened: its tensors, or a GGUF file's settings and where its tensors are.
         texts_of: reads the vocabulary that a setting names.
     """
 
     name: str
     size: int
     digest: str
-    opened: OpenedFile
+    opened: OpenedFile | GgufFile
     texts_of: TextsOf
 
     def inspect(self, settings: Mapping[str, str]) -> Inspection:
@@ -71,22 +74,26 @@ class Upload:
             CheckpointError: its layout is unknown or ambiguous.
             BadSetting: an answer is not allowed.
         """
-        return inspection_of(self._diagnosis(settings))
+        if isinstance(self.opened, GgufFile):
+            return loader.inspect_gguf(self.opened, settings)
+        return inspection_of(self._diagnosis(self.opened, settings))
 
-    def load(self, settings: Mapping[str, str], device: torch.device) -> Checkpoint:
+    def load(self, settings: Mapping[str, str], device: torch.device) -> Runner:
         """The network, ready to run.
 
         Raises:
             CheckpointError, BadSetting: as for `inspect`; or weights are missing or have wrong shapes.
             OpenQuestions: `settings` leave a question open.
         """
-        return checkpoint_of(self._diagnosis(settings), self.digest, device)
+        if isinstance(self.opened, GgufFile):
+            return loader.load_gguf(self.opened, settings, device)
+        return checkpoint_of(self._diagnosis(self.opened, settings), self.digest, device)
 
-    def _diagnosis(self, settings: Mapping[str, str]) -> Diagnosis:
+    def _diagnosis(self, opened: OpenedFile, settings: Mapping[str, str]) -> Diagnosis:
         steering = {name: value for name, value in settings.items() if name in STEERING}
         others = {name: value for name, value in settings.items() if name not in STEERING}
         texts = {name: self.texts_of(name, settings[name]) for name in FILES if name in settings}
-        return examine(self.opened, PurePath(self.name), GivenAnswers(steering, others, texts))
+        return examine(opened, PurePath(self.name), GivenAnswers(steering, others, texts))
 
 
 class Uploads:
@@ -207,9 +214,9 @@ class Uploads:
         with self._slots:
             return holds_pickled_vocabulary(data, shown)
 
-    def _opened(self, data: bytes, shown: str) -> OpenedFile:
+    def _opened(self, data: bytes, shown: str) -> OpenedFile | GgufFile:
         with self._slots:
-            return read_upload(data, shown)
+            return read_gguf_upload(data, shown) if data.startswith(MAGIC) else read_upload(data, shown)
 
     def _keep_words(self, data: bytes, name: str, key: str) -> str:
         if len(data) > MOST_WORDS:

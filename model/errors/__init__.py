@@ -71,6 +71,7 @@
     │   │   └── NoMemoryLeft      at an unknown place
     │   ├── RunFailed           it ended inside a library
     │   ├── NoRoom              not enough memory for the network
+    │   ├── FetchFailed         a model that could not be downloaded
     │   ├── EngineAway          the engine server does not answer
     │   │   └── EngineStopped     the engine of this process is being closed
     │   ├── EngineMismatch      another protocol version
@@ -175,6 +176,7 @@ from model.errors.unavailable import Busy as Busy
 from model.errors.unavailable import EngineAway as EngineAway
 from model.errors.unavailable import EngineMismatch as EngineMismatch
 from model.errors.unavailable import EngineStopped as EngineStopped
+from model.errors.unavailable import FetchFailed as FetchFailed
 from model.errors.unavailable import NoMemoryLeft as NoMemoryLeft
 from model.errors.unavailable import NoRoom as NoRoom
 from model.errors.unavailable import NotForPages as NotForPages

@@ -68,6 +68,12 @@ class NoRoom(Unavailable):
     )
 
 
+class FetchFailed(Unavailable):
+    """A model that could not be downloaded. Fields: model, reason."""
+
+    template = message("The model “{model}” was not downloaded: {reason}. Nothing was changed on this machine.")
+
+
 class EngineAway(Unavailable):
     """The engine server does not answer. Fields: host, seconds."""
 

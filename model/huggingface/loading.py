@@ -33,7 +33,7 @@ def load(folder: Folder, device: torch.device) -> Foreign:
     """
     if folder.family is None:
         return recorded.load(folder, device)
-    weights, network, left_over = _network(folder, Folder.weights)
+    weights, network, left_over = _network(folder, folder.weights)
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
     title = name_of(folder.path)
@@ -61,7 +61,7 @@ def inspect(folder: Folder) -> Inspection:
     """
     if folder.family is None:
         return recorded.inspect(folder)
-    weights, network, left_over = _network(folder, Folder.stored)
+    weights, network, left_over = _network(folder, folder.stored)
     tokenizers_of(folder, network.spec)
     tensors, same = described(folder, weights, left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
@@ -77,7 +77,7 @@ def inspect(folder: Folder) -> Inspection:
     )
 
 
-def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
+def _network(folder: Folder, read: Callable[[], Weights]) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
     """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
     family = folder.family
     assert family is not None, "an architecture without a row is opened by `recorded`"
@@ -88,7 +88,7 @@ def _network(folder: Folder, read: Callable[[Folder], Weights]) -> tuple[Weights
         program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
         fidelity.check_settings(folder, config)
         spec = spec_of(folder, family, config, program)
-    weights = read(folder)
+    weights = read()
     with said_by_the_library(folder):
         check_size(folder, library.outline(kind, config), weights.shapes)
         filled, report = library.filled(kind, config, weights.shapes)

@@ -8,6 +8,7 @@ only the number of pickle instructions and the time that `reader` waits are limi
 import json
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import BinaryIO
 
 from model.errors import HeadlightError, OverLimit, phrase
@@ -64,7 +65,7 @@ def vocabulary(file: BinaryIO, path: str) -> str:
     return json.dumps(pickled_vocabulary.find(file, size, path))
 
 
-ANSWERS = {
+ANSWERS: Mapping[str, Callable[[BinaryIO, str], str]] = {
     "plan": lambda file, path: plan.to_json(describe(file, path)),
     "vocabulary": vocabulary,
     "gguf": lambda file, path: gguf.to_json(gguf.read_header(file, _size(file, path), path)),

@@ -1,4 +1,4 @@
-"""Architectures of GGUF files that the transformers library computes too: what tensors are called, and what llama.cpp changed in them.
+"""Architectures of GGUF files that the transformers library computes too: names of tensors, and what llama.cpp changed in them.
 
 Source: gguf/tensor_mapping.py of the gguf package, and convert_hf_to_gguf.py of llama.cpp, whose changes are undone here.
 """
@@ -90,7 +90,7 @@ _SANDWICH = {
 
 
 def _decoder(model_type: str, class_name: str, more: Mapping[str, str] = {}, centered: bool = False) -> Architecture:
-    return Architecture(model_type, class_name, _AROUND, "model.layers", _INSIDE | more, centered=centered)
+    return Architecture(model_type, class_name, _AROUND, "model.layers", {**_INSIDE, **more}, centered=centered)
 
 
 ARCHITECTURES: Mapping[str, Architecture] = {

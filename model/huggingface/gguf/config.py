@@ -68,7 +68,8 @@ def _rotating(read: Settings) -> dict[str, Any]:
         "rope_theta": read.real("rope.freq_base", 10_000.0),
         **scaling(read, head, positions),
     }
-    settings |= _MORE.get(read.architecture, lambda *_: {})(read, settings)
+    if (more := _MORE.get(read.architecture)) is not None:
+        settings |= more(read, settings)
     return {name: value for name, value in settings.items() if value is not None}
 
 

@@ -30,13 +30,16 @@ class _Restored(Mapping[str, Tensor]):
         self.stored = {architecture.name(name): name for name in file.header.tensors if name not in USED_UP}
 
     def __getitem__(self, name: str) -> Tensor:
+        """A tensor, read and dequantized now."""
         stored = self.stored[name]
         return self._architecture.restored(stored, self._file.tensor(stored), *self._heads)
 
     def __iter__(self) -> Iterator[str]:
+        """All names."""
         return iter(self.stored)
 
     def __len__(self) -> int:
+        """How many there are."""
         return len(self.stored)
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -93,12 +96,6 @@ class GgufFolder(Folder):
         """Arguments for the tokenizer process; None: the vocabulary is of a kind that is not read here."""
         written = tokenizer_json(self.file.header.settings)
         return None if written is None else {"rules": written}
-
-    @property
-    def chat_template(self) -> str | None:
-        """The Jinja template of a conversation; None: the file has none."""
-        template = self.file.header.settings.get("tokenizer.chat_template")
-        return template if isinstance(template, str) else None
 
     def unsupported(self, reason: Words | tuple[Words, ...]) -> CheckpointError:
         """The error about a network that does not run here."""

@@ -18,7 +18,7 @@ _UNREAD = (
 )
 """Settings that change nothing here, or that tensors tell: the vocabulary's size is that of the embedding."""
 
-_NEUTRAL = (0, "", "none", [])
+_NEUTRAL: tuple[Any, ...] = (0, "", "none", [])
 
 
 class Settings:
@@ -65,7 +65,7 @@ class Settings:
         """
         value = self.get(name)
         found = default if value is None else value
-        if type(found) not in (int, float) or not math.isfinite(found) or found <= 0:
+        if not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
             raise self.refused(name, found)
         return float(found)
 

@@ -40,7 +40,7 @@ PATTERNS: Mapping[str, tuple[str, ...]] = {
 """Where byte-level tokenizers split a text before they merge, by `tokenizer.ggml.pre`: one pattern after the other."""
 
 _WHOLE_WORDS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "tekken")
-"""Those that take a piece that is a token as it is, whatever the merges; all but the last begin a text with a token of their own."""
+"""Those that take a piece that is a token as it is, whatever the merges; all but the last begin a text with their own token."""
 
 
 def tokenizer_json(settings: Mapping[str, Any]) -> str | None:
@@ -131,7 +131,7 @@ def _word_pieces(tokens: Sequence[str], told: Mapping[str, Any]) -> dict[str, An
             "lowercase": lower,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": _around(pieces, {"eos_token_id": told.get("seperator_token_id")} | told, begins=True, ends=True),
+        "post_processor": _around(pieces, {"eos_token_id": told.get("seperator_token_id"), **told}, begins=True, ends=True),
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",
@@ -151,7 +151,7 @@ def _merging(vocab: Mapping[str, int], merges: Sequence[Sequence[str]], **differ
 
 
 def _merges(vocab: Mapping[str, int], ranks: Mapping[str, float]) -> list[tuple[str, str]]:
-    """All pairs of tokens that make a token: that of the highest rank first, then those of longer parts, then the first in the vocabulary."""
+    """All pairs of tokens that make a token: the highest rank first, then longer parts, then the order of the vocabulary."""
     found = list[tuple[float, int, int, int, int, str, str]]()
     for token, rank in ranks.items():
         for cut in range(1, len(token)):

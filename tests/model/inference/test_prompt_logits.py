@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
+from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
 from model.errors import TooManyTokens
 from model.inference import long_inputs
@@ -24,10 +25,8 @@ PROMPT = (4, 6, 5, 9, 7)
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Runner:
     if request.param in SPECS:
         return checkpoint(SPECS[request.param])
-    from model.huggingface import loading  # takes seconds
-
     save(tmp_path / "folder", request.param)
-    return loading.load(tmp_path / "folder", CPU)
+    return loader.load(tmp_path / "folder", {}, CPU)
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("nothing_is_read_or_left_behind")
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 OTHER = (
-    "x.pt holds no weights that can be read here. It is: {found}. Headlight opens safetensors files and files written by "
-    "torch.save."
+    "x.pt holds no weights that can be read here. It is: {found}. Headlight opens safetensors files, GGUF files and files "
+    "written by torch.save."
 )
 UNSAFE = (
     "Opening x.pt would call a function: {called}. Nothing was called, and the file was not opened. "

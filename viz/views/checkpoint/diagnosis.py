@@ -220,6 +220,7 @@ def tensor_table(found: Inspection) -> pd.DataFrame:
     same = [name for name in ("nan", "infinite", "becomes") if not any(row.get(name) for row in rows)]
     same += ["status"] if all(row["status"] == "matched" for row in rows) else []
     same += [] if any((tensor.sparsity or 0) >= LEAST_ZEROS for tensor in found.tensors) else ["sparsity"]
+    same += [] if any(tensor.bits for tensor in found.tensors) else ["bits"]
     same += ["dtype"] if len({tensor.dtype for tensor in found.tensors}) == 1 else []
     return table.drop(columns=same)
 
@@ -231,6 +232,7 @@ def _row(tensor: TensorInfo) -> dict[str, Any]:
         "status": tensor.status,
         "shape": " × ".join(map(str, tensor.shape)),
         "dtype": tensor.dtype,
+        "bits": math.nan if tensor.bits is None else tensor.bits,
         "mean": math.nan if tensor.mean is None else tensor.mean,
         "deviation": math.nan if tensor.deviation is None else tensor.deviation,
         "norm": math.nan if tensor.norm is None else tensor.norm,
@@ -249,6 +251,7 @@ def _titles() -> dict[str, str]:
         "status": _("status"),
         "shape": _("shape"),
         "dtype": _("type"),
+        "bits": _("bits per number"),
         "histogram": _("histogram"),
         "mean": _("mean"),
         "deviation": _("deviation"),

