@@ -12,6 +12,7 @@ import torch
 
 from benchmarks.devices import devices
 from benchmarks.timing import Row, in_turns
+from model.engine.api import Describe, Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.spec.request import Decoding, RunRequest
@@ -38,9 +39,9 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
         cases: dict[str, Callable[[], object]] = {}
         for engine in engines:
             asked = requests(engine, model, count)
-            cases[f"{what} one by one, {engine.device}"] = partial(one_by_one, engine, asked)
+            cases[f"{what} one by one, {engine.ask(Models()).device}"] = partial(one_by_one, engine, asked)
             if count > 1:
-                cases[f"{what} at once, {engine.device}"] = partial(at_once, engine, asked)
+                cases[f"{what} at once, {engine.ask(Models()).device}"] = partial(at_once, engine, asked)
         for row in in_turns(cases, repeats):
             yield replace(row, note=f"{1000 * count / row.milliseconds:,.1f} requests a second")
     for engine in engines:
@@ -50,7 +51,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, counts
 def requests(engine: LocalEngine, model: str, count: int) -> list[RunRequest]:
     """Requests with different sentences, the same at every call."""
     draws = random.Random(count)
-    encoder = engine.describe(model).spec["encoder"]
+    encoder = engine.ask(Describe(model)).spec["encoder"]
     longest = min(WORDS.stop, encoder["max_positions"] - 1)
 
     def sentence() -> tuple[int, ...]:
@@ -61,10 +62,10 @@ def requests(engine: LocalEngine, model: str, count: int) -> list[RunRequest]:
 
 def one_by_one(engine: LocalEngine, asked: Sequence[RunRequest]) -> list[Trace]:
     """Runs each request after the previous one has finished."""
-    return [engine.run(request) for request in asked]
+    return [engine.ask(Run(request)) for request in asked]
 
 
 def at_once(engine: LocalEngine, asked: Sequence[RunRequest]) -> list[Trace]:
     """Runs all requests at the same time, each from its own thread, as sessions do; the engine computes up to 32 at once."""
     with ThreadPoolExecutor(len(asked)) as pool:
-        return list(pool.map(engine.run, asked))
+        return list(pool.map(engine.ask, map(Run, asked)))

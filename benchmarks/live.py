@@ -23,6 +23,7 @@ from benchmarks.servers import HERE, ROOT, NoProxy, serving, serving_processes
 from benchmarks.slow_model import MODEL as SLOW
 from benchmarks.slow_model import save_slow_model
 from benchmarks.timing import Row
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 
@@ -117,10 +118,10 @@ def _cpu_of_a_pause(browser: Browser, address: str, app: psutil.Process, turns: 
     engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
     threads = torch.get_num_threads()
     torch.set_num_threads(max(1, (psutil.cpu_count() or 2) // 2))  # as the app
-    engine.run(RunRequest(MODEL, "eine frau"))
+    engine.ask(Run(RunRequest(MODEL, "eine frau")))
     began = time.process_time()
     for text in texts:
-        engine.run(RunRequest(MODEL, text))
+        engine.ask(Run(RunRequest(MODEL, text)))
     alone = (time.process_time() - began) / turns
     torch.set_num_threads(threads)
     return Row("server CPU of a pause", 1000 * taken, taken / alone, f"ratio to the model alone, {1000 * alone:.0f} ms")
@@ -219,7 +220,7 @@ def _one_step(folder: Path) -> float:
     spans = []
     for turn in range(6):
         began = time.perf_counter()
-        engine.run(RunRequest(SLOW, f"w5 w6 w{50 + turn}", decoding=Decoding(max_length=1)))
+        engine.ask(Run(RunRequest(SLOW, f"w5 w6 w{50 + turn}", decoding=Decoding(max_length=1))))
         spans.append(1000 * (time.perf_counter() - began))
     return statistics.median(spans[1:])
 

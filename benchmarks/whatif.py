@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.timing import Row, in_turns
 from model.attribution.answers import Place, answer
-from model.attribution.questions import Edges, Heads, Prune, Question, Words
+from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
 from model.attribution.results import Result
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
@@ -37,7 +37,7 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, senten
     written = run(runner, RunRequest(model, sentence, decoding=Decoding(max_length=14)), CPU, "cpu")
     request = RunRequest(model, sentence, written.tokens["target"].ids)
     trace = run(runner, request, CPU, "cpu")
-    questions: dict[str, Question[Any]] = {
+    questions: dict[str, Attribution[Any]] = {
         WITHOUT: Heads(request, ("without",)),
         "all heads, without and alone": Heads(request, ("without", "alone")),
         "all heads, share (exact)": Heads(request, ("share",)),
@@ -53,6 +53,6 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, senten
     yield from (replace(row, note=notes.get(row.case, "")) for row in rows)
 
 
-def answered(question: Question[Any], runner: Runner, trace: Trace) -> Result:
+def answered(question: Attribution[Any], runner: Runner, trace: Trace) -> Result:
     """The result of a question about a forced run."""
     return answer(question, question.request, 0, runner, trace, Place(CPU))

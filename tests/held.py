@@ -6,13 +6,12 @@ from pathlib import Path
 
 from torch import Tensor
 
+from model.engine.api import Inspect, Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference import batching
 from model.inference.calls import Call
-from model.inspection.report import Inspection
-from model.spec.request import RunRequest
-from model.trace.types import Trace
+from model.spec.questions import Answer, Question
 from tests.runs import CPU
 
 
@@ -34,11 +33,10 @@ class HeldEngine(LocalEngine):
             assert self.go.wait(60)
         return batching.together(group)
 
-    def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request.source)
-        self._drafts.forget()
-        return super().run(request)
-
-    def inspect(self, model: str, settings: tuple[tuple[str, str], ...] = ()) -> Inspection:
-        assert self.go.wait(60)
-        return super().inspect(model, settings)
+    def ask(self, question: Question[Answer]) -> Answer:
+        if isinstance(question, Run):
+            self.asked.append(question.request.source)
+            self._drafts.forget()
+        if isinstance(question, Inspect):
+            assert self.go.wait(60)
+        return super().ask(question)

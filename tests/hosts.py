@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import uvicorn
 
+from model.engine.api import Healthy
 from model.engine.http.client import RemoteEngine
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +51,7 @@ def start(folder: Path, port: int, *options: str, **environment: str) -> subproc
     process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 300
     with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
-        while not engine.is_healthy():
+        while not engine.ask(Healthy()):
             assert process.poll() is None, "the host ended before it was ready"
             assert time.monotonic() < until, "the host was not ready in time"
             time.sleep(0.1)

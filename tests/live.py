@@ -8,7 +8,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Models
 from model.engine.scheduling.queue import Session
 from viz.canvas.wire.transport import unpack
 from viz.live import route
@@ -22,7 +22,7 @@ HERE = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
 
 def live_session(engine: Engine, name: str = "me", text: str = "w4", **view: Any) -> LiveSession:
     """A live session whose page shows the sentence `text` and the engine's first usable model."""
-    found, info = LiveSession(Calls()), next(info for info in engine.models() if not info.problem)
+    found, info = LiveSession(Calls()), next(info for info in engine.ask(Models()).models if not info.problem)
     patient = NonBlockingEngine(engine, Session(name).typing)
     found.situation = PageContext(info, ViewState(model=info.name, text=text, **view), patient, copy_context())
     return found

@@ -4,16 +4,16 @@ import json
 from dataclasses import dataclass, field
 from html import unescape
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from model.attribution.questions import Answer, Question
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Receive, Run, Tensors, Texts
 from model.errors import BadSetting, CannotMeasure, UnknownModel, UnknownTensor
 from model.inspection.report import Inspection
-from model.spec.request import RunRequest, Settings
+from model.spec.questions import Answer, Question
+from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
@@ -35,44 +35,52 @@ class MadeUpEngine:
     asked: list[RunRequest] = field(default_factory=list)
     tables: dict[str, Array] = field(default_factory=dict)
 
-    device = "nowhere"
+    def ask(self, question: Question[Answer]) -> Answer:
+        return cast(Answer, self.answer(question))
+
+    def answer(self, question: Question[Any]) -> Any:
+        match question:
+            case Models():
+                return Listing("nowhere", self.models())
+            case Describe():
+                return self.models()[0]
+            case Inspect():
+                return Inspection("Made up.", self.spec, 1, (), ())
+            case Run(request):
+                self.asked.append(request)
+                return self.run(request)
+            case Tensors():
+                return self.tensors(question.names)
+            case Texts():
+                return self.texts(question)
+            case Export():
+                return b""
+            case Receive():
+                raise UnknownModel(asked=question.name, there="made-up")
+            case Explain():
+                return self.explain(question)
+        raise CannotMeasure(reason="this run was made up")
 
     def models(self) -> tuple[ModelInfo, ...]:
         languages = {"source": "German", "target": "English"}
         return (ModelInfo("made-up", "German → English", "", languages, (), 1, self.spec, self.max_source, 30),)
 
     def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request)
         count = (request.source_pad_to or 0) - len(self.trace.tokens["source"])
         if request.source_pad_to and not 0 <= count <= self.max_source - len(self.trace.tokens["source"]):
             raise BadSetting(name="source_pad_to", found=request.source_pad_to, allowed=f"from 12 to {self.max_source}")
         return traces.padded(self.trace, count, self.wobble) if count > 0 else self.trace
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        raise UnknownTensor(asked=f"attention/{site}/q", there="a made-up run without queries")
+    def explain(self, question: Explain) -> Explanation:
+        raise UnknownTensor(asked=f"attention/{question.site}/q", there="a made-up run without queries")
 
-    def receive(self, data: bytes, name: str) -> str:
-        raise UnknownModel(asked=name, there="made-up")
-
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        return self.models()[0]
-
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        return Inspection("Made up.", self.spec, 1, (), ())
-
-    def attribute(self, question: Question[Answer]) -> Answer:
-        raise CannotMeasure(reason="this run was made up")
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
+    def tensors(self, names: tuple[str, ...]) -> dict[str, Array]:
         rng = np.random.default_rng(1)
         made_up = {name: rng.normal(size=(30, 16)).astype(np.float32) for name in names}
         return {name: self.tables.get(name, made_up[name]) for name in names}
 
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        return b""
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        return tuple(f"word{id_}" for id_ in ids)
+    def texts(self, question: Texts) -> tuple[str, ...]:
+        return tuple(f"word{id_}" for id_ in question.ids)
 
 
 def page(engine: MadeUpEngine, dark: bool = False) -> Page:

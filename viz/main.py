@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.i18n import locales
@@ -237,14 +237,14 @@ def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list
     Returns:
         The usable models, the others, and the view, without its settings if they do not apply.
     """
-    models = sorted(my_engine().models(), key=lambda info: not info.translates)  # a new visitor sees a translation
+    models = sorted(my_engine().ask(Models()).models, key=lambda info: not info.translates)  # a new visitor sees a translation
     name = view.model or next((info.name for info in models), "")
     wanted: ModelInfo | None = None
     # One that is still being opened is waited for, if it was asked for: the list does not wait for it.
     listed = name in [info.name for info in models if not (view.model and run_page.is_opening(info))]
     if view.settings or not listed:
         with suppress(UnknownModel):
-            wanted = my_engine().describe(name, view.parsed_settings())
+            wanted = my_engine().ask(Describe(name, view.parsed_settings()))
     if wanted is not None and wanted.problem:
         problems.append(problem(wanted))
     elif wanted is not None:

@@ -9,7 +9,7 @@ from model.attribution.edges import edge_effects
 from model.attribution.example import example_of
 from model.attribution.heads import head_effects
 from model.attribution.prune import prune_curve
-from model.attribution.questions import Edges, Heads, Prune, Question, Words
+from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
 from model.attribution.results import Result
 from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count
 from model.attribution.words import word_effects
@@ -39,7 +39,7 @@ class Place:
     on_count: OnCount = ignore_count
 
 
-def answer(question: Question[Any], request: RunRequest, prompt: int, runner: Runner, trace: Trace, place: Place) -> Result:
+def answer(question: Attribution[Any], request: RunRequest, prompt: int, runner: Runner, trace: Trace, place: Place) -> Result:
     """The result of a question.
 
     Args:

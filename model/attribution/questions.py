@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.spec.questions import RunQuestion
 from model.spec.request import RunRequest
 from model.spec.validation import Between
 
-Answer = TypeVar("Answer", bound=Result)
+Measured = TypeVar("Measured", bound=Result)
 Measure: TypeAlias = Literal["without", "alone", "share"]
 Order: TypeAlias = Literal["least", "most"]
 
@@ -18,28 +19,18 @@ PERMUTATIONS = 32
 
 
 @dataclass(frozen=True)
-class Question(Generic[Answer]):
-    """A question about one run. What is measured is the log-probability of the run's target: the one that `request` gives, or else
-    the one that its run writes.
+class Attribution(RunQuestion[Measured]):
+    """What was something in a run for? What is measured is the log-probability of the run's target: the one that `request` gives,
+    or else the one that its run writes.
 
     A language model has no target strip: the target is what follows the prompt, either `request.target` or what it writes. With
-    neither (`max_length` 0), it is the prompt itself, from its second token on.
-
-    Attributes:
-        request: the run. Its edits hold in every copy.
+    neither (`max_length` 0), it is the prompt itself, from its second token on. The edits of the request hold in every copy.
     """
-
-    request: RunRequest
 
     @property
     def cost(self) -> int:
-        """As how many runs the question counts where a server limits the pace of its callers."""
+        """Usually as many runs as 20."""
         return 20
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.request.model
 
     def about(self, request: RunRequest) -> Self:
         """The same question about another run."""
@@ -47,7 +38,7 @@ class Question(Generic[Answer]):
 
 
 @dataclass(frozen=True)
-class Heads(Question[HeadEffects]):
+class Heads(Attribution[HeadEffects]):
     """How much does each head matter?
 
     Attributes:
@@ -67,7 +58,7 @@ class Heads(Question[HeadEffects]):
 
 
 @dataclass(frozen=True)
-class Prune(Question[PruneCurve]):
+class Prune(Attribution[PruneCurve]):
     """How many heads can be silenced, one after the other, before it breaks?
 
     Attributes:
@@ -86,12 +77,12 @@ class Prune(Question[PruneCurve]):
 
 
 @dataclass(frozen=True)
-class Words(Question[WordEffects]):
+class Words(Attribution[WordEffects]):
     """Which tokens did each target token depend on?"""
 
 
 @dataclass(frozen=True)
-class Edges(Question[EdgeEffects]):
+class Edges(Attribution[EdgeEffects]):
     """Which edges of attention did one target token depend on?
 
     Attributes:
@@ -108,12 +99,7 @@ class Edges(Question[EdgeEffects]):
         return 10
 
 
-QUESTIONS: Mapping[type[Question[Any]], type[Result]] = MappingProxyType(
+QUESTIONS: Mapping[type[Attribution[Any]], type[Result]] = MappingProxyType(
     {Heads: HeadEffects, Prune: PruneCurve, Words: WordEffects, Edges: EdgeEffects}
 )
 """All kinds of questions, each with the kind of its result."""
-
-
-def result_of(question: Question[Answer]) -> type[Answer]:
-    """The kind of the result of a question."""
-    return QUESTIONS[type(question)]  # type: ignore[return-value]  # as each class says

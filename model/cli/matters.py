@@ -9,7 +9,7 @@ import numpy as np
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
-from model.attribution.questions import PERMUTATIONS, Edges, Heads, Measure, Order, Prune, Question, Words
+from model.attribution.questions import PERMUTATIONS, Attribution, Edges, Heads, Measure, Order, Prune, Words
 from model.attribution.rank_correlation import MEASURES, mean_correlation
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
 from model.checkpoints import loader
@@ -58,7 +58,7 @@ def _question(
     words: bool,
     edges: int | None,
     site: str,
-) -> Question[Any]:
+) -> Attribution[Any]:
     """The question that the options ask."""
     if (prune is not None) + words + (edges is not None) > 1:
         raise BadSetting(name="the question", found="several", allowed="one of --prune, --words and --edges, or none for heads")
@@ -78,10 +78,10 @@ def _question(
     return Heads(request, wanted, permutations)  # type: ignore[arg-type]  # checked above
 
 
-def _answer(question: Question[Any], device: str) -> Result:
+def _answer(question: Attribution[Any], device: str) -> Result:
     """The result; standard error tells how far it is."""
     on = best_device(device)
-    base = loader.load(loader.locate(question.model, CHECKPOINTS), dict(question.request.settings), on)
+    base = loader.load(loader.locate(question.request.model, CHECKPOINTS), dict(question.request.settings), on)
     runner = lowered(base, question.request.precision or "float32")
     request, prompt = forced_run(base, question.request, on, environment.most_positions())
     trace = run_in(base, runner, request, on, str(on))

@@ -6,6 +6,7 @@ import click
 import uvicorn
 
 from model.engine import log
+from model.engine.api import Models
 from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.http.hosts import KnownHosts, more_hosts
@@ -53,7 +54,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     if replicas:
         raise BadSetting(name="--replicas", found=replicas, allowed="left out where there is no --cluster")
     engine = from_environment()
-    engine.models()
+    engine.ask(Models())
     uvicorn.run(
         KnownHosts(application(engine, access), host, os.environ, refusal),
         host=host,

@@ -1,4 +1,4 @@
-"""Engine: the protocol between the screens and the networks: list models, run one, return tensors. Where it runs does not matter.
+"""Engine: the protocol between the screens and the networks, and the questions that it answers. Where it runs does not matter.
 
 No torch here: a web process may run on a machine without it.
 """
@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-from model.attribution.questions import Answer, Question
 from model.errors import Words
 from model.inspection.report import Inspection
-from model.spec.request import RunRequest, Settings
+from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.snapshots import Losses
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
@@ -71,78 +70,144 @@ class ModelInfo:
         return not self.recorded and None not in (self.spec.get("encoder"), self.spec.get("decoder"))
 
 
+@dataclass(frozen=True)
+class Listing:
+    """What an engine can run.
+
+    Attributes:
+        device: where it runs, as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200".
+        models: all models, damaged checkpoints included. Uploads are not listed: only their senders know the names.
+    """
+
+    device: Words
+    models: tuple[ModelInfo, ...]
+
+
+@dataclass(frozen=True)
+class Models(Question[Listing]):
+    """The models, and the device that they run on."""
+
+
+@dataclass(frozen=True)
+class Receive(Question[str]):
+    """Opens an uploaded file and keeps it for a while.
+
+    The answer is the name of a model, such as upload-1a2b3c4d5e6f7081, or a value for the settings `source_vocab` and
+    `target_vocab`, such as words-1a2b3c4d5e6f7081. Equal content gets an equal name.
+
+    Attributes:
+        data: the bytes of weights, of a trace, or of a vocabulary (.txt, .json or .vocab).
+        name: its file name.
+    """
+
+    data: bytes
+    name: str
+
+
+@dataclass(frozen=True)
+class Describe(ModelQuestion[ModelInfo]):
+    """Facts about a model; `problem` of the answer says why it cannot be used."""
+
+
+@dataclass(frozen=True)
+class Inspect(ModelQuestion[Inspection]):
+    """The inspection report of a model's file or folder, with its open questions."""
+
+
+@dataclass(frozen=True)
+class Run(RunQuestion[Trace]):
+    """The trace of one run. Equal requests may get the same frozen object.
+
+    An unfinished older run of the same session (model/engine/scheduling/queue.py) is superseded.
+
+    While it decodes, LISTENER of the calling thread (model/trace/progress.py) hears the tokens written so far. A run that nobody
+    waits for any more, since each CANCEL_TOKEN was canceled, ends at its next step.
+    """
+
+
+@dataclass(frozen=True)
+class Explain(RunQuestion[Explanation]):
+    """The arithmetic of one attention cell of a run, recomputed in float64. Indices count from 0.
+
+    The run records everything, whatever `request.keep` says, so that equal requests share it.
+    """
+
+    site: str
+    head: int
+    query: int
+    key: int
+
+
+@dataclass(frozen=True)
+class Tensors(ModelQuestion[Mapping[str, Array]]):
+    """Tensors of a model by name.
+
+    Attributes:
+        names: any parameter's name in the model's state dict, or
+
+            - `positions/STACK` [position, model]: all positions that the stack has,
+            - `heads/SITE/PART` [head, head_dim, model], of `output` [head, model, head_dim]: query, key, value or output maps,
+            - `singular/SITE/PRODUCT` [head, rank]: singular values of W_Q W_Kᵀ (`query-key`) or W_V W_O (`value-output`), falling,
+            - `near/STRIP/ID` [neighbor, 2]: ids and cosines of the embeddings nearest to one.
+    """
+
+    names: tuple[str, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Export(ModelQuestion[bytes]):
+    """The model as a zip archive of a native checkpoint folder. All settings are stored; it gives the identical run."""
+
+
+@dataclass(frozen=True)
+class Texts(ModelQuestion[tuple[str, ...]]):
+    """The texts of token ids, as shown on screen.
+
+    Attributes:
+        strip: `source` or `target`.
+        ids: the ids.
+    """
+
+    strip: str = field(kw_only=True)
+    ids: tuple[int, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Healthy(Question[bool]):
+    """Whether the engine can answer now. It never waits for a run."""
+
+
+@dataclass(frozen=True)
+class Gauges(Question[Mapping[str, float]]):
+    """Prometheus gauges: `waiting` and `running` requests, `device_bytes`; empty if unknown."""
+
+
+@dataclass(frozen=True)
+class Batches(Question[Mapping[int, int]]):
+    """Number of batches computed, by the number of runs in a batch; empty if unknown."""
+
+
 class Engine(Protocol):
-    """Runs networks. Every method may raise a HeadlightError, whose text can be shown on screen."""
+    """Answers questions about networks: those of this file, and those about what a run was for (model/attribution/questions.py)."""
 
-    @property
-    def device(self) -> Words:
-        """The device as shown on screen: "CPU · 2 threads", "CUDA · NVIDIA H200"."""
+    def ask(self, question: Question[Answer]) -> Answer:
+        """The answer, of the type that the class of the question says.
 
-    def models(self) -> tuple[ModelInfo, ...]:
-        """All models, damaged checkpoints included. Uploads are not listed: only their senders know the names."""
-
-    def receive(self, data: bytes, name: str) -> str:
-        """Opens an uploaded file called `name` and keeps it for a while: weights, or a vocabulary (.txt, .json or .vocab).
-
-        Returns:
-            The name of a model, such as upload-1a2b3c4d5e6f7081, or a value for the settings `source_vocab` and `target_vocab`,
-                such as words-1a2b3c4d5e6f7081. Equal content gets an equal name.
+        Raises:
+            HeadlightError: there is none; its text can be shown on screen.
         """
-
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """Facts about a model, given `settings`; `problem` says why it cannot be used."""
-
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The inspection report of a model's file or folder, with its open questions."""
-
-    def run(self, request: RunRequest) -> Trace:
-        """The trace of one run. Equal requests may return the same frozen object.
-
-        An unfinished older run of the same session (model/engine/scheduling/queue.py) is superseded.
-
-        While it decodes, LISTENER of the calling thread (model/trace/progress.py) hears the tokens written so far. A run that
-        nobody waits for any more, since each CANCEL_TOKEN was canceled, ends at its next step.
-        """
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """The arithmetic of one attention cell of a run, recomputed in float64. Indices count from 0.
-
-        The underlying run records everything, whatever `request.keep` says, so that equal requests share it.
-        """
-
-    def attribute(self, question: Question[Answer]) -> Answer:
-        """What heads, words or edges of a run were for: the result of a question (model/attribution/questions.py).
-
-        Equal questions may return the same frozen object. Most take longer than a run.
-        """
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name: any parameter's name in its state dict, or
-
-        - `positions/STACK` [position, model]: all positions that the stack has,
-        - `heads/SITE/PART` [head, head_dim, model], of `output` [head, model, head_dim]: query, key, value or output maps,
-        - `singular/SITE/PRODUCT` [head, rank]: singular values of W_Q W_Kᵀ (`query-key`) or W_V W_O (`value-output`), falling,
-        - `near/STRIP/ID` [neighbor, 2]: ids and cosines of the embeddings nearest to one.
-        """
-
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a zip archive of a native checkpoint folder. All settings are stored; it gives the identical run."""
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """The texts of token ids of a strip, `source` or `target`, as shown on screen."""
 
 
 class SharedEngine(Engine, Protocol):
     """The engine of a process, which serves all its sessions."""
 
     def open_path(self, path: Path) -> str:
-        """Opens a file or folder of this machine and returns its name. Only the machine's owner may call this."""
+        """Opens a file or folder of this machine, a model, a vocabulary or a trace, and returns its name.
 
-    def gauges(self) -> Mapping[str, float]:
-        """Prometheus gauges: `waiting` and `running` requests, `device_bytes`; empty if unknown."""
+        This is no question, which visitors could ask: only the machine's owner may call it.
 
-    def batches(self) -> Mapping[int, int]:
-        """Number of batches computed, by the number of runs in a batch."""
-
-    def is_healthy(self) -> bool:
-        """Whether the engine can answer now."""
+        Raises:
+            NotACheckpoint: the path does not exist or cannot be read.
+            BadTrace: it is a trace that cannot be drawn.
+            OtherMachine: the engine runs on another machine.
+        """

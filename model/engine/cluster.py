@@ -19,6 +19,7 @@ from ray.serve.schema import LoggingConfig
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine import environment, log
+from model.engine.api import Models
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.http.hosts import KnownHosts
 from model.engine.http.server import CALLERS, application, refusal
@@ -57,7 +58,7 @@ class Replica:
         peers = ClusterUploads(files)
         local = LocalEngine.from_environment(Uploads(peers=peers))
         self._engine = with_traces(local, local.folder, peers)
-        self._engine.models()
+        self._engine.ask(Models())
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         """The application of this replica, built by Ray Serve."""

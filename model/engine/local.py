@@ -6,20 +6,35 @@ import time
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
-from model.attribution.questions import Answer, Question
+from model.attribution.questions import Attribution
 from model.attribution.results import Result
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loaded import Runner
 from model.checkpoints.native import Checkpoint
 from model.engine import environment, memory
-from model.engine.api import ModelInfo
+from model.engine.api import (
+    Batches,
+    Describe,
+    Explain,
+    Export,
+    Gauges,
+    Healthy,
+    Inspect,
+    Listing,
+    ModelInfo,
+    Models,
+    Receive,
+    Run,
+    Tensors,
+    Texts,
+)
 from model.engine.model_cache import Loaded, ModelCache, ModelKey, Outcome
 from model.engine.model_info import unusable
 from model.engine.model_list import ModelList
@@ -28,18 +43,17 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.stores import CheckpointStore, Stamp
 from model.engine.uploads import Uploads
-from model.errors import BadSetting, HeadlightError, TooManyTokens, Words, phrase
+from model.errors import BadSetting, HeadlightError, TooManyTokens, phrase
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.precision import run_in
-from model.inspection.report import Inspection
 from model.sharing.budget import BUDGET, Budget
 from model.sharing.lru_cache import LruCache
+from model.spec.questions import Answer, Question
 from model.spec.request import KEEP, Precision, RunRequest, Settings
-from model.trace.cell_arithmetic import Explanation
 from model.trace.progress import Progress, Report
-from model.trace.types import Array, Trace
+from model.trace.types import Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 MOST_DRAFTS = 1024
@@ -55,13 +69,13 @@ class VersionedRequest:
         version: version of the model's files.
     """
 
-    request: RunRequest | Question[Any]
+    request: RunRequest | Attribution[Any]
     version: Stamp | None
 
     @property
     def model(self) -> str:
         """The name of the model."""
-        return self.request.model
+        return (self.request if isinstance(self.request, RunRequest) else self.request.request).model
 
 
 class LocalEngine:
@@ -88,11 +102,11 @@ class LocalEngine:
         uploads: Uploads | None = None,
     ) -> None:
         self.folder, self._store = folder, CheckpointStore(folder)
-        self._device = device
+        self._device, self._device_name = device, environment.device_name(device)
         self._precision, self._most_positions = precision, environment.most_positions()
         self._uploads = uploads or Uploads()
         self._models = ModelCache(self._store, self._uploads, device, budget)
-        self._list = ModelList(self.describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
+        self._list = ModelList(self._describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
         self._results: LruCache[VersionedRequest, Result] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
         self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
@@ -113,25 +127,51 @@ class LocalEngine:
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
         return cls(folder, environment.device(), precision=environment.precision(), uploads=uploads)
 
-    @property
-    def device(self) -> Words:
-        """The device as shown on screen."""
-        return environment.device_name(self._device)
-
-    def models(self) -> tuple[ModelInfo, ...]:
-        """The folder's checkpoints, sorted by name, files of other programs included; unusable ones have a `problem`.
-
-        A file that takes long is listed as one that is still being opened.
-        """
-        return self._list.infos(self._store.names())
-
-    def receive(self, data: bytes, name: str) -> str:
-        """Keeps an uploaded file; see Uploads.keep.
+    def ask(self, question: Question[Answer]) -> Answer:
+        """The answer to any question. Runs and results are the same objects again for equal questions, while the caches hold them.
 
         Raises:
-            CheckpointError: it is not a checkpoint, or unsafe or damaged.
+            HeadlightError: what is asked for is not there, cannot be run, or not now.
         """
-        return self._uploads.keep(data, name)
+        return cast(Answer, self._answer(question))
+
+    def _answer(self, question: Question[Any]) -> Any:
+        match question:
+            case Models():  # files of other programs included; one that takes long is listed as still being opened
+                return Listing(self._device_name, self._list.infos(self._store.names()))
+            case Receive(data, name):
+                return self._uploads.keep(data, name)
+            case Describe(model, settings):
+                return self._describe(model, settings)
+            case Inspect(model, settings):
+                return self._models.inspection(model, settings)
+            case Run(request):
+                likely = replace(request, precision=request.precision or self._precision)
+                known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
+                return self._traced(request)[0] if known is None else known  # a cached trace needs no network
+            case Explain(request, site, head, query, key):
+                trace, runner = self._traced(replace(request, keep=KEEP))
+                return explain_cell(runner.network, trace, site, head, query, key)
+            case Attribution():
+                return self._attribute(question)
+            case Tensors(model, settings):
+                network = self.checkpoint(model, settings).network
+                return {name: model_tensors.tensor(network, name).detach().cpu().numpy() for name in question.names}
+            case Export(model, settings):
+                return model_export.zipped(self.checkpoint(model, settings))
+            case Texts(model, settings):
+                tokenizers = self.checkpoint(model, settings).tokenizers
+                if question.strip not in tokenizers:
+                    raise BadSetting(name="strip", found=question.strip, allowed=", ".join(tokenizers) or "∅")
+                return Reader(tokenizers, self._device).tokens(question.strip, question.ids).texts
+            case Healthy():  # a dead compute thread is replaced
+                return self.scheduler.alive()
+            case Gauges():
+                held = torch.cuda.memory_allocated(self._device) if self._device.type == "cuda" else 0
+                return {"waiting": self.scheduler.waiting, "running": self.scheduler.running, "device_bytes": held}
+            case Batches():
+                return dict(self.scheduler.batches)
+        raise TypeError(f"no such question: {type(question).__name__}")
 
     def open_path(self, path: Path) -> str:
         """Opens a file or folder of this machine, a model or a vocabulary, and returns its name.
@@ -141,34 +181,11 @@ class LocalEngine:
         """
         return self._uploads.open(path) if path.suffix.lower() in VOCABULARY_ENDINGS and path.is_file() else self._store.open(path)
 
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """Facts about a model, given `settings`.
-
-        Raises:
-            UnknownModel: there is no such model.
-        """
+    def _describe(self, model: str, settings: Settings = ()) -> ModelInfo:
         upload, found = self._uploads.get(model), self._models.info(model, settings)
         if isinstance(found, HeadlightError):
             return unusable(model, upload.name if upload else self._store.title(model), found)
         return found if upload else self._store.with_training(found)
-
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The inspection report of a model's file or folder.
-
-        Raises:
-            HeadlightError: it cannot be read, or a setting is not allowed.
-        """
-        return self._models.inspection(model, settings)
-
-    def run(self, request: RunRequest) -> Trace:
-        """The trace of one run; the same object again for an equal request, while the cache holds it.
-
-        Raises:
-            HeadlightError: it cannot be run, or not now.
-        """
-        likely = replace(request, precision=request.precision or self._precision)
-        known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
-        return self._traced(request)[0] if known is None else known  # a cached trace needs no network
 
     def _traced(self, request: RunRequest) -> tuple[Trace, Runner]:
         """The trace of a run and the network that ran, cached under the version of the network's files."""
@@ -182,44 +199,16 @@ class LocalEngine:
             earlier, most, runners = self._drafts.get(visitor) or (), self._most_positions, (base.runner, lower.runner)
 
             def work(ask: Ask, report: Report) -> Trace:
-                return run_in(*runners, request, self._device, self.device, ask, most, report, earlier)
+                return run_in(*runners, request, self._device, self._device_name, ask, most, report, earlier)
 
             self._traces.keep(asked, trace := self.scheduler.do(asked, work))
         if visitor[0]:
             self._drafts.keep(visitor, tuple(step.chosen.id for step in trace.steps))
         return trace, lower.runner
 
-    def gauges(self) -> dict[str, float]:
-        """Prometheus gauges: requests in the queue, running runs, and bytes of tensors on the device."""
-        held = torch.cuda.memory_allocated(self._device) if self._device.type == "cuda" else 0
-        return {"waiting": self.scheduler.waiting, "running": self.scheduler.running, "device_bytes": held}
-
-    def batches(self) -> dict[int, int]:
-        """Number of batches computed, by the number of runs in a batch."""
-        return dict(self.scheduler.batches)
-
-    def is_healthy(self) -> bool:
-        """Whether the compute thread is alive; a dead one is replaced."""
-        return self.scheduler.alive()
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """The arithmetic of one attention cell of a run that records everything.
-
-        Raises:
-            HeadlightError: it cannot be run, or has no such site, head, query or key.
-        """
-        trace, runner = self._traced(replace(request, keep=KEEP))
-        return explain_cell(runner.network, trace, site, head, query, key)
-
-    def attribute(self, question: Question[Answer]) -> Answer:
-        """The result of a question about a run; the same object again for an equal question, while the cache holds it.
-
-        Raises:
-            CannotMeasure: the network or the target leaves nothing to be measured.
-            TooManyTokens: the run is longer than this server measures.
-            HeadlightError: it cannot be run, or not now.
-        """
-        base, most = _usable(self._models.network(question.model, question.request.settings)), self._most_positions
+    def _attribute(self, question: Attribution[Any]) -> Result:
+        """The result of a question about what something in a run was for."""
+        base, most = _usable(self._models.network(question.request.model, question.request.settings)), self._most_positions
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
@@ -241,38 +230,7 @@ class LocalEngine:
 
             found = self.scheduler.do(asked, work)
             self._results.keep(asked, found)
-        return found  # type: ignore[return-value]  # the kind of result that the question says
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name, stored or computed; see model/checkpoints/tensors.py.
-
-        Raises:
-            UnknownModel, UnknownTensor: there is none of that name.
-        """
-        network = self.checkpoint(model, settings).network
-        return {name: model_tensors.tensor(network, name).detach().cpu().numpy() for name in names}
-
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a zip archive of a native checkpoint folder.
-
-        Raises:
-            HeadlightError: it cannot be loaded.
-            CannotExport: a number is not finite.
-        """
-        return model_export.zipped(self.checkpoint(model, settings))
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """The texts of token ids of a strip, as shown on screen.
-
-        Raises:
-            UnknownModel: there is no such model.
-            BadSetting: it has no such strip.
-            TokenOutOfRange: an id is not in its vocabulary.
-        """
-        checkpoint = self.checkpoint(model, settings)
-        if strip not in checkpoint.tokenizers:
-            raise BadSetting(name="strip", found=strip, allowed=", ".join(checkpoint.tokenizers) or "∅")
-        return Reader(checkpoint.tokenizers, self._device).tokens(strip, ids).texts
+        return found
 
     def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:
         """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None is float32.

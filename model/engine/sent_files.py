@@ -14,7 +14,7 @@ FILE_SETTINGS = ("source_vocab", "target_vocab", "vocab", "layout_file")
 """Settings whose values are file names."""
 
 VOCABULARY_PREFIX = "words-"
-"""Prefix of the names that `Engine.receive` gives to vocabularies."""
+"""Prefix of the names that an engine gives to received vocabularies."""
 
 OPEN_VARIABLE = "HEADLIGHT_OPEN"
 """Environment variable: files and folders to open at the start, separated as in PATH."""

@@ -189,7 +189,7 @@ class RunRequest:
     """The description of one run: frozen, small, hashable. Equal requests to one model give equal traces.
 
     Attributes:
-        model: name of a model that `Engine.models` lists, or of one of its snapshots (`at_step`).
+        model: name of a model that an engine lists, or of one of its snapshots (`at_step`).
         source: the source; for a language model its prompt.
         target: a target to feed to the decoder (teacher forcing); None: the model decodes one.
         decoding: how the model decodes. Not used where a target is given.

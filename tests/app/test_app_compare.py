@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.app.visiting import Visitor
@@ -20,7 +21,7 @@ SIDES = 2
 
 def probabilities(engine: LocalEngine, model: str, ids: tuple[int, ...]) -> list[float]:
     """The probability of each fed token after the first, from the logits."""
-    logits = engine.run(RunRequest(model, "w4 w5 w6", target=ids)).logits
+    logits = engine.ask(Run(RunRequest(model, "w4 w5 w6", target=ids))).logits
     assert logits is not None
     rows = np.exp(logits.astype(np.float64))
     return [float(row[token] / row.sum()) for row, token in zip(rows, ids[1:], strict=False)]
@@ -40,7 +41,7 @@ def test_a_silenced_last_layer_shows_its_effect_on_the_tokens_of_the_first_side(
     assert weights[name].shape[1] % heads == 0
     save_file(weights | {name: torch.zeros_like(weights[name])}, stocked / "without" / "model.safetensors")
     engine = LocalEngine(stocked, torch.device("cpu"))
-    ids = engine.run(RunRequest("tiny", "w4 w5 w6", decoding=visitor.view.decoding())).tokens["target"].ids
+    ids = engine.ask(Run(RunRequest("tiny", "w4 w5 w6", decoding=visitor.view.decoding()))).tokens["target"].ids
     sides = [probabilities(engine, model, ids) for model in ("tiny", "without")]
     assert sides[0] != pytest.approx(sides[1], abs=1e-4), "the last layer has an effect"
     charts = [json.loads(chart.proto.spec)["data"] for chart in visitor.app.get("plotly_chart")]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests import folders
@@ -41,7 +42,7 @@ def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: 
         has_no_table = page == "positions" and family == "t5"
         assert visitor.drawn or page not in PAGES or has_no_table, page
     visitor.go("explore")
-    trace = LocalEngine(shelf, torch.device("cpu")).run(RunRequest(family, text, decoding=visitor.view.request().decoding))
+    trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest(family, text, decoding=visitor.view.request().decoding)))
     assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])
     for method in ("sample", "beam") if trace.steps else ():
         visitor.choose("method", method)

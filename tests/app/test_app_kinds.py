@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from model.checkpoints import native
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.network import ModelSpec
 from model.spec.request import Decoding, RunRequest
@@ -64,7 +65,7 @@ def test_a_prompt_grows_token_by_token(lm: Path) -> None:
     written = [token for token in strip["tokens"] if "probability" in token]
     assert len(written) == 3
     assert all(len(token["candidates"]) == 8 for token in written)
-    trace = LocalEngine(lm, torch.device("cpu")).run(RunRequest("lm", "the game", decoding=Decoding(max_length=3)))
+    trace = LocalEngine(lm, torch.device("cpu")).ask(Run(RunRequest("lm", "the game", decoding=Decoding(max_length=3))))
     assert grown[-1] == list(trace.tokens["source"].texts)
 
 
@@ -74,7 +75,7 @@ def test_sampling_from_a_language_model_has_its_controls(lm: Path) -> None:
     for field, value in (("temperature", 2.0), ("top_k", 7), ("top_p", 0.8), ("seed", 11)):
         visitor.set(field, value)
     decoding = Decoding("sample", max_length=5, temperature=2.0, top_k=7, top_p=0.8, seed=11)
-    trace = LocalEngine(lm, torch.device("cpu")).run(RunRequest("lm", "the game", decoding=decoding))
+    trace = LocalEngine(lm, torch.device("cpu")).ask(Run(RunRequest("lm", "the game", decoding=decoding)))
     assert words_of(visitor) == list(trace.tokens["source"].texts)
     assert visitor.problems == []
 
@@ -112,7 +113,7 @@ def test_two_settings_of_a_language_model_are_compared_up_to_where_they_part(lm:
         LocalEngine(lm, torch.device("cpu")),
         [Decoding(max_length=6), Decoding("sample", max_length=6, temperature=5.0, seed=3)],
     )
-    first, second = (engine.run(RunRequest("lm", "the game", decoding=one)).tokens["source"].texts for one in requests)
+    first, second = (engine.ask(Run(RunRequest("lm", "the game", decoding=one))).tokens["source"].texts for one in requests)
     apart = next(i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1])
     assert 2 <= apart < 8
     headers = [d.proto for d in visitor.app.get("bidi_component") if d.proto.component_name == "headlight.atlas"]

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from model.engine.local import LocalEngine
+from model.spec.questions import Question
+from model.trace.types import Trace
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from viz.url.view_state import PARAMETERS, ViewState
 
@@ -161,8 +164,13 @@ def test_a_link_opens_a_cell_to_its_arithmetic_until_another_page_is_opened(stoc
 
 
 def test_a_run_without_attention_is_answered_in_a_sentence(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = LocalEngine.run
-    monkeypatch.setattr(LocalEngine, "run", lambda *given, **named: replace(run(*given, **named), attention={}))
+    answer = LocalEngine.ask
+
+    def without_attention(engine: LocalEngine, question: Question[Any]) -> Any:
+        found = answer(engine, question)
+        return replace(found, attention={}) if isinstance(found, Trace) else found
+
+    monkeypatch.setattr(LocalEngine, "ask", without_attention)
     for name in PAGES:
         assert Visitor(name).problems == ["This run contains no attention, so there is nothing to show here."]
 

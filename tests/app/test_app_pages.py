@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.checkpoints import native
 from model.engine import log
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference import long_inputs
 from model.spec.network import TABLELESS, ModelSpec
@@ -74,7 +75,7 @@ def test_the_first_example_runs_at_once_and_the_page_says_where(stocked: Path) -
 def test_a_sentence_is_translated_as_the_engine_translates_it(stocked: Path) -> None:
     visitor = Visitor()
     visitor.type("text", "w7 w8 w9")
-    trace = LocalEngine(stocked, torch.device("cpu")).run(RunRequest("tiny", "w7 w8 w9"))
+    trace = LocalEngine(stocked, torch.device("cpu")).ask(Run(RunRequest("tiny", "w7 w8 w9")))
     assert visitor.tokens("target") == list(trace.tokens["target"].texts)
     assert visitor.tokens("source") == ["<sos>", "w7", "w8", "w9", "<eos>"]
 
@@ -113,7 +114,7 @@ def test_beam_search_follows_as_many_beginnings_as_asked(stocked: Path) -> None:
     visitor.choose("method", "beam")
     visitor.set("beam_size", 3)
     engine = LocalEngine(stocked, torch.device("cpu"))
-    trace = engine.run(RunRequest("tiny", "w4 w5 w6", decoding=Decoding("beam", beam_size=3)))
+    trace = engine.ask(Run(RunRequest("tiny", "w4 w5 w6", decoding=Decoding("beam", beam_size=3))))
     assert visitor.tokens("target") == list(trace.tokens["target"].texts)
     assert visitor.url["beam"] == "3"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints import native
+from model.engine.api import Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
 from model.spec.request import Decoding, RunRequest
@@ -31,11 +32,11 @@ def test_each_snapshot_is_fed_what_the_finished_model_wrote(filmed: Path) -> Non
     visitor = Visitor("training", model="film", text=TEXT)
     assert visitor.problems == []
     engine = LocalEngine(filmed, best_device("cpu"))
-    whole = engine.run(RunRequest("film", TEXT)).tokens["target"]
+    whole = engine.ask(Run(RunRequest("film", TEXT))).tokens["target"]
     scene = visitor.scene("film")
     assert [token["text"] for token in scene["fed"]] == list(whole.texts)
     for step, frame in zip(STEPS, scene["frames"], strict=True):
-        written = engine.run(RunRequest(at_step("film", step), TEXT, decoding=Decoding(max_length=len(whole) + 8)))
+        written = engine.ask(Run(RunRequest(at_step("film", step), TEXT, decoding=Decoding(max_length=len(whole) + 8))))
         assert [token["text"] for token in frame["own"]] == list(written.tokens["target"].texts[1:])
     assert scene["steps"] == list(STEPS)
     assert scene["frame"] == 0
@@ -102,7 +103,7 @@ def test_a_model_without_snapshots_shows_the_film_of_one_with_some_and_says_so(f
 def test_a_snapshot_opens_on_every_page_and_leads_back_to_its_film(filmed: Path) -> None:
     visitor = Visitor("explore", model="film@000004", text=TEXT)
     assert visitor.problems == []
-    written = LocalEngine(filmed, best_device("cpu")).run(RunRequest("film@000004", TEXT)).tokens["target"]
+    written = LocalEngine(filmed, best_device("cpu")).ask(Run(RunRequest("film@000004", TEXT))).tokens["target"]
     assert visitor.tokens("target") == list(written.texts)
     visitor.go("training")
     assert visitor.problems == []
@@ -119,7 +120,7 @@ def test_the_table_holds_every_head_by_the_chosen_measure(filmed: Path) -> None:
 
 def test_a_sentence_too_long_for_a_film_is_said_and_nothing_is_run(filmed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = sum(
-        one.weights.size for one in LocalEngine(filmed, best_device("cpu")).run(RunRequest("film", TEXT)).attention.values()
+        one.weights.size for one in LocalEngine(filmed, best_device("cpu")).ask(Run(RunRequest("film", TEXT))).attention.values()
     )
     monkeypatch.setattr(runs, "MOST_CELLS", len(STEPS) * weights)
     assert Visitor("training", model="film", text=TEXT).drawn == 3
@@ -140,7 +141,7 @@ def test_a_language_model_is_filmed_on_its_prompt_and_what_it_went_on_with(shelf
     visitor = Visitor("training", model="lm", text=TEXT, max="4")
     assert visitor.problems == []
     assert visitor.drawn == 3
-    whole = LocalEngine(shelf, best_device("cpu")).run(RunRequest("lm", TEXT, decoding=Decoding(max_length=4)))
+    whole = LocalEngine(shelf, best_device("cpu")).ask(Run(RunRequest("lm", TEXT, decoding=Decoding(max_length=4))))
     scene = visitor.scene("film")
     assert [token["text"] for token in scene["fed"]] == list(whole.tokens["source"].texts)
     assert scene["steps"] == list(STEPS)

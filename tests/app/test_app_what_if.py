@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
@@ -54,8 +55,8 @@ def test_a_chip_says_that_a_later_edit_wins_where_both_name_the_same_cells(stock
 def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT, edit=EDIT)
     engine = LocalEngine(stocked, torch.device("cpu"))
-    before = engine.run(RunRequest("tiny", TEXT))
-    now = engine.run(RunRequest("tiny", TEXT, edits=read_edits(EDIT)))
+    before = engine.ask(Run(RunRequest("tiny", TEXT)))
+    now = engine.ask(Run(RunRequest("tiny", TEXT, edits=read_edits(EDIT))))
     assert visitor.problems == []
     said = html(visitor)
     for trace in (before, now):
@@ -63,7 +64,7 @@ def test_both_questions_are_answered_with_the_numbers_of_runs_made_here(stocked:
             assert token in said
     ids = before.tokens["target"].ids
     runs = (RunRequest("tiny", TEXT, ids[:-1], edits=edits) for edits in ((), read_edits(EDIT)))
-    logits = [torch.tensor(engine.run(request).logits).double().log_softmax(dim=-1) for request in runs]
+    logits = [torch.tensor(engine.ask(Run(request)).logits).double().log_softmax(dim=-1) for request in runs]
     first, last = (one.gather(1, torch.tensor(ids[1:])[:, None])[:, 0] for one in logits)
     for one, other in zip(first.exp(), last.exp(), strict=True):
         assert f"{one:.3f} → {other:.3f}" in said
@@ -138,10 +139,10 @@ def test_a_fed_language_model_reads_what_it_wrote(shelf: Path) -> None:
     edit = "silence site=decoder.0.0.self head=0"
     visitor = Visitor("whatif", text="w4 w5", edit=edit, decode="greedy", max="4")
     engine = LocalEngine(shelf, torch.device("cpu"))
-    wrote = engine.run(RunRequest("lm", "w4 w5", decoding=Decoding(max_length=4)))
+    wrote = engine.ask(Run(RunRequest("lm", "w4 w5", decoding=Decoding(max_length=4))))
     ids, first = wrote.tokens["source"].ids, wrote.steps[0].computed[1]
     fed = RunRequest("lm", ids[:-1], decoding=Decoding(max_length=0), edits=read_edits(edit))
-    logits: Any = engine.run(fed).logits
+    logits: Any = engine.ask(Run(fed)).logits
     shares = np.exp(logits[first - 1 :].astype(float))
     shares /= shares.sum(axis=1, keepdims=True)
     said = html(visitor)
@@ -163,13 +164,13 @@ def test_every_kind_of_network_is_drawn(shelf: Path, variant: str) -> None:
 def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     visitor = Visitor("whatif", text=TEXT, off="all")
     engine = LocalEngine(stocked, torch.device("cpu"))
-    before = engine.run(RunRequest("tiny", TEXT))
+    before = engine.ask(Run(RunRequest("tiny", TEXT)))
     measure(visitor, "heads")
     table = next(frame.value for frame in visitor.app.dataframe if "without" in frame.value)
     ids = before.tokens["target"].ids
 
     def total(edit: str) -> float:
-        run = engine.run(RunRequest("tiny", TEXT, ids[:-1], edits=read_edits(edit)))
+        run = engine.ask(Run(RunRequest("tiny", TEXT, ids[:-1], edits=read_edits(edit))))
         logits = torch.tensor(run.logits).double().log_softmax(dim=-1)
         return float(logits.gather(1, torch.tensor(ids[1:])[:, None]).sum())
 

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from model.engine.api import Models
 from model.engine.local import CHECKPOINTS
 from tests.held import HeldEngine
 from viz.canvas.wire.transport import ROUTE
@@ -17,7 +18,7 @@ from viz.session import patient_engine, state
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 
 ENGINE = HeldEngine(CHECKPOINTS)
-ENGINE.models()  # loaded before the first visitor comes
+ENGINE.ask(Models())  # loaded before the first visitor comes
 state.the_engine = lambda: ENGINE  # type: ignore[assignment]
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, WebSocket
 
+from model.engine.api import Describe, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
@@ -65,7 +66,7 @@ def visit(watched: Page, within: Callable[[str], Page], address: str) -> Open:
 
 
 def run_of(engine: LocalEngine, text: str, **decoding: Any) -> Trace:
-    return engine.run(RunRequest(MODEL, text, decoding=Decoding(**decoding)))
+    return engine.ask(Run(RunRequest(MODEL, text, decoding=Decoding(**decoding))))
 
 
 def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: Open, engine: LocalEngine) -> None:
@@ -78,7 +79,7 @@ def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: 
     shown = page.locator("[data-strip=target] .chip[data-probability]").evaluate_all("all => all.map(n => +n.dataset.probability)")
     assert shown == pytest.approx([np.exp(step.chosen.log_probability) for step in trace.steps], abs=1e-4)
     rest(page)
-    example = engine.describe("multi30k-de-en").examples[1]
+    example = engine.ask(Describe("multi30k-de-en")).examples[1]
     page.get_by_role("button", name="Examples").click()
     page.get_by_role("button", name=example).click()
     expect(chips(page, "target")).to_have_text(tokens.strip(run_of(engine, example).tokens["target"]))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
+from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
@@ -65,9 +66,9 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
     rest(page)
 
     engine = LocalEngine(tmp_path, torch.device("cpu"))
-    name = engine.receive(FILE.read_bytes(), FILE.name)
-    trace = engine.run(RunRequest(name, (2, 0, 4, 5, 6, 7, 3), settings=TOLD))
-    exported = engine.run(RunRequest("000_tiny_a", (2, 0, 4, 5, 6, 7, 3)))
+    name = engine.ask(Receive(FILE.read_bytes(), FILE.name))
+    trace = engine.ask(Run(RunRequest(name, (2, 0, 4, 5, 6, 7, 3), settings=TOLD)))
+    exported = engine.ask(Run(RunRequest("000_tiny_a", (2, 0, 4, 5, 6, 7, 3))))
     assert all((exported.at(site).weights == each.weights).all() for site, each in trace.attention.items())
     expect(chips(page, "source")).to_have_text(list(trace.tokens["source"].texts))
     expect(chips(page, "target")).to_have_text(list(trace.tokens["target"].texts))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser, Error, Page
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import Serve
@@ -206,6 +207,6 @@ def assert_exact(alone: Page, file: Path) -> None:
     alone.mouse.move(box["x"] + place["x"] + x, box["y"] + place["y"] + y)
     readout = drawing.locator(".readout[data-weight]")
     readout.wait_for()
-    weights = engine.run(RunRequest(model="multi30k-de-en", source="Ein Hund.")).at("decoder.0.2.cross").weights
+    weights = engine.ask(Run(RunRequest(model="multi30k-de-en", source="Ein Hund."))).at("decoder.0.2.cross").weights
     assert [readout.get_attribute(f"data-{name}") for name in ("head", "query", "key")] == ["4", "1", "2"]
     assert float(readout.get_attribute("data-weight") or "nan") == float(weights[4, 1, 2])

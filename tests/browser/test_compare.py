@@ -8,6 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
@@ -30,8 +31,8 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Page:
 
 def test_what_changed_is_the_difference_of_two_runs_a_click_selects_a_head_and_another_sentence_fits_a_phone(visit: Page) -> None:
     page, engine = visit, LocalEngine(CHECKPOINTS, torch.device("cpu"))
-    first = engine.run(RunRequest(MODEL, TEXT))
-    second = engine.run(RunRequest(MODEL, TEXT, edits=(Silence("encoder.0.0.self", (4,)),)))
+    first = engine.ask(Run(RunRequest(MODEL, TEXT)))
+    second = engine.ask(Run(RunRequest(MODEL, TEXT, edits=(Silence("encoder.0.0.self", (4,)),))))
     drawing(page, "changes").scroll_into_view_if_needed()
     apart = second.at(SITE).head(HEAD).astype(float) - first.at(SITE).head(HEAD)
     places = tiles(page, "changes")

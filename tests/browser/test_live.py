@@ -9,6 +9,7 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from model.trace.types import Trace
@@ -56,7 +57,7 @@ def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
         typed += letter
         if typed not in ("e", "ein", "ein m", "ein mann", TYPED):
             continue  # the next key comes before the pause is over
-        trace = engine.run(RunRequest(MODEL, typed))
+        trace = engine.ask(Run(RunRequest(MODEL, typed)))
         shows(page, trace)
         drawn = tiles(page)
         places = [drawn[i] for i in rng.choice(len(drawn), 30, replace=False)] + [tile_of(page, CROSS, 5)] * 10
@@ -81,7 +82,7 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     field.focus()
     page.keyboard.press("Home")
     field.press_sequentially("und ")
-    shows(page, engine.run(RunRequest(MODEL, "und eine frau")))
+    shows(page, engine.ask(Run(RunRequest(MODEL, "und eine frau"))))
     assert caret(page) == 4, "the caret stays in the middle"
     has_parameters(page, text="und eine frau")
     rest(page)
@@ -93,7 +94,7 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     assert len(asked) == before, "nothing runs while an input method composes"
     client.send("Input.insertText", {"text": "hunde "})
     until(page, lambda: len(asked) > before)
-    shows(page, engine.run(RunRequest(MODEL, "und hunde eine frau")))
+    shows(page, engine.ask(Run(RunRequest(MODEL, "und hunde eine frau"))))
     assert caret(page) == 10
 
     for sentence in ("ein hund", "zwei hunde"):
@@ -103,7 +104,7 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     field.press("ArrowUp")
     field.press("ArrowUp")
     expect(field).to_have_value("ein hund")
-    shows(page, engine.run(RunRequest(MODEL, "ein hund")))
+    shows(page, engine.ask(Run(RunRequest(MODEL, "ein hund"))))
 
     page.get_by_role("switch", name="Live").click()
     rest(page)
@@ -112,17 +113,17 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     page.wait_for_timeout(1500)
     assert len(asked) == before, "switched off, typing runs nothing"
     field.press("Enter")
-    shows(page, engine.run(RunRequest(MODEL, "drei hunde")))
+    shows(page, engine.ask(Run(RunRequest(MODEL, "drei hunde"))))
     page.get_by_role("switch", name="Live").click()
     cut = cycle([b"<html>not ours</html>", b"\x40\x00\x00\x00{", b""])  # a busy machine asks more than once for a sentence
     page.route("**/headlight/live/*", lambda route: route.fulfill(status=200, body=next(cut)))
     for sentence in ("ein mann", "eine frau", "ein kind"):  # the connection breaks: the page works as without the route
         field.fill(sentence)
         field.press("Enter")
-        shows(page, engine.run(RunRequest(MODEL, sentence)))
+        shows(page, engine.ask(Run(RunRequest(MODEL, sentence))))
     page.unroute("**/headlight/live/*")
     field.press_sequentially("er")
-    shows(page, engine.run(RunRequest(MODEL, "ein kinder")))
+    shows(page, engine.ask(Run(RunRequest(MODEL, "ein kinder"))))
     has_parameters(page, text="ein kinder")
     rest(page)
 

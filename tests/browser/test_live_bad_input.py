@@ -8,6 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, Route
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import PATIENCE_MS, expect
@@ -36,8 +37,8 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
     page.on("pageerror", lambda error: thrown.append(str(error)))
 
     def shows(tab: Page, text: str) -> None:
-        expect(chips(tab, "source")).to_have_text(tokens.strip(engine.run(RunRequest(MODEL, text)).tokens["source"]))
-        expect(chips(tab, "target")).to_have_text(tokens.strip(engine.run(RunRequest(MODEL, text)).tokens["target"]))
+        expect(chips(tab, "source")).to_have_text(tokens.strip(engine.ask(Run(RunRequest(MODEL, text))).tokens["source"]))
+        expect(chips(tab, "target")).to_have_text(tokens.strip(engine.ask(Run(RunRequest(MODEL, text))).tokens["target"]))
 
     address = f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau"
     opened(page, address)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, Request
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
@@ -38,7 +39,7 @@ def test_another_seed_temperature_and_head_are_drawn_by_the_route_and_then_by_th
 
     def shows(seed: int, temperature: float = 1.5, *edits: Silence) -> None:
         decoding = Decoding(method="sample", temperature=temperature, seed=seed)
-        trace = engine.run(RunRequest(MODEL, "eine frau", decoding=decoding, edits=edits))
+        trace = engine.ask(Run(RunRequest(MODEL, "eine frau", decoding=decoding, edits=edits)))
         expect(chips(page, "target")).to_have_text(tokens.strip(trace.tokens["target"]))
         steps = trace.steps[0].chosen.log_probability
         said = page.locator("[data-strip=target] .chip[data-probability]").first.get_attribute("data-probability")
@@ -81,6 +82,6 @@ def test_another_seed_temperature_and_head_are_drawn_by_the_route_and_then_by_th
     rest(page)
     assert drawing(page, "strips").inner_text() == before
     shows(7, 1.6)
-    trace = engine.run(RunRequest(MODEL, "eine frau", decoding=Decoding(method="sample", temperature=1.6, seed=7)))
+    trace = engine.ask(Run(RunRequest(MODEL, "eine frau", decoding=Decoding(method="sample", temperature=1.6, seed=7))))
     true = trace.at(BELOW).head(1)[1, 1]
     assert hovered_weight(page, tile_of(page, BELOW, 1), 1, 1) == pytest.approx(true, abs=0.004)

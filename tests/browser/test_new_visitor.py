@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from model.engine.api import Run
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
@@ -50,7 +51,7 @@ def test_a_new_visitor_finds_the_head_that_reads_a_word_and_opens_its_arithmetic
     has_parameters(page, text=TYPED)
     expect(chips(page, "source")).to_have_text(["<sos>", *TYPED[:-1].lower().split(), ".", "<eos>"])
     rest(page)
-    trace = engine.run(RunRequest(MODEL, TYPED))
+    trace = engine.ask(Run(RunRequest(MODEL, TYPED)))
     key = trace.tokens["source"].texts.index("alter")
     attention = trace.at(SITE)
     query, head = reads(trace.at(SITE).weights[:, :, key])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from model.engine.api import Run
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
@@ -27,7 +28,7 @@ def engine() -> LocalEngine:
 
 
 def shown(engine: LocalEngine, hypothesis: int) -> Trace:
-    return engine.run(RunRequest(MODEL, TEXT, decoding=Decoding("beam", hypothesis=hypothesis)))
+    return engine.ask(Run(RunRequest(MODEL, TEXT, decoding=Decoding("beam", hypothesis=hypothesis))))
 
 
 def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(

@@ -10,6 +10,7 @@ import pytest
 import torch
 from playwright.sync_api import Page, WebSocketRoute
 
+from model.engine.api import Describe, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
@@ -61,10 +62,10 @@ def film(watched: Page, line: Line, serve: Callable[[Path], str]) -> Page:
 def runs(step: int) -> tuple[Trace, Trace]:
     """A snapshot on the tokens that the finished model writes, and by itself."""
     engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
-    written = engine.run(RunRequest(MODEL, TEXT)).tokens["target"].ids
+    written = engine.ask(Run(RunRequest(MODEL, TEXT))).tokens["target"].ids
     name = at_step(MODEL, step)
-    fed = engine.run(RunRequest(name, TEXT, target=written[:-1], decoding=Decoding(max_length=0)))
-    return fed, engine.run(RunRequest(name, TEXT, decoding=Decoding(max_length=len(written) + 8)))
+    fed = engine.ask(Run(RunRequest(name, TEXT, target=written[:-1], decoding=Decoding(max_length=0))))
+    return fed, engine.ask(Run(RunRequest(name, TEXT, decoding=Decoding(max_length=len(written) + 8))))
 
 
 def picture(page: Page) -> str:
@@ -76,7 +77,7 @@ def picture(page: Page) -> str:
 
 def test_keys_and_play_move_the_film_without_the_server_to_what_the_snapshots_compute(film: Page, line: Line) -> None:
     page, shown = film, drawing(film, "film")
-    steps = LocalEngine(CHECKPOINTS, torch.device("cpu")).describe(MODEL).snapshots
+    steps = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Describe(MODEL)).snapshots
     slider = page.get_by_role("slider", name="snapshot")
     expect(shown).to_have_attribute("data-snapshot", str(steps[0]))
     slider.press("End")

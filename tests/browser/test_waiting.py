@@ -12,6 +12,7 @@ import pytest
 import torch
 from playwright.sync_api import Page
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
@@ -106,7 +107,7 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     has_parameters(page, model=f"{MODEL}-film", text=example)
     rest(page)
     expect(field).to_have_value(example)
-    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).run(RunRequest(f"{MODEL}-film", example))
+    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Run(RunRequest(f"{MODEL}-film", example)))
     for strip in ("source", "target"):
         expect(chips(page, strip)).to_have_text(tokens.strip(trace.tokens[strip]))
 

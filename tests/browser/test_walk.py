@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from model.engine.api import Explain, Run
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import KEEP, RunRequest
@@ -26,7 +27,7 @@ PATIENCE = 120_000
 def order() -> list[str]:
     """The walk of the sentence, worked out here."""
     engine = LocalEngine(CHECKPOINTS, best_device("cpu"))
-    return [str(stage) for stage in stages.walk(engine.run(RunRequest(MODEL, TEXT, keep=KEEP)))]
+    return [str(stage) for stage in stages.walk(engine.ask(Run(RunRequest(MODEL, TEXT, keep=KEEP))))]
 
 
 Open = Callable[..., Page]
@@ -98,7 +99,7 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Op
     page.keyboard.press("Enter")
     card = page.locator(".st-key-card-arithmetic")
     expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]"))).to_be_visible(timeout=PATIENCE)
-    cell = LocalEngine(CHECKPOINTS, best_device("cpu")).explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column)
+    cell = LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column))
     expect(card).to_contain_text("The run recorded")
     recorded = re.search(r"The run recorded (\d\.\d+)", card.inner_text())
     assert recorded is not None

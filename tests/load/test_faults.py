@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from model.checkpoints import native
+from model.engine.api import Describe, Healthy, Models, Receive, Run
 from model.engine.http import client
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
@@ -49,7 +50,7 @@ def request(person: int, steps: int) -> RunRequest:
 
 def outcome(engine: RemoteEngine, person: int, steps: int) -> Trace | HeadlightError:
     try:
-        return for_session(f"person {person}", engine.run)(request(person, steps))
+        return for_session(f"person {person}", engine.ask)(Run(request(person, steps)))
     except HeadlightError as error:
         return error
 
@@ -76,30 +77,30 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_is_asked_again(
         try:
             seen = list(threads.map(lambda person: outcome(engine, person, 4), everybody))
             for person, trace in enumerate(seen):
-                assert_same(trace, local.run(request(person, 4)))
-            models = engine.models()
-            name = engine.receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors")
+                assert_same(trace, local.ask(Run(request(person, 4))))
+            models = engine.ask(Models()).models
+            name = engine.ask(Receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors"))
             before = figure(url, "headlight_batches_total")
             lost = [threads.submit(outcome, engine, person, STEPS) for person in everybody]
             wait(lambda: figure(url, "headlight_running") == PEOPLE and figure(url, "headlight_batches_total") > before + 5)
             assert not any(each.done() for each in lost)
             kill(process)
             assert {type(each.result()) for each in lost} == {EngineAway}
-            assert not engine.is_healthy()
+            assert not engine.ask(Healthy())
             assert re.search(r"has not answered for \d+ s", str(outcome(engine, 0, 12)))
             assert [outcome(engine, person, 4) for person in everybody] == seen, "what was seen stays"
             monkeypatch.setattr(client, "FRESH_SECONDS", 0.0)
-            assert engine.models() == models
+            assert engine.ask(Models()).models == models
             monkeypatch.undo()
         finally:
             kill(process)
         process = start(folder, port)
         try:
-            wait(engine.is_healthy)
+            wait(lambda: engine.ask(Healthy()))
             again = list(threads.map(lambda person: outcome(engine, person, 12), everybody))
             for person, trace in enumerate(again):
-                assert_same(trace, local.run(request(person, 12)))
-            assert engine.describe(name).problem, "the file is sent again, and its questions are open as before"
+                assert_same(trace, local.ask(Run(request(person, 12))))
+            assert engine.ask(Describe(name)).problem, "the file is sent again, and its questions are open as before"
         finally:
             kill(process)
     local.scheduler.close()
@@ -137,7 +138,7 @@ def breaking_off(reply: bytes, after: int) -> Iterator[str]:
 def test_an_answer_that_breaks_off_is_no_answer(folder: Path, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.1)
     local = LocalEngine(folder, CPU)
-    whole = serialization.to_bytes(local.run(request(0, 4)))
+    whole = serialization.to_bytes(local.ask(Run(request(0, 4))))
     with breaking_off(whole, int(part * len(whole))) as url, closing(RemoteEngine(url)) as engine:
         assert isinstance(outcome(engine, 0, 4), EngineAway)
     local.scheduler.close()

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from benchmarks.load.visitor import visiting
 from benchmarks.servers import Served
+from model.engine.api import Gauges, Run
 from model.engine.http import server
 from model.engine.http.access import AccessLimits
 from model.engine.http.server import application
@@ -73,8 +74,8 @@ def test_a_host_answers_while_slow_callers_hang_on(local: LocalEngine, half_clos
         for word in ("w6", "w7", "w8"):
             asked = replace(REQUEST, source=word)
             reply = client.post("/v1/run", json=asked.to_json())
-            assert_same(serialization.from_bytes(reply.content), local.run(asked))
-    assert local.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
+            assert_same(serialization.from_bytes(reply.content), local.ask(Run(asked)))
+    assert local.ask(Gauges()) == {"waiting": 0, "running": 0, "device_bytes": 0}
 
 
 def test_who_does_not_finish_a_question_is_let_go(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

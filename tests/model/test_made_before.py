@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from model.engine.api import Describe, Explain, Inspect, Models, Receive, Run, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -84,22 +85,22 @@ def assert_same_run(found: Trace, before: Trace) -> None:
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_the_request_in_a_trace_runs_again_to_the_same_trace(engine: LocalEngine, name: str) -> None:
     before = from_bytes(bytes_of(name))
-    assert_same_run(engine.run(RunRequest.from_json(before.request)), before)
+    assert_same_run(engine.ask(Run(RunRequest.from_json(before.request))), before)
 
 
 def test_a_checkpoint_folder_with_snapshots_and_losses_opens(engine: LocalEngine) -> None:
-    (info,) = engine.models()
+    (info,) = engine.ask(Models()).models
     assert (info.name, info.title, info.problem, info.snapshots) == ("tiny", "Tiny", {}, (0, 4))
     assert [loss.step for loss in info.losses] == [2, 4, 6]
     asked = RunRequest("tiny@000000", "w4 w5 w6", decoding=Decoding(max_length=4), keep=KEEP)
-    assert [step.chosen.text for step in engine.run(asked).steps] == EXPECTED["snapshot"]
+    assert [step.chosen.text for step in engine.ask(Run(asked)).steps] == EXPECTED["snapshot"]
 
 
 def test_an_exported_model_opens_to_the_same_run(tmp_path: Path) -> None:
     with zipfile.ZipFile(BEFORE / "http" / "export.reply") as archive:
         archive.extractall(tmp_path)
     (folder,) = tmp_path.iterdir()
-    found = LocalEngine(tmp_path, CPU).run(RunRequest(folder.name, "w4 w5 w6", decoding=Decoding(max_length=4), keep=KEEP))
+    found = LocalEngine(tmp_path, CPU).ask(Run(RunRequest(folder.name, "w4 w5 w6", decoding=Decoding(max_length=4), keep=KEEP)))
     assert_same_run(found, from_bytes(bytes_of("greedy")))
 
 
@@ -188,16 +189,14 @@ def same(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda engine: [info.name for info in engine.models()],
-        lambda engine: engine.describe("tiny").title,
-        lambda engine: [(each.name, each.shape) for each in engine.inspect("tiny").tensors],
-        lambda engine: engine.run(
-            RunRequest.from_json(json.loads((BEFORE / "http" / "run.request").read_bytes())),
-        ),
-        lambda engine: engine.explain(GREEDY, "decoder.0.1.cross", 1, 0, 2),
-        lambda engine: engine.tensors("tiny", ("positions/encoder", "heads/decoder.0.1.cross/query", "near/source/5")),
-        lambda engine: engine.texts("tiny", "source", (4, 5, 2)),
-        lambda engine: engine.receive(b"w4\nw5\nw6\n", "words.txt"),
+        lambda engine: [info.name for info in engine.ask(Models()).models],
+        lambda engine: engine.ask(Describe("tiny")).title,
+        lambda engine: [(each.name, each.shape) for each in engine.ask(Inspect("tiny")).tensors],
+        lambda engine: engine.ask(Run(RunRequest.from_json(json.loads((BEFORE / "http" / "run.request").read_bytes())))),
+        lambda engine: engine.ask(Explain(GREEDY, "decoder.0.1.cross", 1, 0, 2)),
+        lambda engine: engine.ask(Tensors("tiny", names=("positions/encoder", "heads/decoder.0.1.cross/query", "near/source/5"))),
+        lambda engine: engine.ask(Texts("tiny", strip="source", ids=(4, 5, 2))),
+        lambda engine: engine.ask(Receive(b"w4\nw5\nw6\n", "words.txt")),
     ],
     ids=["models", "describe", "inspect", "run", "explain", "tensors", "texts", "receive"],
 )
@@ -207,7 +206,7 @@ def test_a_server_of_before_is_understood(remote: RemoteEngine, engine: LocalEng
 
 def test_an_error_of_a_server_of_before_is_the_same_error(remote: RemoteEngine) -> None:
     with pytest.raises(UnknownModel) as raised:
-        remote.run(RunRequest("absent", "w4"))
+        remote.ask(Run(RunRequest("absent", "w4")))
     assert raised.value.fields == {"asked": "absent", "there": "tiny"}
 
 

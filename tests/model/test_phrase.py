@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model import errors
+from model.engine.api import Run
 from model.errors import BadSetting, Busy, Phrase, counted, in_english, phrase, rewritten
 from model.spec.validation import read
 from model.trace.serialization import from_bytes, to_bytes
@@ -99,7 +100,7 @@ def test_a_trace_keeps_its_phrases_and_older_readers_their_english(tmp_path: Pat
 
     engine = LocalEngine(Path(__file__).parents[1] / "made_before" / "checkpoints", CPU)
     note, why = phrase("It has {count:,} heads.", count=2000), phrase("not recorded: ask for it with --keep {name}", name="scores")
-    made = engine.run(RunRequest("tiny", "w4 w5"))
+    made = engine.ask(Run(RunRequest("tiny", "w4 w5")))
     trace = replace(made, model={**made.model, "notes": (note, "typed by hand")}, missing={"attention/*/scores": why, "x": "old"})
     data = to_bytes(trace)
     found = from_bytes(data)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from model.__main__ import main
 from model.cli import view
 from model.engine import open_engine
+from model.engine.api import Models, Run
 from model.engine.sent_files import opened_name, vocabulary_name
 from model.errors import NotACheckpoint
 from model.spec.request import RunRequest
@@ -73,7 +74,7 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
     named = view.query(FILE, told)
     assert f"source_vocab={told['source_vocab']}" in named["set"]
     engine = open_engine()
-    trace = engine.run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items())))
+    trace = engine.ask(Run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items()))))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "<eos>")
     monkeypatch.setenv("HEADLIGHT_OPEN", str(tmp_path / "nowhere.pt"))
     with pytest.raises(NotACheckpoint, match=r"nowhere\.pt was not found\. Check the path\."):
@@ -111,7 +112,7 @@ def test_traces_are_opened_on_explore_and_bad_ones_start_nothing(tmp_path: Path,
     assert started == [os.pathsep.join(map(str, paths)), str(paths[0])]
     monkeypatch.setenv("HEADLIGHT_OPEN", started[0])
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "none"))
-    assert [info.name for info in open_engine().models()] == [opened_name(path) for path in paths]
+    assert [info.name for info in open_engine().ask(Models()).models] == [opened_name(path) for path in paths]
     paths[1].write_bytes(b"nonsense")
     assert main(["view", str(tmp_path), "--no-browser"]) == 1
     assert len(started) == 2

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.live import drawn_texts
+from model.engine.api import Run
 from model.engine.http.access import AccessLimits
 from model.engine.scheduling.queue import CANCEL_TOKEN, SESSION, CallerGone, CancelToken, Session
 from model.errors import BadSetting, TooManyCharacters
@@ -47,7 +48,6 @@ class Typed(MadeUpEngine):
     cancelled: list[str] = field(default_factory=list)
 
     def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request)
         self.sessions.append(SESSION.get().id)
         text = str(request.source)
         if len(text) > 500:
@@ -341,7 +341,7 @@ def test_stop_ends_the_run_and_the_script_shows_what_it_had_written(client: http
     assert framed(asyncio.run(stopped()))[-1][0].get("stopped")
     request = engine.asked[0]
     with pytest.raises(Stopped) as found:
-        live.calls.ask(("run", request), lambda: engine.run(request), time.monotonic() + 60)
+        live.calls.ask(Run(request), lambda: engine.ask(Run(request)), time.monotonic() + 60)
     assert found.value.trace is not None
     assert len(found.value.trace.steps) == 2
     assert len(engine.asked) == 1, "the script does not run it again"

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from model.engine.api import Describe, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from tests.traces import translation
 from viz.i18n import locales
 from viz.i18n.recognition import recognized
-from viz.i18n.translate import localize_info
+from viz.session.patient_engine import NonBlockingEngine
 from viz.widgets.sentence_box import finding, unknown_share
 
 GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wikitext2-lm", "induction"
@@ -26,13 +27,13 @@ def engine() -> LocalEngine:
 
 def said(engine: LocalEngine, model: str, text: str) -> tuple[str, str]:
     """The sentence about a text, and the model that it names; empty if there is none."""
-    found = finding(engine.describe(model), engine.run(RunRequest(model, text, decoding=Decoding(max_length=2))), engine.models)
+    found = finding(engine.ask(Describe(model)), engine.ask(Run(RunRequest(model, text, decoding=Decoding(max_length=2)))), engine)
     return ("", "") if found is None else (found.sentence, found.reader.name if found.reader else "")
 
 
 @pytest.mark.parametrize("model", [GERMAN, CHINESE, LANGUAGE_MODEL, WORDS, "multi30k-de-en-film", "reverse-digits"])
 def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: str) -> None:
-    assert [said(engine, model, text) for text in engine.describe(model).examples if said(engine, model, text)[0]] == []
+    assert [said(engine, model, text) for text in engine.ask(Describe(model)).examples if said(engine, model, text)[0]] == []
 
 
 @pytest.mark.parametrize(
@@ -59,10 +60,10 @@ def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
 
 
 def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:
-    trace = engine.run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2)))
+    trace = engine.ask(Run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2))))
     with locales.speaking("de"):
-        models = [localize_info(info) for info in engine.models()]
-        found = finding(next(info for info in models if info.name == GERMAN), trace, lambda: models)
+        page_engine = NonBlockingEngine(engine)
+        found = finding(page_engine.ask(Describe(GERMAN)), trace, page_engine)
     assert found is not None
     assert found.sentence == "Dieses Modell kennt die meisten dieser Wörter nicht. „Englisch → Chinesisch“ liest Englisch."
 

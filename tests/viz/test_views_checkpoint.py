@@ -11,6 +11,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from model.engine.api import Inspect, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file, vocabulary_name
 from model.engine.uploads import MOST_WORDS, Uploads
@@ -288,18 +289,18 @@ def test_every_kind_of_file_gets_a_diagnosis(stocked: Path, file: str) -> None: 
 def test_an_engine_runs_what_it_received_and_writes_nothing(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, torch.device("cpu"))
     data = (GOLDEN / "000_tiny_a.pt").read_bytes()
-    name = engine.receive(data, "a.pt")
-    assert engine.receive(data, "b.pt") == name
-    assert engine.models() == (), "an upload is known to those who sent it"
+    name = engine.ask(Receive(data, "a.pt"))
+    assert engine.ask(Receive(data, "b.pt")) == name
+    assert engine.ask(Models()).models == (), "an upload is known to those who sent it"
     with pytest.raises(OpenQuestions):
-        engine.run(RunRequest(name, (2, 4, 3)))
+        engine.ask(Run(RunRequest(name, (2, 4, 3))))
     settings = tuple((TOLD | IDS).items())
-    by_ids = engine.run(RunRequest(name, (2, 4, 3), (2, 5), settings=settings))
-    typed = engine.run(RunRequest(name, "2 4,3", "2, 5", settings=settings))
+    by_ids = engine.ask(Run(RunRequest(name, (2, 4, 3), (2, 5), settings=settings)))
+    typed = engine.ask(Run(RunRequest(name, "2 4,3", "2, 5", settings=settings)))
     site = next(iter(by_ids.attention))
     assert (typed.attention[site].weights == by_ids.attention[site].weights).all()
     with pytest.raises(BadSetting, match="source_vocab"):
-        engine.inspect(name, (("source_vocab", "/etc/passwd"),))
+        engine.ask(Inspect(name, (("source_vocab", "/etc/passwd"),)))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.engine.api import ModelInfo
+from model.engine.api import ModelInfo, Texts
 from model.errors import BadSetting, UnknownModel
 from model.spec.edits import Silence
-from model.spec.request import RunRequest, Settings
+from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
@@ -39,14 +39,13 @@ class TwoRuns(MadeUpEngine):
         return (own, *(replace(own, name=name, title=f"The {name} one") for name in self.others))
 
     def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request)
         if len(self.asked) == 1 and isinstance(self.second, Exception):
             raise self.second
         assert isinstance(self.second, Trace)
         return self.second
 
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        return tuple(f"{self.vocabularies.get(model, '')}{id_}" for id_ in ids)
+    def texts(self, question: Texts) -> tuple[str, ...]:
+        return tuple(f"{self.vocabularies.get(question.model, '')}{id_}" for id_ in question.ids)
 
 
 def said(app: AppTest) -> str:

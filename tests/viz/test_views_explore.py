@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.errors import UnknownTensor
-from model.spec.request import RunRequest, Settings
+from model.spec.request import RunRequest
 from model.trace.rollout import rollout
 from model.trace.types import Array, Trace
 from tests import traces
@@ -50,10 +50,9 @@ class Engine(MadeUpEngine):
     values = True
 
     def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request)
         return with_values(self.trace, scale=0.01) if request.keep and self.values else self.trace
 
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
+    def tensors(self, names: tuple[str, ...]) -> dict[str, Array]:
         if self.blind:
             raise UnknownTensor(asked=names[0], there="nothing")
         shapes = {"output.weight": (50, 16), "output.bias": (50,)}
@@ -151,7 +150,7 @@ def test_a_reading_is_drawn_under_its_own_name(name: str) -> None:
     app = open_view("explore", made, site=CROSS, head="1", reading=name)
     attention = with_values(made.trace).at(CROSS)
     assert attention.v is not None
-    projection = made.tensors("", ("decoder.layers.1.cross_attention.output.weight",)).popitem()[1]
+    projection = made.tensors(("decoder.layers.1.cross_attention.output.weight",)).popitem()[1]
     v = with_values(made.trace, scale=0.01).at(CROSS).v
     assert v is not None
     expected = {
@@ -268,7 +267,7 @@ def test_the_lens_has_a_column_for_each_layer_and_asks_for_states_only_when_it_i
     said = found["data"][0]
     assert (len(said["text"]), len(said["text"][0])) == (12, 2)
     trace = with_values(made.trace)
-    tensors = made.tensors("", ("output.weight", "output.bias"))
+    tensors = made.tensors(("output.weight", "output.bias"))
     for layer, state in enumerate(trace.hidden.values()):
         logits = state.astype(np.float64) @ tensors["output.weight"].T + tensors["output.bias"]
         assert [row[layer] for row in said["text"]] == [f"word{id_}" for id_ in logits.argmax(axis=-1)]

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.checkpoints.native import Checkpoint
+from model.engine.api import Explain
 from model.inference.cell import explain_cell
 from model.spec.request import KEEP, RunRequest
 from model.trace import stages
@@ -42,11 +43,10 @@ class RealEngine(MadeUpEngine):
     found: Checkpoint = field(default_factory=lambda: made("paper")[0])
 
     def run(self, request: RunRequest) -> Trace:
-        self.asked.append(request)
         return self.trace
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        return explain_cell(self.found.network, self.trace, site, head, query, key)
+    def explain(self, question: Explain) -> Explanation:
+        return explain_cell(self.found.network, self.trace, question.site, question.head, question.query, question.key)
 
 
 def real(name: str) -> RealEngine:
@@ -179,7 +179,7 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
     engine = real("paper")
     app = opened(engine, f"decoder.0.1.cross/{stage}", head="1", query="2", key="3")
     said = words(app)
-    cell = engine.explain(RunRequest("tiny", ""), "decoder.0.1.cross", 1, 2, 3)
+    cell = engine.ask(Explain(RunRequest("tiny", ""), "decoder.0.1.cross", 1, 2, 3))
     assert "recomputed in float64, largest difference" in said
     assert ":green-badge" in said
     assert f"The run recorded {cell.ran:.7f}." in said

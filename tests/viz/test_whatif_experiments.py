@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from model.attribution.questions import Heads
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
@@ -64,7 +65,7 @@ def engine() -> LocalEngine:
 def test_each_experiment_writes_what_it_wrote(engine: LocalEngine, model: str) -> None:
     found = {}
     for one in of_model(model):
-        trace = engine.run(RunRequest(model, one.text, edits=one.edits))
+        trace = engine.ask(Run(RunRequest(model, one.text, edits=one.edits)))
         found[one.title] = " ".join(trace.tokens["target"].texts[1:-1])
     if model == "reverse-digits":
         assert found.pop("Cross-attention attends to everything equally") == "1 3 5 1 5 1 3 5 1"
@@ -81,7 +82,7 @@ def test_every_experiment_with_a_known_result_is_offered() -> None:
 def chances(engine: LocalEngine, title: str, step: int) -> list[dict[str, float]]:
     """Probabilities of the words at one step, without the edits of an experiment and with them."""
     one = next(each for each in of_model("multi30k-de-en") if each.title == title)
-    runs = [engine.run(RunRequest("multi30k-de-en", one.text, edits=edits)) for edits in ((), one.edits)]
+    runs = [engine.ask(Run(RunRequest("multi30k-de-en", one.text, edits=edits))) for edits in ((), one.edits)]
     return [{c.text: math.exp(c.log_probability) for c in run.steps[step].candidates} for run in runs]
 
 
@@ -100,7 +101,7 @@ def test_no_head_of_the_last_cross_attention_says_old_alone(engine: LocalEngine)
     text = next(one.text for one in of_model("multi30k-de-en") if one.title.startswith("Only one head"))
     for head in range(8):
         others = Silence(site="decoder.0.2.cross", head=tuple(other for other in range(8) if other != head))
-        trace = engine.run(RunRequest("multi30k-de-en", text, edits=(others,)))
+        trace = engine.ask(Run(RunRequest("multi30k-de-en", text, edits=(others,))))
         assert " ".join(trace.tokens["target"].texts[1:-1]) == "a man is playing a guitar in a park .", head
 
 
@@ -123,5 +124,5 @@ def test_a_model_that_never_saw_the_future_collapses_where_it_is_opened(
     length = 0 if model == "wikitext2-lm" else 14  # a prompt alone is its own target
     question = Heads(RunRequest(model, text, decoding=Decoding(max_length=length)), ("without",))
     opened = replace(question, request=replace(question.request, edits=(Allow(stack="decoder", kind="self"),)))
-    before, after = (float(engine.attribute(each).log_probabilities.mean()) for each in (question, opened))
+    before, after = (float(engine.ask(each).log_probabilities.mean()) for each in (question, opened))
     assert lost[0] < before - after < lost[1]

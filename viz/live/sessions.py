@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import streamlit as st
 
-from model.engine.api import ModelInfo
+from model.engine.api import ModelInfo, Run
 from model.errors import BadSetting
 from model.spec.sent_text import whole_number
 from model.trace.types import Trace
@@ -95,7 +95,7 @@ class PageContext:
         """What is said of a sentence that this model does not read; empty if it fits, or if the page itself says so."""
         if view.text == self.view.text:
             return ""
-        found = self.context.copy().run(sentence_box.finding, self.info, trace, self.engine.models)
+        found = self.context.copy().run(sentence_box.finding, self.info, trace, self.engine)
         return found.sentence if found else ""
 
     def scenes(self, view: ViewState, trace: Trace, partial: bool) -> dict[str, bytes]:
@@ -135,8 +135,8 @@ class LiveSession:
 
     def ask(self, situation: PageContext, view: ViewState) -> Call:
         """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
-        request = view.request()
-        return self.calls.follow(("run", request), lambda: situation.engine.run(request))
+        run = Run(view.request())
+        return self.calls.follow(run, lambda: situation.engine.ask(run))
 
     def now(self, situation: PageContext, question: Question) -> tuple[PageContext, ViewState]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""

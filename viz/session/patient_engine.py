@@ -6,29 +6,24 @@ drawing. The browser polls a route of the app until the answer has arrived, and 
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from model.attribution.questions import Answer, Question
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Engine, Export, Listing, ModelInfo, Receive, Run
 from model.engine.http.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
-from model.errors import Words
-from model.inspection.report import Inspection
-from model.spec.request import RunRequest, Settings
+from model.spec.questions import Answer, Question, RunQuestion
 from model.spec.sent_text import whole_number
-from model.trace.cell_arithmetic import Explanation
 from model.trace.progress import Progress
-from model.trace.types import Array, Trace
 from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport
 from viz.i18n.locales import decimal_sign
@@ -45,7 +40,6 @@ MOST_REPORTS = 10**9
 """Largest number of reports that a browser may say it has seen."""
 
 _CALLS, _WAITS = "calls", "waits"
-_RUNS = ("run", "explain", "attribute")
 _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
 """Time at which the script run stops waiting; None: it waits without limit."""
 
@@ -141,102 +135,46 @@ class NonBlockingEngine:
     session: Session = NOBODY
     limits: AccessLimits | None = None
 
-    @property
-    def device(self) -> Words:
-        """As for Engine."""
-        return self.engine.device
+    def ask(self, question: Question[Answer]) -> Answer:
+        """The engine's answer, with what it says of models in the session's language.
 
-    def models(self) -> tuple[ModelInfo, ...]:
-        """As for Engine."""
-        found: tuple[ModelInfo, ...] = self._ask("models")
-        return tuple(map(localize_info, found))
+        An upload and an export always wait: a file is sent, or made, while the visitor watches its button.
+        """
+        until = _UNTIL.get()
+        if until is None or isinstance(question, Receive | Export):
+            found: Any = self._call(question)
+        else:
+            found = my_calls().ask(question, lambda: self._call(question), until, isinstance(question, RunQuestion))
+        match found:
+            case Listing():
+                found = replace(found, models=tuple(map(localize_info, found.models)))
+            case ModelInfo():
+                found = localize_info(found)
+        return cast(Answer, found)
 
-    def receive(self, data: bytes, name: str) -> str:
-        """As for Engine; always waits for the answer."""
-        found: str = self._call("receive", data, name)
-        return found
-
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """As for Engine."""
-        found: ModelInfo = self._ask("describe", model, settings)
-        return localize_info(found)
-
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """As for Engine."""
-        found: Inspection = self._ask("inspect", model, settings)
-        return found
-
-    def run(self, request: RunRequest) -> Trace:
-        """As for Engine."""
-        found: Trace = self._ask("run", request)
-        return found
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """As for Engine."""
-        found: Explanation = self._ask("explain", request, site, head, query, key)
-        return found
-
-    def attribute(self, question: Question[Answer]) -> Answer:
-        """As for Engine."""
-        found: Answer = self._ask("attribute", question)
-        return found
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """As for Engine."""
-        found: dict[str, Array] = self._ask("tensors", model, names, settings)
-        return found
-
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        """As for Engine; always waits: a file is made while it is downloaded."""
-        found: bytes = self._call("export", model, settings)
-        return found
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """As for Engine."""
-        found: tuple[str, ...] = self._ask("texts", model, strip, ids, settings)
-        return found
-
-    def _ask(self, what: str, *about: Hashable) -> Any:
-        if (until := _UNTIL.get()) is None:
-            return self._call(what, *about)
-        return my_calls().ask((what, *about), lambda: self._call(what, *about), until, what in _RUNS)
-
-    def _call(self, what: str, *about: Hashable) -> Any:
-        """Calls the engine for the session. Also called in threads that other sessions use before and after."""
+    def _call(self, question: Question[Answer]) -> Answer:
+        """Asks the engine for the session. Also called in threads that other sessions use before and after."""
         with in_session(self.session):
             if self.limits is not None:
-                self.limits.admit_call(what, *about)
-            return getattr(self.engine, what)(*about)
+                self.limits.admit_call(question)
+            return self.engine.ask(question)
 
 
 @dataclass(frozen=True)
 class CachedEngine(NonBlockingEngine):
     """Engine that runs nothing: it only returns this session's earlier runs that are still cached."""
 
-    def run(self, request: RunRequest) -> Trace:
-        """As for Engine.
+    def ask(self, question: Question[Answer]) -> Answer:
+        """An earlier run, or the engine's answer to a question that needs no run.
 
         Raises:
-            NotCached: this run is not cached.
+            NotCached: it needs a run that is not cached.
         """
-        found: Trace = my_calls().again(("run", request))
-        return found
-
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """As for Engine.
-
-        Raises:
-            NotCached: always.
-        """
-        raise NotCached
-
-    def attribute(self, question: Question[Answer]) -> Answer:
-        """As for Engine.
-
-        Raises:
-            NotCached: always.
-        """
-        raise NotCached
+        if isinstance(question, Run):
+            return cast(Answer, my_calls().again(question))
+        if isinstance(question, RunQuestion):
+            raise NotCached
+        return super().ask(question)
 
 
 async def _answer(request: Request) -> Response:

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import log, open_engine
-from model.engine.api import Engine, ModelInfo, SharedEngine
+from model.engine.api import Engine, ModelInfo, Models, SharedEngine
 from model.engine.http.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
@@ -54,7 +54,7 @@ def start(*settings: Callable[[], object]) -> None:
         log_no_messages_of_scripts()
         for setting in settings:
             setting()
-        the_engine().models()
+        the_engine().ask(Models())
     except EngineAway as error:  # pages say so and continue when it is back
         _log.warning("%s", error)
     except HeadlightError as error:

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
 from viz.export import tables
@@ -96,7 +97,7 @@ def _padded(page: Page) -> Trace | None:
     asked = page.view.pad_to or min(length + SHOWN_PADDING, longest)
     _slider(length, longest, asked)
     try:
-        return page.engine.run(page.view.request(pad_to=asked)) if asked > length or page.view.pad_to > longest else None
+        return page.engine.ask(Run(page.view.request(pad_to=asked))) if asked > length or page.view.pad_to > longest else None
     except HeadlightError as error:
         say(error_message(error))
         return None

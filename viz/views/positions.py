@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from model.engine.api import Tensors
 from model.spec.network import TABLELESS
 from model.trace.types import Array
 from viz.figures import positions
@@ -47,7 +48,9 @@ def show(page: Page) -> None:
     if page.info.recorded and stack not in page.trace.positions:
         st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
         return
-    whole = page.engine.tensors(page.info.name, (f"positions/{stack}",), page.view.parsed_settings())[f"positions/{stack}"]
+    whole = page.engine.ask(Tensors(page.info.name, names=(f"positions/{stack}",), settings=page.view.parsed_settings()))[
+        f"positions/{stack}"
+    ]
     used = len(page.trace.positions.get(stack, ()))
     with card("introduction", "content"):
         if page.info.recorded:

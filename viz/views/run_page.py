@@ -11,7 +11,7 @@ from weakref import ref
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, Healthy, ModelInfo, Models, Run
 from model.errors import (
     BadEdit,
     CannotChange,
@@ -109,7 +109,7 @@ def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
     does not exist, the best one is shown.
     """
     try:
-        return my_engine().run(view.request()), view
+        return my_engine().ask(Run(view.request())), view
     except UnknownHypothesis as error:
         gaps: dict[str, object] = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
         problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
@@ -121,7 +121,7 @@ def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
         text = _("This link silences heads that this model does not have ({heads}). No head was silenced.", heads=view.silence)
         problems.append(text)
         view = replace(view, silence="")
-        return my_engine().run(view.request()), view
+        return my_engine().ask(Run(view.request())), view
 
 
 def undrawable(trace: Trace) -> str:
@@ -233,20 +233,22 @@ def wait_for_host(error: EngineAway, shown: bool) -> None:
 
 @st.fragment(run_every=AGAIN_SECONDS)
 def _look_again() -> None:
-    if the_engine().is_healthy():
+    if the_engine().ask(Healthy()):
         st.rerun()
 
 
 def asked_here(view: ViewState) -> bool:
     """Draws the open questions of the model that `view` names; returns False if there are none."""
     try:
-        asked = my_engine().describe(view.model, view.parsed_settings()) if view.model else None
+        asked = my_engine().ask(Describe(view.model, view.parsed_settings())) if view.model else None
     except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
         return False
     if asked is None or not _waits(asked):
         return False
     store_view(view)
-    sidebar.models({asked.name: asked.title} | {each.name: each.title for each in my_engine().models() if not each.problem})
+    sidebar.models(
+        {asked.name: asked.title} | {each.name: each.title for each in my_engine().ask(Models()).models if not each.problem}
+    )
     questions.ask_here(my_engine(), view)
     return True
 

@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 import streamlit as st
 from babel import Locale
 
-from model.engine.api import ModelInfo
+from model.engine.api import Engine, ModelInfo, Models
 from model.spec.request import allowed_characters
 from model.trace.types import Trace
 from viz.i18n.locales import current
@@ -51,11 +51,11 @@ class Finding:
     reader: ModelInfo | None
 
 
-def finding(info: ModelInfo, trace: Trace, models: Callable[[], Sequence[ModelInfo]]) -> Finding | None:
+def finding(info: ModelInfo, trace: Trace, engine: Engine) -> Finding | None:
     """What is to be said of the sentence of a run; None if it fits, or was not typed as words.
 
     Args:
-        models: returns those that could read it instead; asked only if they are needed.
+        engine: asked for models that could read it instead, only if they are needed.
     """
     if info.recorded or info.reads != "words" or "source" not in trace.tokens:
         return None
@@ -64,7 +64,7 @@ def finding(info: ModelInfo, trace: Trace, models: Callable[[], Sequence[ModelIn
     code = recognized(str(trace.request.get("source") or ""))
     if code and _is_read_by(info, code):
         code = ""
-    reader = _reader(info, code, models()) if code else None
+    reader = _reader(info, code, engine.ask(Models()).models) if code else None
     gaps = {"language": _name(code), "title": reader.title if reader else "", "own": info.languages.get("source", "")}
     if share > MOST:
         if reader:
@@ -79,7 +79,7 @@ def finding(info: ModelInfo, trace: Trace, models: Callable[[], Sequence[ModelIn
 
 def remark_on_language(page: Page) -> None:
     """Says it above a page, with a button that opens the model that reads the sentence."""
-    if page.trace.recorded is not None or (found := finding(page.info, page.trace, page.engine.models)) is None:
+    if page.trace.recorded is not None or (found := finding(page.info, page.trace, page.engine)) is None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="unfamiliar"):
         st.markdown(f":material/translate: {labels.markdown(found.sentence)}")

@@ -1,11 +1,12 @@
 """Access limits of a server: token, body sizes, input sizes and rate. Refused requests are not read."""
 
 import hmac
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Any
 
-from model.attribution.questions import Question
+from model.engine.api import Models
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
 from model.engine.scheduling.queue import SESSION
@@ -23,6 +24,7 @@ from model.errors import (
     phrase,
 )
 from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
+from model.spec.questions import ModelQuestion, Question, RunQuestion
 from model.spec.request import Decoding, RunRequest, check_size
 from model.spec.sent_text import whole_number
 
@@ -87,17 +89,17 @@ class AccessLimits:
             raise WrongToken()
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
-    def admit_question(self, body: object, peer: str, forwarded: Iterable[str] = ()) -> None:
-        """Counts a question about what matters as the runs that it costs; the request itself was counted by `admit`.
+    def admit_cost(self, question: Question[Any], peer: str, forwarded: Iterable[str] = ()) -> None:
+        """Counts a question as the runs that it costs; the request itself was counted by `admit`.
 
         Raises:
             Refused: the caller asks too fast.
         """
-        if (more := _cost(body) - 1) > 0:
+        if (more := question.cost - 1) > 0:
             self.limit.admit(client_address(peer, forwarded, self.proxies), cost=more)
 
-    def admit_call(self, method: str, *arguments: Hashable) -> None:
-        """Checks one engine call of this thread's session: its rate, and the size of a run.
+    def admit_call(self, question: Question[Any]) -> None:
+        """Checks one question of this thread's session to the engine of this process: its rate, and the size of a run.
 
         Listing the models is not counted: every script run does it.
 
@@ -105,11 +107,10 @@ class AccessLimits:
             Refused: the run is too large, or the visitor asks too fast.
             BadSetting: a setting of the run names a file of the server.
         """
-        if method != "models":
-            self.limit.admit(SESSION.get().client, (method, *arguments), max(map(_cost, arguments), default=1))
-        for request in arguments:
-            if isinstance(request, RunRequest | Question):
-                self.check_request(request)
+        if not isinstance(question, Models):
+            self.limit.admit(SESSION.get().client, (type(question), question), question.cost)
+        if isinstance(question, RunQuestion):
+            self.check_question(question)
 
     async def body(self, stream: AsyncIterator[bytes], announced: str, upload: bool) -> bytes:
         """Reads the body of a request and refuses it as soon as it is too long.
@@ -133,19 +134,20 @@ class AccessLimits:
                 raise _too_long(len(found), most)
         return bytes(found)
 
-    def check_request(self, body: object) -> None:
-        """Refuses requests that strangers may not make.
+    def check_question(self, question: Question[Any]) -> None:
+        """Refuses questions that strangers may not ask.
 
         Raises:
             BadSetting: a setting names a file of the server.
             Refused: an input is too long.
         """
-        request = getattr(body, "request", body)
-        for name, value in getattr(request, "settings", ()):
-            if names_server_file(name, value):
-                raise MustNotBeSet(name=name, reason=phrase("a question reads no file of the host"))
-        if isinstance(request, RunRequest):
-            self._count(request)
+        about = question.request if isinstance(question, RunQuestion) else question
+        if isinstance(about, RunRequest | ModelQuestion):
+            for name, value in about.settings:
+                if names_server_file(name, value):
+                    raise MustNotBeSet(name=name, reason=phrase("a question reads no file of the host"))
+        if isinstance(about, RunRequest):
+            self._count(about)
 
     def _count(self, request: RunRequest) -> None:
         """Refuses runs that are too large, as far as that is known before tokenization."""
@@ -159,11 +161,6 @@ class AccessLimits:
         written = 0 if request.target is not None else _written(request.decoding)
         if written > self.written:
             raise TooMuchToWrite(found=written, allowed=self.written)
-
-
-def _cost(asked: object) -> int:
-    """As how many requests something counts."""
-    return asked.cost if isinstance(asked, Question) else 1
 
 
 def _written(decoding: Decoding) -> int:

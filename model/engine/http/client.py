@@ -8,15 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import httpx
 from cachetools import LRUCache
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from model.attribution import serialization as attributions
-from model.attribution.questions import Answer, Question, result_of
-from model.engine.api import ModelInfo
+from model.engine.api import Batches, Export, Gauges, Healthy, Receive, Run
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import progress_stream, protocol
 from model.engine.http.protocol import (
@@ -24,15 +22,9 @@ from model.engine.http.protocol import (
     ENDPOINTS,
     FIELDS_HEADER,
     RECEIVE,
-    RUNS,
     SESSION_HEADER,
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
-    CellQuery,
-    EmptyBody,
-    ModelQuery,
-    TensorsQuery,
-    TextsQuery,
 )
 from model.engine.scheduling.queue import SESSION
 from model.engine.sent_files import sent_names
@@ -44,19 +36,15 @@ from model.errors import (
     OtherMachine,
     UnknownModel,
     WeightsChanged,
-    Words,
     from_json,
     phrase,
 )
-from model.inspection.report import Inspection
 from model.sharing.budget import BUDGET
 from model.sharing.lru_cache import LruCache
-from model.spec.request import KEEP, RunRequest, Settings
+from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.spec.request import RunRequest, Settings
 from model.trace import serialization
-from model.trace.cell_arithmetic import Explanation
-from model.trace.types import Array, Trace
-
-Value = TypeVar("Value")
+from model.trace.types import Trace
 
 TIMEOUT = httpx.Timeout(150.0, connect=2.0)
 """Longer than the server's own deadline, so that its error arrives."""
@@ -96,7 +84,7 @@ class RemoteEngine:
             base_url=self._url, headers=headers, timeout=TIMEOUT, transport=transport, limits=limits, trust_env=False
         )
         self._traces: LruCache[RunRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=BUDGET, kind="traces")
-        self._replies: LruCache[tuple[str, bytes], tuple[float, bytes]] = LruCache(
+        self._replies: LruCache[Question[Any], tuple[float, bytes]] = LruCache(
             REPLY_BYTES * MOST_REPLIES, lambda answer: len(answer[1]), MOST_REPLIES
         )
         self._weights: LRUCache[tuple[str, Settings], str] = LRUCache(MOST_REPLIES)
@@ -108,25 +96,30 @@ class RemoteEngine:
         """Closes its connections."""
         self._client.close()
 
-    @property
-    def device(self) -> Words:
-        """The server's device as shown on screen."""
-        return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[0]
-
-    def models(self) -> tuple[ModelInfo, ...]:
-        """The server's models; while it is away, those it listed last."""
-        return protocol.unpack_infos(self._ask_cached("models", EmptyBody()))[1]
-
-    def receive(self, data: bytes, name: str) -> str:
-        """Uploads a file to the server.
+    def ask(self, question: Question[Answer]) -> Answer:
+        """The server's answer. Traces are the same objects again for equal requests, while the cache holds them; while the server
+        is away, the models and what is known of each are those that it told last.
 
         Raises:
-            HeadlightError: the server refuses it.
+            EngineAway: the server does not answer.
+            EngineMismatch: the model's weights have changed. The next run accepts the new ones.
+            HeadlightError: the server's error.
         """
-        reply = self._post(RECEIVE, data, "application/octet-stream", params={"name": name})
-        key = str(json.loads(reply)["name"])
-        self._uploads.keep(key, (data, name))
-        return key
+        return cast(Answer, self._answer(question))
+
+    def _answer(self, question: Question[Any]) -> Any:
+        match question:
+            case Run(request):
+                return self._run(request)
+            case Receive(data, name):
+                return self._upload(data, name)
+            case Healthy():
+                return self._is_healthy()
+            case Gauges() | Batches():
+                return {}  # the server has its own at /metrics
+            case RunQuestion() | Export():
+                return ENDPOINTS[type(question)].unpack(self._reply(question))
+        return ENDPOINTS[type(question)].unpack(self._cached_reply(question))
 
     def open_path(self, path: Path) -> str:
         """Refuses: the server cannot read this machine's files.
@@ -136,61 +129,21 @@ class RemoteEngine:
         """
         raise OtherMachine()
 
-    def describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        """Facts about a model; while the server is away, the last known ones."""
-        return protocol.unpack_info(self._ask_cached("describe", ModelQuery(model, settings), model))
-
-    def inspect(self, model: str, settings: Settings = ()) -> Inspection:
-        """The inspection report of a model's file."""
-        return protocol.unpack_inspection(self._ask_cached("inspect", ModelQuery(model, settings), model))
-
-    def run(self, request: RunRequest) -> Trace:
-        """The trace of one run; the same object again for an equal request, while the cache holds it.
-
-        Raises:
-            EngineAway: the server does not answer.
-            EngineMismatch: the model's weights have changed. The next run accepts the new ones.
-            HeadlightError: the server's error.
-        """
+    def _run(self, request: RunRequest) -> Trace:
         if (trace := self._traces.get(request)) is None:
-            trace = serialization.from_bytes(self._ask("run", request, request.model))
+            trace = serialization.from_bytes(self._reply(Run(request)))
             trace = replace(trace, request=replace(request, precision=trace.request.get("precision")).to_json())
             self._compare(request, str(trace.model.get("fingerprint", "")))
             self._traces.keep(request, trace)
         return trace
 
-    def explain(self, request: RunRequest, site: str, head: int, query: int, key: int) -> Explanation:
-        """The arithmetic of one attention cell of a run that records everything."""
-        asked = CellQuery(replace(request, keep=KEEP), site, head, query, key)
-        return protocol.unpack_explanation(self._ask("explain", asked, request.model))
+    def _upload(self, data: bytes, name: str) -> str:
+        reply = self._post(RECEIVE, data, "application/octet-stream", params={"name": name})
+        key = str(json.loads(reply)["name"])
+        self._uploads.keep(key, (data, name))
+        return key
 
-    def attribute(self, question: Question[Answer]) -> Answer:
-        """The result of a question about a run, which the server keeps."""
-        reply = self._ask(type(question).__name__.lower(), question, question.model)
-        return attributions.from_bytes(result_of(question), reply)
-
-    def tensors(self, model: str, names: tuple[str, ...], settings: Settings = ()) -> dict[str, Array]:
-        """Tensors of a model by name."""
-        return protocol.unpack_arrays(self._ask_cached("tensors", TensorsQuery(model, names, settings), model))
-
-    def export(self, model: str, settings: Settings = ()) -> bytes:
-        """The model as a zip archive of a native checkpoint folder."""
-        return self._ask("export", ModelQuery(model, settings), model)
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        """The texts of token ids of a strip, as shown on screen."""
-        return tuple(json.loads(self._ask_cached("texts", TextsQuery(model, strip, ids, settings), model)))
-
-    def gauges(self) -> dict[str, float]:
-        """Empty: the server has its own at /metrics."""
-        return {}
-
-    def batches(self) -> dict[int, int]:
-        """Empty: the server has its own."""
-        return {}
-
-    def is_healthy(self) -> bool:
-        """Whether the server answers now."""
+    def _is_healthy(self) -> bool:
         try:
             response = self._client.get("/healthz", timeout=2.0)
             self._check_version(response)
@@ -209,42 +162,41 @@ class RemoteEngine:
             self._replies.forget()
             raise WeightsChanged(host=self._url, model=request.model, found=fingerprint[:8], expected=before[:8])
 
-    def _ask_cached(self, what: str, body: object, model: str = "") -> bytes:
-        """The reply to a request, cached if small. While the server is away, an old reply is used."""
-        key = what, protocol.pack(body)
-        then, kept = self._replies.get(key) or (-FRESH_SECONDS, b"")
+    def _cached_reply(self, question: Question[Any]) -> bytes:
+        """The reply to a question, cached if small. While the server is away, an old reply is used."""
+        then, kept = self._replies.get(question) or (-FRESH_SECONDS, b"")
         if time.monotonic() - then < FRESH_SECONDS:
             return kept
         try:
-            reply = self._ask(what, body, model)
+            reply = self._reply(question)
         except EngineAway:
             if kept:
                 return kept
             raise
         if len(reply) <= REPLY_BYTES:
-            self._replies.keep(key, (time.monotonic(), reply))
+            self._replies.keep(question, (time.monotonic(), reply))
         return reply
 
-    def _ask(self, what: str, body: object, model: str = "") -> bytes:
-        """The reply to a request. Uploads that the server has dropped are sent again."""
-        path, data = ENDPOINTS[what].path, protocol.pack(body)
+    def _reply(self, question: Question[Any]) -> bytes:
+        """The reply to a question. Uploads that the server has dropped are sent again."""
+        endpoint, data = ENDPOINTS[type(question)], protocol.pack(question)
         try:
-            return self._post(path, data, protocol.JSON)
+            return self._post(endpoint.path, data, protocol.JSON, endpoint.runs)
         except (UnknownModel, BadSetting) as error:
             missing = sent_names(str(error.fields.get("asked", error.fields.get("found"))))
-            if all(self._uploads.get(name) is None for name in missing):
+            about = question.request if isinstance(question, RunQuestion) else question
+            if not isinstance(about, RunRequest | ModelQuestion) or all(self._uploads.get(name) is None for name in missing):
                 raise
-            settings: Settings = getattr(body, "request", body).settings  # type: ignore[attr-defined]  # bodies with models have them
-            for value in (model, *dict(settings).values()):
+            for value in (about.model, *dict(about.settings).values()):
                 for sent in filter(None, map(self._uploads.get, sent_names(value))):
-                    self.receive(*sent)
-            return self._post(path, data, protocol.JSON)
+                    self._upload(*sent)
+            return self._post(endpoint.path, data, protocol.JSON, endpoint.runs)
 
-    def _post(self, path: str, data: bytes, media: str, **options: Any) -> bytes:
+    def _post(self, path: str, data: bytes, media: str, runs: bool = False, **options: Any) -> bytes:
         session, headers = SESSION.get(), {"content-type": media, FIELDS_HEADER: str(len(ADDED_FIELDS))}
         headers |= {SESSION_HEADER: session.id} if session.id else {}
         headers |= {FORWARDED_HEADER: session.client} if session.client else {}
-        if path in RUNS and progress_stream.is_wanted():
+        if runs and progress_stream.is_wanted():
             response = self._with_retries(lambda: progress_stream.post(self._client, path, data, headers))
         else:
             response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))

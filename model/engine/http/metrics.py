@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from model.engine.api import SharedEngine
+from model.engine.api import Batches, Gauges, SharedEngine
 from model.sharing.budget import BUDGET
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
@@ -32,7 +32,7 @@ class EngineMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """The engine's current values."""
-        for name, value in self._engine.gauges().items():
+        for name, value in self._engine.ask(Gauges()).items():
             yield GaugeMetricFamily(f"headlight_{name}", _WORDS[name], value=value)
         held = GaugeMetricFamily("headlight_memory_bytes", "What the caches of this process hold.", labels=["kind"])
         for kind, nbytes in sorted(BUDGET.held().items()):
@@ -40,7 +40,7 @@ class EngineMetrics:
         yield held
         yield GaugeMetricFamily("headlight_memory_budget_bytes", "What they may hold together.", value=BUDGET.most_bytes)
         batches = CounterMetricFamily("headlight_batches", "Batches computed, by how many runs were in them.", labels=["runs"])
-        for size, count in sorted(self._engine.batches().items()):
+        for size, count in sorted(self._engine.ask(Batches()).items()):
             batches.add_metric([str(size)], count)
         yield batches
 

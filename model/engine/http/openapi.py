@@ -6,7 +6,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from model.engine.http.progress_stream import MEDIA
-from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, RUNS, SESSION_HEADER, VERSION, EmptyBody
+from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, SESSION_HEADER, VERSION
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -15,8 +15,8 @@ def describe() -> dict[str, Any]:
     """The description as JSON values."""
     paths: dict[str, Any] = {}
     for endpoint in ENDPOINTS.values():
-        body = {"required": True, "content": {JSON: {"schema": schema(endpoint.body)}}} if endpoint.body is not EmptyBody else None
-        streams = (MEDIA,) if endpoint.path in RUNS else ()
+        body = {"required": True, "content": {JSON: {"schema": schema(endpoint.body)}}} if endpoint.body else None
+        streams = (MEDIA,) if endpoint.runs else ()
         paths[endpoint.path] = {"post": _operation(endpoint.summary, body, endpoint.media, *streams)}
     file = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
     taken = _operation("Takes a file; replies with the name that it has from now on.", file, JSON)

@@ -6,7 +6,8 @@ safetensors file of arrays. Nothing is pickled, and every value is validated aga
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from model.attribution import serialization as attributions
-from model.attribution.questions import QUESTIONS, Question
-from model.engine.api import Engine, ModelInfo
-from model.errors import Phrase, WireError, Words, in_english
+from model.attribution.questions import QUESTIONS
+from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
+from model.errors import Phrase, WireError, in_english
 from model.inspection.report import Inspection
 from model.spec.edits import Edit
-from model.spec.request import RunRequest, Settings
+from model.spec.questions import Question, RunQuestion
+from model.spec.request import RunRequest
 from model.spec.sent_text import whole_number
 from model.spec.validation import read
 from model.trace import serialization
@@ -44,6 +46,7 @@ ADDED_FIELDS = (
     ("describe", "recorded"),
     ("", PHRASES),
     ("inspect", "proposal"),
+    ("inspect", "bits"),
 )
 """Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
 fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.
@@ -55,83 +58,68 @@ ZIP = "application/zip"
 
 
 @dataclass(frozen=True)
-class EmptyBody:
-    """Body of an endpoint that takes none."""
-
-
-@dataclass(frozen=True)
-class ModelQuery:
-    """A model and the settings of its file."""
-
-    model: str
-    settings: Settings = ()
-
-
-@dataclass(frozen=True)
-class TensorsQuery:
-    """Tensors of a model by name."""
-
-    model: str
-    names: tuple[str, ...]
-    settings: Settings = ()
-
-
-@dataclass(frozen=True)
-class TextsQuery:
-    """Token ids of a strip whose texts are asked for."""
-
-    model: str
-    strip: str
-    ids: tuple[int, ...]
-    settings: Settings = ()
-
-
-@dataclass(frozen=True)
-class CellQuery:
-    """One attention cell of a run."""
-
-    request: RunRequest
-    site: str
-    head: int
-    query: int
-    key: int
-
-
-@dataclass(frozen=True)
 class Endpoint:
-    """One endpoint of the server.
+    """One endpoint of the server: a kind of question on its way there, and its answer on its way back.
 
     Attributes:
-        path: URL path.
-        body: dataclass of the JSON body.
+        question: the class of its questions. The JSON body has their fields, see `body`.
         media: media type of the reply.
         summary: for the OpenAPI description.
-        answer: calls the engine with the body and packs the reply.
+        pack: the reply of an answer.
+        unpack: the answer of a reply.
     """
 
-    path: str
-    body: type
+    question: type[Question[Any]]
     media: str
     summary: str
-    answer: Callable[[Engine, Any], bytes]
+    pack: Callable[[Any], bytes]
+    unpack: Callable[[bytes], Any]
+
+    @property
+    def path(self) -> str:
+        """URL path."""
+        return f"/v{VERSION}/{self.question.__name__.lower()}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs a network, so that it can stream its progress."""
+        return issubclass(self.question, RunQuestion)
+
+    @property
+    def body(self) -> type | None:
+        """The dataclass that has the fields of the JSON body; None: there is no body."""
+        return None if self.question is Models else RunRequest if self.question is Run else self.question
+
+    def read(self, values: Any) -> Question[Any]:
+        """The question in the JSON values of a body.
+
+        Raises:
+            BadSetting: a field is missing, unknown, or has a value that is not allowed.
+        """
+        if self.body is None:
+            return self.question()
+        found: Any = read(self.body, values, "the body")
+        return Run(found) if isinstance(found, RunRequest) else found
 
 
 def pack(value: Any) -> bytes:
-    """Plain values and dataclasses as JSON bytes, edits as their text, requests without what older hosts do not know."""
+    """Plain values, dataclasses and questions as JSON bytes, edits as their text, requests without what older hosts do not know."""
     return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Run):
+        return value.request
     if isinstance(value, RunRequest | Phrase):
         return value.to_json()
     return str(value) if isinstance(value, Edit) else {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:
+def without_unknown_fields(reply: bytes, endpoint: Endpoint, known: str) -> bytes:
     """A JSON reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
     first = whole_number(known, 0, 999) or 0
-    unknown = {name for endpoint, name in ADDED_FIELDS[first:] if endpoint in (what, "")}
-    if not unknown or ENDPOINTS[what].media != JSON:
+    unknown = {name for path, name in ADDED_FIELDS[first:] if endpoint.path.endswith(f"/{path}") or not path}
+    if not unknown or endpoint.media != JSON:
         return reply
 
     def told(found: dict[str, Any]) -> Any:
@@ -140,28 +128,6 @@ def without_unknown_fields(reply: bytes, what: str, known: str) -> bytes:
         return in_english(known) if PHRASES in unknown else known
 
     return pack(json.loads(reply, object_hook=told))
-
-
-def pack_infos(engine: Engine) -> bytes:
-    """The device, and all models."""
-    return pack({"device": engine.device, "models": [asdict(info) for info in engine.models()]})
-
-
-def unpack_infos(data: bytes) -> tuple[Words, tuple[ModelInfo, ...]]:
-    """The device, and all models."""
-    found = json.loads(data)
-    device = found["device"]
-    return device if isinstance(device, str) else Phrase.from_json(device), read(tuple[ModelInfo, ...], found["models"], "models")
-
-
-def unpack_info(data: bytes) -> ModelInfo:
-    """One model."""
-    return read(ModelInfo, json.loads(data), "model")
-
-
-def unpack_inspection(data: bytes) -> Inspection:
-    """An inspection report."""
-    return read(Inspection, json.loads(data), "inspection")
 
 
 def pack_explanation(explanation: Explanation) -> bytes:
@@ -185,6 +151,11 @@ def unpack_explanation(data: bytes) -> Explanation:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 
+def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
+    """Arrays by name, bit by bit."""
+    return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
 def unpack_arrays(data: bytes) -> dict[str, Array]:
     """The arrays in a reply.
 
@@ -198,68 +169,38 @@ def unpack_arrays(data: bytes) -> dict[str, Array]:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 
 
-def _explain(engine: Engine, body: CellQuery) -> bytes:
-    return pack_explanation(engine.explain(body.request, body.site, body.head, body.query, body.key))
+def _json(kind: Any, name: str) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]:
+    """Packs a dataclass, or a tuple, as JSON, and unpacks it; every value is validated.
+
+    Args:
+        name: names the value in errors.
+    """
+    return (
+        lambda answer: pack(asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer),
+        lambda data: read(kind, json.loads(data), name),
+    )
 
 
-def _attribute(engine: Engine, body: Question[Any]) -> bytes:
-    return attributions.to_bytes(engine.attribute(body))
-
-
-def _tensors(engine: Engine, body: TensorsQuery) -> bytes:
-    found: Mapping[str, Array] = engine.tensors(body.model, body.names, body.settings)
-    return save({name: np.ascontiguousarray(array) for name, array in found.items()})
-
-
-ENDPOINTS = {
-    endpoint.path.rpartition("/")[2]: endpoint
+ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
+    endpoint.question: endpoint
     for endpoint in (
-        Endpoint("/v1/models", EmptyBody, JSON, "The device, and what can be run.", lambda engine, body: pack_infos(engine)),
-        Endpoint(
-            "/v1/describe",
-            ModelQuery,
-            JSON,
-            "What a model is.",
-            lambda engine, body: pack(asdict(engine.describe(body.model, body.settings))),
-        ),
-        Endpoint(
-            "/v1/inspect",
-            ModelQuery,
-            JSON,
-            "The diagnosis of a model's file.",
-            lambda engine, body: pack(asdict(engine.inspect(body.model, body.settings))),
-        ),
-        Endpoint(
-            "/v1/run",
-            RunRequest,
-            TRACE,
-            "The trace of one run.",
-            lambda engine, body: serialization.to_bytes(engine.run(body)),
-        ),
-        Endpoint("/v1/explain", CellQuery, ARRAYS, "The arithmetic of one attention cell.", _explain),
-        Endpoint("/v1/tensors", TensorsQuery, ARRAYS, "Tensors by name.", _tensors),
+        Endpoint(Models, JSON, "The device, and what can be run.", *_json(Listing, "models")),
+        Endpoint(Describe, JSON, "What a model is.", *_json(ModelInfo, "model")),
+        Endpoint(Inspect, JSON, "The diagnosis of a model's file.", *_json(Inspection, "inspection")),
+        Endpoint(Run, TRACE, "The trace of one run.", serialization.to_bytes, serialization.from_bytes),
+        Endpoint(Explain, ARRAYS, "The arithmetic of one attention cell.", pack_explanation, unpack_explanation),
+        Endpoint(Tensors, ARRAYS, "Tensors by name.", pack_arrays, unpack_arrays),
         *(
-            Endpoint(f"/v1/{kind.__name__.lower()}", kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], _attribute)
-            for kind in QUESTIONS
+            Endpoint(
+                kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], attributions.to_bytes, partial(attributions.from_bytes, result)
+            )
+            for kind, result in QUESTIONS.items()
         ),
-        Endpoint(
-            "/v1/export",
-            ModelQuery,
-            ZIP,
-            "A model as a folder of our own, zipped.",
-            lambda engine, body: engine.export(body.model, body.settings),
-        ),
-        Endpoint(
-            "/v1/texts",
-            TextsQuery,
-            JSON,
-            "What ids are called.",
-            lambda engine, body: pack(engine.texts(body.model, body.strip, body.ids, body.settings)),
-        ),
+        Endpoint(Export, ZIP, "A model as a folder of our own, zipped.", bytes, bytes),
+        Endpoint(Texts, JSON, "What ids are called.", *_json(tuple[str, ...], "texts")),
     )
 }
-"""Endpoints by the last part of their path. Uploads go to POST /v1/receive?name=NAME, which replies with a name."""
+"""Endpoints by the class of their questions; other questions are not asked over HTTP. Uploads go to POST /v1/receive?name=NAME,
+which replies with a name."""
 
-RECEIVE = "/v1/receive"
-RUNS = frozenset({"/v1/run", "/v1/explain", *(f"/v1/{kind.__name__.lower()}" for kind in QUESTIONS)})
-"""Paths of endpoints that run a network: they can stream their progress."""
+RECEIVE = f"/v{VERSION}/receive"

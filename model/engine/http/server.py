@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from model.engine import log
-from model.engine.api import SharedEngine
+from model.engine.api import Healthy, Receive, SharedEngine
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import openapi
 from model.engine.http.access import STATUS, AccessLimits
@@ -27,11 +27,9 @@ from model.engine.http.protocol import (
     FIELDS_HEADER,
     JSON,
     RECEIVE,
-    RUNS,
     SESSION_HEADER,
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
-    EmptyBody,
     Endpoint,
     pack,
     without_unknown_fields,
@@ -51,7 +49,7 @@ from model.errors import (
     Unavailable,
     phrase,
 )
-from model.spec.validation import read
+from model.spec.questions import Question
 
 CALLERS = 1024
 """Requests that may wait for the engine, each in a thread; the engine's own queue is shorter and says how long it is."""
@@ -77,7 +75,7 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
     """The ASGI application of an engine server."""
     measured, threads = EngineMetrics(engine), CapacityLimiter(CALLERS)
 
-    def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]]) -> Route:
+    def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]], runs: bool = False) -> Route:
         async def asked(request: Request) -> Response:
             if "origin" in request.headers:  # browsers send it; a page of any site could make its visitors' machines compute
                 raise NotForPages()
@@ -94,19 +92,18 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
             return Response(reply, media_type=media)
 
         answered = _with_error_replies(asked, measured)
-        return Route(path, with_progress(answered) if path in RUNS else answered, methods=["POST"])
+        return Route(path, with_progress(answered) if runs else answered, methods=["POST"])
 
     def take(request: Request, data: bytes) -> tuple[bytes, str]:
-        return pack({"name": engine.receive(data, request.query_params.get("name") or "upload")}), JSON
+        return pack({"name": engine.ask(Receive(data, request.query_params.get("name") or "upload"))}), JSON
 
     def answering(endpoint: Endpoint) -> Callable[[Request, bytes], tuple[bytes, str]]:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
-            body = _read(endpoint, data)
-            access.check_request(body)
-            access.admit_question(body, request.client.host if request.client else "", request.headers.getlist(FORWARDED_HEADER))
-            reply = endpoint.answer(engine, body)
-            known, what = request.headers.get(FIELDS_HEADER, ""), endpoint.path.rpartition("/")[2]
-            return without_unknown_fields(reply, what, known), endpoint.media
+            question = _read(endpoint, data)
+            access.check_question(question)
+            access.admit_cost(question, request.client.host if request.client else "", request.headers.getlist(FORWARDED_HEADER))
+            reply = endpoint.pack(engine.ask(question))
+            return without_unknown_fields(reply, endpoint, request.headers.get(FIELDS_HEADER, "")), endpoint.media
 
         return answer
 
@@ -114,13 +111,13 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
         return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
 
     async def health(request: Request) -> Response:
-        ok = await anyio.to_thread.run_sync(engine.is_healthy)
+        ok = await anyio.to_thread.run_sync(engine.ask, Healthy())
         return JSONResponse({"status": "ok" if ok else DEAD}, 200 if ok else 503, {WIRE_VERSION_HEADER: WIRE_VERSION})
 
     async def description(request: Request) -> Response:
         return JSONResponse(openapi.describe())
 
-    routes = [route(endpoint.path, answering(endpoint)) for endpoint in ENDPOINTS.values()]
+    routes = [route(endpoint.path, answering(endpoint), endpoint.runs) for endpoint in ENDPOINTS.values()]
     open_to_all = [Route("/healthz", health), Route("/metrics", metrics), Route("/openapi.json", description)]
     return Starlette(routes=[*routes, route(RECEIVE, take), *open_to_all])
 
@@ -143,14 +140,14 @@ async def _cancelled_on_disconnect(request: Request) -> AsyncIterator[None]:
         watching.cancel()
 
 
-def _read(endpoint: Endpoint, data: bytes) -> Any:
-    """The validated body of a request.
+def _read(endpoint: Endpoint, data: bytes) -> Question[Any]:
+    """The validated question of a request.
 
     Raises:
         BadSetting: it is not JSON, or not of the endpoint's form.
     """
-    if endpoint.body is EmptyBody:
-        return EmptyBody()
+    if endpoint.body is None:
+        return endpoint.read(None)
     try:
         values = json.loads(data)
         json.dumps(values, ensure_ascii=False, allow_nan=False).encode()  # refuses lone surrogates and NaN
@@ -158,7 +155,7 @@ def _read(endpoint: Endpoint, data: bytes) -> Any:
         raise DoesNotFit(
             name=endpoint.path, reason=phrase("the request is not valid JSON ({error})", error=type(error).__name__)
         ) from error
-    return read(endpoint.body, values, "the body")
+    return endpoint.read(values)
 
 
 def status_of(error: HeadlightError) -> int:

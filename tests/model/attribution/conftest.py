@@ -7,7 +7,7 @@ import pytest
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
-from model.attribution.questions import Answer, Question
+from model.attribution.questions import Attribution, Measured
 from model.checkpoints.loaded import Runner
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
@@ -16,7 +16,7 @@ from tests.runs import CPU
 Answering: TypeAlias = Callable[..., Any]
 
 
-def answered(runner: Runner, question: Question[Answer], **place: Any) -> Answer:
+def answered(runner: Runner, question: Attribution[Measured], **place: Any) -> Measured:
     """The result of a question about a network in memory."""
     request, prompt = forced_run(runner, question.request, CPU, POSITIONS)
     trace = run(runner, request, CPU, "cpu")

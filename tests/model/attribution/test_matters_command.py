@@ -42,7 +42,7 @@ def test_it_prints_the_numbers_of_the_engine(
 ) -> None:
     found = json.loads(asked(folder, capsys, *options, "--json"))
     request = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
-    expected = LocalEngine(folder.parent, CPU).attribute(question(request)).to_json()
+    expected = LocalEngine(folder.parent, CPU).ask(question(request)).to_json()
     assert {name: found[name] for name in expected} == json.loads(json.dumps(expected))
     table = asked(folder, capsys, *options).splitlines()
     assert table[0] == f"{' '.join(expected['tokens'])}: log-probability {expected['log_probability']:.4f} nats"

@@ -14,6 +14,7 @@ from safetensors import safe_open
 from model.__main__ import main
 from model.checkpoints import export, loader
 from model.checkpoints.loaded import Runner
+from model.engine.api import Export, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import CannotExport, DamagedFile, HeadlightError
 from model.inference.run import run
@@ -120,14 +121,14 @@ def test_numbers_that_are_not_finite_are_refused_in_a_sentence(tmp_path: Path) -
 
 def test_an_engine_exports_a_zip_that_unpacks_to_a_checkpoint(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU)
-    name = engine.receive((GOLDEN / "000_tiny_a.pt").read_bytes(), "../my model (1).pt")
+    name = engine.ask(Receive((GOLDEN / "000_tiny_a.pt").read_bytes(), "../my model (1).pt"))
     settings = tuple(SETTINGS["000_tiny_a"].items())
-    with zipfile.ZipFile(io.BytesIO(engine.export(name, settings))) as archive:
+    with zipfile.ZipFile(io.BytesIO(engine.ask(Export(name, settings)))) as archive:
         assert sorted(archive.namelist()) == [f"my_model_1/{each}" for each in ("model.safetensors", "spec.json", "tokenizer.json")]
         archive.extractall(tmp_path)
-    assert "my_model_1" in [info.name for info in engine.models() if not info.problem]
-    before = engine.run(RunRequest(name, "2 4 5 3", settings=settings))
-    assert arrays(engine.run(RunRequest("my_model_1", "2 4 5 3"))) == arrays(before)
+    assert "my_model_1" in [info.name for info in engine.ask(Models()).models if not info.problem]
+    before = engine.ask(Run(RunRequest(name, "2 4 5 3", settings=settings)))
+    assert arrays(engine.ask(Run(RunRequest("my_model_1", "2 4 5 3")))) == arrays(before)
 
 
 def test_the_command_line_exports_and_runs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import torch
 from model.__main__ import main
 from model.checkpoints import loader, snapshots
 from model.checkpoints.layouts.given_answers import TextsOf
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, Inspect, ModelInfo, Models, Run
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch, UnknownModel
 from model.sharing.budget import Budget
@@ -37,12 +37,12 @@ def shelf(made: Path, tmp_path: Path) -> Path:
 
 
 def info(engine: LocalEngine, name: str) -> ModelInfo:
-    return next(one for one in engine.models() if one.name == name)
+    return next(one for one in engine.ask(Models()).models if one.name == name)
 
 
 def test_the_list_says_which_snapshots_and_losses_there_are(shelf: Path) -> None:
     engine = LocalEngine(shelf, CPU)
-    assert [one.name for one in engine.models()] == ["film", "plain"], "snapshots are no lines of their own"
+    assert [one.name for one in engine.ask(Models()).models] == ["film", "plain"], "snapshots are no lines of their own"
     assert info(engine, "film").snapshots == STEPS
     assert info(engine, "film").losses == (Losses(2, 4.0, 3.5), Losses(4, 3.0, 2.5), Losses(6, 2.0, 1.5))
     assert (info(engine, "plain").snapshots, info(engine, "plain").losses) == ((), ())
@@ -69,7 +69,7 @@ def test_a_snapshot_runs_with_its_own_weights(shelf: Path, step: int) -> None:
     kept = network(VARIANTS["paper"], seed=step)
     for parameter in kept.parameters():
         parameter.data = parameter.data.half().float()  # as they are stored
-    trace = LocalEngine(shelf, CPU).run(RunRequest(at_step("film", step), "w4 w5 w6", target=(2, 5, 6)))
+    trace = LocalEngine(shelf, CPU).ask(Run(RunRequest(at_step("film", step), "w4 w5 w6", target=(2, 5, 6))))
     assert trace.logits is not None
     notes = translate(kept, torch.tensor([trace.tokens["source"].ids]), torch.tensor([[2, 5, 6]]))  # type: ignore[arg-type]
     np.testing.assert_allclose(trace.logits, notes["logits"][0].numpy(), atol=1e-5)
@@ -78,21 +78,21 @@ def test_a_snapshot_runs_with_its_own_weights(shelf: Path, step: int) -> None:
 
 def test_each_snapshot_has_a_fingerprint_of_its_own(shelf: Path) -> None:
     engine = LocalEngine(shelf, CPU)
-    found = {engine.run(RunRequest(at_step("film", step), "w4")).model["fingerprint"] for step in STEPS}
+    found = {engine.ask(Run(RunRequest(at_step("film", step), "w4"))).model["fingerprint"] for step in STEPS}
     assert len(found) == len(STEPS)
 
 
 def test_a_snapshot_is_described_and_inspected(shelf: Path) -> None:
     engine = LocalEngine(shelf, CPU)
-    assert engine.describe("film@000004").title == "Tiny @ 4"
-    assert engine.inspect("film@000004").missing == ()
+    assert engine.ask(Describe("film@000004")).title == "Tiny @ 4"
+    assert engine.ask(Inspect("film@000004")).missing == ()
 
 
 @pytest.mark.parametrize("name", ["film@000003", "film@4", "plain@000000", "nobody@000000", "../film@000000", "film@000004/.."])
 def test_a_snapshot_that_is_not_there_is_one_sentence(shelf: Path, name: str) -> None:
     engine = LocalEngine(shelf, CPU)
     with pytest.raises(UnknownModel, match="No model is called") as found:
-        engine.run(RunRequest(name, "w4"))
+        engine.ask(Run(RunRequest(name, "w4")))
     if name == "film@000003":
         assert "film@000000, film@000001, film@000002, film@000004" in str(found.value)
 
@@ -108,14 +108,14 @@ def test_a_damaged_snapshot_leaves_the_others_alone(shelf: Path, damage: str) ->
         path.unlink()
     engine = LocalEngine(shelf, CPU)
     with pytest.raises((DamagedFile, ShapeMismatch, UnknownModel)):
-        engine.run(RunRequest("film@000002", "w4"))
-    assert engine.run(RunRequest("film@000004", "w4")).steps
+        engine.ask(Run(RunRequest("film@000002", "w4")))
+    assert engine.ask(Run(RunRequest("film@000004", "w4"))).steps
     assert not info(engine, "film").problem
 
 
 def test_settings_are_refused_as_for_the_whole_folder(shelf: Path) -> None:
     with pytest.raises(HeadlightError, match="contain all settings"):
-        LocalEngine(shelf, CPU).run(RunRequest("film@000004", "w4", settings=(("n_heads", "8"),)))
+        LocalEngine(shelf, CPU).ask(Run(RunRequest("film@000004", "w4", settings=(("n_heads", "8"),))))
 
 
 def test_only_so_many_snapshots_stay_loaded(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_only_so_many_snapshots_stay_loaded(shelf: Path, monkeypatch: pytest.Mon
     engine = LocalEngine(shelf, CPU, cache_bytes=0, budget=Budget(2 * size))
     loaded.clear()
     for step in (0, 1, 0, 2, 0, 1):
-        engine.run(RunRequest(at_step("film", step), "w4"))
+        engine.ask(Run(RunRequest(at_step("film", step), "w4")))
     assert loaded == ["000000", "000001", "000002", "000001"], "the one unused for longest went"
 
 
@@ -152,7 +152,7 @@ def test_foreign_files_beside_snapshots_are_left_alone(shelf: Path) -> None:
 
 def test_the_command_line_takes_a_snapshot_by_name_and_by_path(shelf: Path) -> None:
     out = shelf / "run.trace.safetensors"
-    expected = LocalEngine(shelf, CPU).run(RunRequest("film@000001", "w4 w5"))
+    expected = LocalEngine(shelf, CPU).ask(Run(RunRequest("film@000001", "w4 w5")))
     for name in (f"{shelf}/film@1", f"{shelf}/film/snapshots/000001.safetensors"):
         assert main(["run", name, "--source", "w4 w5", "--out", str(out), "--device", "cpu"]) == 0
         found = from_bytes(out.read_bytes())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from model.attribution.questions import Heads, Prune, Words
-from model.engine.api import SharedEngine
+from model.engine.api import Run, SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -56,7 +56,7 @@ def heard(listener: Listener, token: CancelToken | None = None) -> Iterator[None
 def test_a_question_says_how_much_is_measured(local: LocalEngine, question: Any) -> None:
     progress: list[Progress] = []
     with heard(progress.append):
-        local.attribute(question)
+        local.ask(question)
     measured = [each for each in progress if each.measured]
     assert measured
     assert [each.done for each in measured] == sorted(each.done for each in measured)
@@ -67,8 +67,8 @@ def test_progress_arrives_over_http(local: LocalEngine) -> None:
     progress: list[Progress] = []
     with listening(application(local, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
         with heard(progress.append, CancelToken()):
-            found = remote.attribute(Prune(REQUEST))
-        assert found.order == local.attribute(Prune(REQUEST)).order
+            found = remote.ask(Prune(REQUEST))
+        assert found.order == local.ask(Prune(REQUEST)).order
     assert all(each.measured <= each.most for each in progress if each.measured)
 
 
@@ -80,7 +80,7 @@ def stopped(engine: SharedEngine) -> None:
             token.cancel()
 
     with heard(stop, token), pytest.raises(CallerGone):
-        engine.attribute(Prune(REQUEST))
+        engine.ask(Prune(REQUEST))
 
 
 def test_a_question_that_nobody_waits_for_ends(local: LocalEngine) -> None:
@@ -101,13 +101,13 @@ def test_others_get_their_turn_while_a_question_is_measured(local: LocalEngine) 
 
     def ask() -> None:
         with heard(hold):
-            for_session("first", local.attribute)(Prune(REQUEST))
+            for_session("first", local.ask)(Prune(REQUEST))
         done.set()
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     assert begun.wait(SECONDS)
-    assert for_session("second", local.run)(RunRequest("tiny", "w7 w8", decoding=Decoding(max_length=2))).steps
+    assert for_session("second", local.ask)(Run(RunRequest("tiny", "w7 w8", decoding=Decoding(max_length=2)))).steps
     assert not done.is_set()
     go_on.set()
     asking.join(SECONDS)

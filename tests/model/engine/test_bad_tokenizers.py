@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import TokenizerDied
 from model.spec.request import RunRequest
@@ -22,6 +23,6 @@ def test_a_tokenizer_that_panics_kills_no_thread_of_the_engine(tmp_path: Path) -
     engine = LocalEngine(tmp_path, CPU)
     for session in ("one", "two"):
         with pytest.raises(TokenizerDied, match=r"The tokenizer bad/tokenizer\.json failed on this text"):
-            for_session(session, engine.run)(RunRequest("bad", "x" * 40))
-        assert for_session(session, engine.run)(RunRequest("good", "w4 w5")).tokens["source"].ids == (2, 4, 5, 3)
-    assert for_session("one", engine.run)(RunRequest("bad", "x")).tokens["source"].ids == (1,)
+            for_session(session, engine.ask)(Run(RunRequest("bad", "x" * 40)))
+        assert for_session(session, engine.ask)(Run(RunRequest("good", "w4 w5"))).tokens["source"].ids == (2, 4, 5, 3)
+    assert for_session("one", engine.ask)(Run(RunRequest("bad", "x"))).tokens["source"].ids == (1,)

@@ -14,6 +14,7 @@ import torch
 
 from model.checkpoints import loader
 from model.engine import model_cache
+from model.engine.api import Describe, Explain, Inspect, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.engine.model_cache import ModelKey
 from model.errors import DamagedFile, HeadlightError, MissingFile, NoRoom, UnknownModel, from_json
@@ -35,26 +36,26 @@ def test_a_folder_that_is_repaired_is_used_without_a_restart(tmp_path: Path) -> 
     (tmp_path / "a" / "model.safetensors").unlink()
     engine = LocalEngine(tmp_path, CPU)
     with pytest.raises(MissingFile):
-        engine.run(RunRequest("a", "w4"))
+        engine.ask(Run(RunRequest("a", "w4")))
     with pytest.raises(MissingFile):
-        engine.inspect("a")
-    assert engine.models()[0].problem
+        engine.ask(Inspect("a"))
+    assert engine.ask(Models()).models[0].problem
     (tmp_path / "a" / "model.safetensors").write_bytes(weights)
-    assert not engine.models()[0].problem
-    assert engine.inspect("a").missing == ()
-    assert engine.run(RunRequest("a", "w4")) is engine.run(RunRequest("a", "w4"))
+    assert not engine.ask(Models()).models[0].problem
+    assert engine.ask(Inspect("a")).missing == ()
+    assert engine.ask(Run(RunRequest("a", "w4"))) is engine.ask(Run(RunRequest("a", "w4")))
 
 
 def test_weights_that_were_trained_on_give_another_run(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "a")
     engine = LocalEngine(tmp_path, CPU)
-    first, inspected = engine.run(RunRequest("a", "w4", "w5")), engine.inspect("a")
-    assert engine.inspect("a") is inspected
+    first, inspected = engine.ask(Run(RunRequest("a", "w4", "w5"))), engine.ask(Inspect("a"))
+    assert engine.ask(Inspect("a")) is inspected
     shutil.rmtree(tmp_path / "a")
     save_checkpoint(tmp_path / "a", seed=1)
-    second = engine.run(RunRequest("a", "w4", "w5"))
+    second = engine.ask(Run(RunRequest("a", "w4", "w5")))
     assert second.model["fingerprint"] != first.model["fingerprint"]
-    assert engine.inspect("a") is not inspected
+    assert engine.ask(Inspect("a")) is not inspected
 
 
 def other_weights(folder: Path) -> None:
@@ -77,18 +78,18 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
 
     network.encode = slow  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(2) as pool:
-        old = pool.submit(for_session("a", engine.run), request)
+        old = pool.submit(for_session("a", engine.ask), Run(request))
         assert begun.wait(60)
         other_weights(tmp_path / "a")
-        new = pool.submit(for_session("b", engine.run), request)
+        new = pool.submit(for_session("b", engine.ask), Run(request))
         while len(engine.scheduler._queue._in_flight) < 2:
             assert not new.done(), "it was given the run of the old weights"
             threading.Event().wait(0.001)
         go_on.set()
-        expected = LocalEngine(tmp_path, CPU).run(request)
+        expected = LocalEngine(tmp_path, CPU).ask(Run(request))
         assert new.result(60).model["fingerprint"] == expected.model["fingerprint"] != old.result(60).model["fingerprint"]
-    assert engine.run(request) is new.result()
-    assert engine.explain(request, "decoder.0.0.cross", 0, 0, 0)
+    assert engine.ask(Run(request)) is new.result()
+    assert engine.ask(Explain(request, "decoder.0.0.cross", 0, 0, 0))
     engine.scheduler.close()
 
 
@@ -108,7 +109,7 @@ def test_weights_that_were_replaced_while_they_were_loaded_are_loaded_again(
     engine = LocalEngine(tmp_path, CPU)
     with monkeypatch.context() as patched:
         patched.setattr(loader, "load", replacing)
-        assert engine.describe("a").parameters
+        assert engine.ask(Describe("a")).parameters
     assert replaced
     assert engine.checkpoint("a").fingerprint == LocalEngine(tmp_path, CPU).checkpoint("a").fingerprint
 
@@ -127,10 +128,10 @@ def test_a_snapshot_did_not_notice_that_another_file_of_its_folder_changed(
 ) -> None:
     save_film(tmp_path / "film", (0, 1))
     engine, request = LocalEngine(tmp_path, CPU), RunRequest(at_step("film", 1), "w4")
-    first = engine.run(request)
-    assert engine.run(request) is first
+    first = engine.ask(Run(request))
+    assert engine.ask(Run(request)) is first
     change(tmp_path / "film" / file)
-    second = engine.run(request)
+    second = engine.ask(Run(request))
     assert second.model["fingerprint"] != first.model["fingerprint"]
     assert second.model["title"] == ("Other" if file == "spec.json" else "Tiny")
 
@@ -141,13 +142,13 @@ def test_errors_name_files_as_the_folder_does(tmp_path: Path) -> None:
     (tmp_path / "b.pt").write_bytes((GOLDEN / "000_tiny_a.pt").read_bytes())
     (tmp_path / "spec.json").write_text('{"source_vocab": "nowhere.txt"}')
     engine = LocalEngine(tmp_path, CPU)
-    for problem in (info.problem for info in engine.models()):
+    for problem in (info.problem for info in engine.ask(Models()).models):
         assert str(tmp_path) not in str(from_json(problem))
     with pytest.raises(DamagedFile) as caught:
-        engine.inspect("a")
+        engine.ask(Inspect("a"))
     assert caught.value.fields["path"] == str(Path("a", "spec.json"))
     with pytest.raises(UnknownModel):
-        engine.inspect("../a")
+        engine.ask(Inspect("../a"))
 
 
 def test_a_folder_whose_diagnosis_ended_in_an_error_was_opened_again_for_each_rerun(
@@ -165,25 +166,25 @@ def test_a_folder_whose_diagnosis_ended_in_an_error_was_opened_again_for_each_re
     engine, depths = LocalEngine(tmp_path, CPU), list[int]()
     for _rerun in range(3):
         with pytest.raises(HeadlightError) as caught:
-            engine.inspect("a")
+            engine.ask(Inspect("a"))
         depths.append(len(caught.traceback))
     assert len(opened) == 1
     assert depths[1] == depths[2], "the cached error collects the frames of its callers"
     (tmp_path / "a" / "spec.json").unlink()
     with pytest.raises(MissingFile):
-        engine.inspect("a")
+        engine.ask(Inspect("a"))
     assert len(opened) == 2
 
 
 def test_networks_of_files_with_settings_are_kept_up_to_a_number_of_bytes(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU, budget=Budget(1))
-    name = engine.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")
+    name = engine.ask(Receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt"))
     first = engine.checkpoint(name, (("n_heads", "2"),))
     assert engine.checkpoint(name, (("n_heads", "2"),)) is first, "the last one stays, however large"
     engine.checkpoint(name, (("n_heads", "1"),))
     assert engine.checkpoint(name, (("n_heads", "2"),)) is not first
     roomy = LocalEngine(tmp_path, CPU)
-    name = roomy.receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt")
+    name = roomy.ask(Receive((GOLDEN / "001_tiny_a.pt").read_bytes(), "lm.pt"))
     first = roomy.checkpoint(name, (("n_heads", "2"),))
     roomy.checkpoint(name, (("n_heads", "1"),))
     assert roomy.checkpoint(name, (("n_heads", "2"),)) is first
@@ -193,7 +194,7 @@ def test_a_network_that_had_to_go_is_loaded_again_and_lists_need_none(tmp_path: 
     for number, name in enumerate(("a", "b")):
         save_checkpoint(tmp_path / name, seed=number)
     engine = LocalEngine(tmp_path, CPU, budget=Budget(1))
-    listed, first = engine.models(), weakref.ref(engine.checkpoint("a"))
+    listed, first = engine.ask(Models()).models, weakref.ref(engine.checkpoint("a"))
     newest = engine.checkpoint("b")
     gc.collect()
     assert first() is None, "the newest network stays, however large, and no other"
@@ -205,8 +206,8 @@ def test_a_network_that_had_to_go_is_loaded_again_and_lists_need_none(tmp_path: 
         return load(path, *others)
 
     monkeypatch.setattr(loader, "load", counted)
-    assert engine.models() == listed
-    assert engine.describe("a") == listed[0]
+    assert engine.ask(Models()).models == listed
+    assert engine.ask(Describe("a")) == listed[0]
     assert not loads, "a list of models loads the networks that had to go"
     engine.checkpoint("a")
     assert len(loads) == 1
@@ -216,11 +217,11 @@ def test_the_network_of_a_checkpoint_that_was_deleted_or_replaced_is_let_go_by_t
     for number, name in enumerate(("deleted", "replaced", "stays")):
         save_checkpoint(tmp_path / name, seed=number)
     engine = LocalEngine(tmp_path, CPU)
-    engine.models()
+    engine.ask(Models())
     networks = {name: weakref.ref(engine.checkpoint(name).network) for name in ("deleted", "replaced", "stays")}
     shutil.rmtree(tmp_path / "deleted")
     other_weights(tmp_path / "replaced")
-    assert [info.name for info in engine.models()] == ["replaced", "stays"]
+    assert [info.name for info in engine.ask(Models()).models] == ["replaced", "stays"]
     gc.collect()
     assert {name for name, network in networks.items() if network() is None} == {"deleted", "replaced"}
 

@@ -21,6 +21,7 @@ import pytest
 
 from model.__main__ import main
 from model.cli.serve import RAY
+from model.engine.api import Run
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER, WIRE_VERSION, WIRE_VERSION_HEADER
@@ -122,7 +123,7 @@ def engine(cluster: Cluster) -> Iterator[RemoteEngine]:
 @contextmanager
 def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]]:
     """Several people who ask and ask; how many answers each of them got. All of these must be right."""
-    expected, answered, ended = [local.run(request) for request in REQUESTS], Counter[int](), threading.Event()
+    expected, answered, ended = [local.ask(Run(request)) for request in REQUESTS], Counter[int](), threading.Event()
     wrong = list[BaseException]()
 
     def ask(person: int) -> None:
@@ -131,7 +132,7 @@ def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]
             while not ended.is_set() and not wrong:
                 which = (answered[person] + person) % len(REQUESTS)
                 try:
-                    assert_same(for_session(session, engine.run)(REQUESTS[which]), expected[which])
+                    assert_same(for_session(session, engine.ask)(Run(REQUESTS[which])), expected[which])
                 except BaseException as error:
                     wrong.append(error)
                 answered[person] += 1

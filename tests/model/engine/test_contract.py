@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.attribution.questions import Edges, Heads, Prune, Question, Words
-from model.engine.api import SharedEngine
+from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
+from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -71,11 +71,11 @@ def plain(value: Any) -> Any:
 
 
 def test_it_lists_the_same_models(engine: SharedEngine, local: LocalEngine) -> None:
-    assert [info.name for info in engine.models()] == ["damaged", "tiny"]
-    assert [plain(info) for info in engine.models()] == [plain(info) for info in local.models()]
-    assert plain(engine.describe("tiny")) == plain(local.describe("tiny"))
-    assert str(engine.device).startswith("CPU")
-    assert engine.is_healthy()
+    assert [info.name for info in engine.ask(Models()).models] == ["damaged", "tiny"]
+    assert [plain(info) for info in engine.ask(Models()).models] == [plain(info) for info in local.ask(Models()).models]
+    assert plain(engine.ask(Describe("tiny"))) == plain(local.ask(Describe("tiny")))
+    assert str(engine.ask(Models()).device).startswith("CPU")
+    assert engine.ask(Healthy())
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_it_lists_the_same_models(engine: SharedEngine, local: LocalEngine) -> N
 )
 def test_it_runs_what_is_asked(engine: SharedEngine, local: LocalEngine, changes: dict[str, Any]) -> None:
     request = dataclasses.replace(REQUEST, **changes)
-    found, expected = engine.run(request), local.run(request)
+    found, expected = engine.ask(Run(request)), local.ask(Run(request))
     assert_same(found, expected)
     assert found.request == expected.request
     own = {name: plain(value) for name, value in found.model.items() if name not in ("milliseconds", "device")}
     assert own == {name: plain(expected.model[name]) for name in own}
-    assert for_session("anybody", engine.run)(request) is found
+    assert for_session("anybody", engine.ask)(Run(request)) is found
 
 
 @pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
@@ -106,13 +106,13 @@ def test_it_reports_the_tokens_written_so_far(engine: SharedEngine, method: Meth
     heard = list[Progress]()
     request = dataclasses.replace(REQUEST, source="w7 w8", decoding=Decoding(method, max_length=6, seed=3, beam_size=2))
     with listening_with(heard.append):
-        trace = engine.run(request)
+        trace = engine.ask(Run(request))
     assert heard[-1].texts == tuple(step.chosen.text for step in trace.steps)
     assert heard[-1].ids == tuple(step.chosen.id for step in trace.steps)
     assert {progress.most for progress in heard} == {6}
     assert [len(progress.ids) for progress in heard] == sorted(len(progress.ids) for progress in heard)
     before = len(heard)
-    assert engine.run(request) is trace
+    assert engine.ask(Run(request)) is trace
     assert len(heard) == before, "nobody listens any more, and a cached run reports nothing"
 
 
@@ -122,10 +122,10 @@ def test_a_caller_that_leaves_gets_no_answer_and_others_do(engine: SharedEngine,
     token = CANCEL_TOKEN.set(cancel_token)
     try:
         with listening_with(lambda progress: cancel_token.cancel()), pytest.raises(CallerGone):
-            engine.run(request)
+            engine.ask(Run(request))
     finally:
         CANCEL_TOKEN.reset(token)
-    assert_same(engine.run(request), local.run(request))
+    assert_same(engine.ask(Run(request)), local.ask(Run(request)))
 
 
 @contextmanager
@@ -139,15 +139,15 @@ def listening_with(listener: Listener) -> Iterator[None]:
 
 def test_it_runs_in_the_precision_that_is_asked_for(engine: SharedEngine, local: LocalEngine) -> None:
     request = dataclasses.replace(REQUEST, precision="bfloat16")
-    found, expected = engine.run(request), local.run(request)
+    found, expected = engine.ask(Run(request)), local.ask(Run(request))
     assert found.model["dtype"] == "bfloat16"
     assert found.model["from_float32"] == pytest.approx(expected.model["from_float32"], rel=0.2)
-    assert engine.run(REQUEST).model["dtype"] == "float32"
-    assert engine.explain(request, *CELL).tolerance == local.explain(request, *CELL).tolerance >= 2e-2
+    assert engine.ask(Run(REQUEST)).model["dtype"] == "float32"
+    assert engine.ask(Explain(request, *CELL)).tolerance == local.ask(Explain(request, *CELL)).tolerance >= 2e-2
 
 
 def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEngine) -> None:
-    found, expected = engine.explain(REQUEST, *CELL), local.explain(REQUEST, *CELL)
+    found, expected = engine.ask(Explain(REQUEST, *CELL)), local.ask(Explain(REQUEST, *CELL))
     assert found.agrees
     for name, value in vars(expected).items():
         np.testing.assert_array_equal(getattr(found, name), value, name)
@@ -156,33 +156,33 @@ def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEn
 @pytest.mark.parametrize(
     "question", [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1)], ids=lambda each: type(each).__name__
 )
-def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, question: Question[Any]) -> None:
-    found, expected = engine.attribute(question), local.attribute(question)
+def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, question: Attribution[Any]) -> None:
+    found, expected = engine.ask(question), local.ask(question)
     assert plain(found.to_json()) == plain(expected.to_json())
     for name, array in expected.arrays().items():
         np.testing.assert_array_equal(getattr(found, name), array, name)
-    assert found.ids == tuple(step.chosen.id for step in local.run(REQUEST).steps)
-    assert local.attribute(question) is expected
+    assert found.ids == tuple(step.chosen.id for step in local.ask(Run(REQUEST)).steps)
+    assert local.ask(question) is expected
 
 
 def test_it_gives_tensors_and_texts_and_a_diagnosis(engine: SharedEngine, local: LocalEngine) -> None:
     names = ("positions/encoder", "output.bias")
-    found, expected = engine.tensors("tiny", names), local.tensors("tiny", names)
+    found, expected = engine.ask(Tensors("tiny", names=names)), local.ask(Tensors("tiny", names=names))
     assert {name: (a.dtype, a.tolist()) for name, a in found.items()} == {n: (a.dtype, a.tolist()) for n, a in expected.items()}
-    assert engine.texts("tiny", "target", (4, 5)) == ("w4", "w5")
-    assert plain(engine.inspect("tiny")) == plain(local.inspect("tiny"))
+    assert engine.ask(Texts("tiny", strip="target", ids=(4, 5))) == ("w4", "w5")
+    assert plain(engine.ask(Inspect("tiny"))) == plain(local.ask(Inspect("tiny")))
 
 
 def test_it_gives_a_model_as_a_folder(engine: SharedEngine, local: LocalEngine) -> None:
-    found, expected = (zipfile.ZipFile(io.BytesIO(each.export("tiny"))) for each in (engine, local))
+    found, expected = (zipfile.ZipFile(io.BytesIO(each.ask(Export("tiny")))) for each in (engine, local))
     assert {name: found.read(name) for name in found.namelist()} == {name: expected.read(name) for name in expected.namelist()}
 
 
 def test_it_takes_a_file(engine: SharedEngine, local: LocalEngine, folder: Path) -> None:
     data = (folder / "tiny" / "model.safetensors").read_bytes()
-    name = engine.receive(data, "mine.safetensors")
-    assert name == local.receive(data, "mine.safetensors")
-    problem, expected = engine.describe(name).problem, local.describe(name).problem
+    name = engine.ask(Receive(data, "mine.safetensors"))
+    assert name == local.ask(Receive(data, "mine.safetensors"))
+    problem, expected = engine.ask(Describe(name)).problem, local.ask(Describe(name)).problem
     assert problem == expected
 
 
@@ -201,19 +201,19 @@ def test_errors_arrive_as_they_are(
 ) -> None:
     wrong = dataclasses.replace(REQUEST, **changes)
     with pytest.raises(kind) as there:
-        engine.run(wrong)
+        engine.ask(Run(wrong))
     with pytest.raises(kind) as here:
-        local.run(wrong)
+        local.ask(Run(wrong))
     assert str(there.value) == str(here.value)
     assert there.value.to_json() == here.value.to_json()
 
 
 def test_what_is_not_there_is_said_of_everything(engine: SharedEngine) -> None:
     with pytest.raises(UnknownTensor):
-        engine.tensors("tiny", ("nothing",))
+        engine.ask(Tensors("tiny", names=("nothing",)))
     with pytest.raises(BadSetting):
-        engine.texts("tiny", "middle", (1,))
+        engine.ask(Texts("tiny", strip="middle", ids=(1,)))
     with pytest.raises(BadSetting):
-        engine.explain(REQUEST, "decoder.0.1.cross", 1, 99, 2)
+        engine.ask(Explain(REQUEST, "decoder.0.1.cross", 1, 99, 2))
     with pytest.raises(UnknownModel):
-        engine.inspect("none")
+        engine.ask(Inspect("none"))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import NOBODY, Session, in_session
 from model.spec.request import Decoding, RunRequest
@@ -24,7 +25,7 @@ def engine(tmp_path: Path) -> LocalEngine:
 def ran(engine: LocalEngine, session: Session, model: str = "one", source: str = "w4 w6 w5", seed: int = 3) -> Trace:
     """A long sampled text: the same for the same seed and source."""
     with in_session(session):
-        return engine.run(RunRequest(model, source, decoding=Decoding("sample", max_length=12, seed=seed, temperature=3.0)))
+        return engine.ask(Run(RunRequest(model, source, decoding=Decoding("sample", max_length=12, seed=seed, temperature=3.0))))
 
 
 def test_the_next_run_of_a_session_is_drafted_and_shows_the_same(engine: LocalEngine) -> None:

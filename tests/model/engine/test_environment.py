@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from model.__main__ import main
+from model.engine.api import Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from model.spec.request import RunRequest
@@ -31,19 +32,19 @@ def same_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_another_folder_of_checkpoints_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "mine")
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    assert [info.name for info in LocalEngine.from_environment().models()] == ["mine"]
+    assert [info.name for info in LocalEngine.from_environment().ask(Models()).models] == ["mine"]
 
 
 def test_left_alone_it_reads_the_bundled_checkpoints() -> None:
     names = {path.name for path in CHECKPOINTS.iterdir() if path.is_dir()}
-    assert names <= {info.name for info in LocalEngine.from_environment().models()}
+    assert names <= {info.name for info in LocalEngine.from_environment().ask(Models()).models}
 
 
 @pytest.mark.parametrize(("threads", "said"), [("1", "CPU · 1 thread"), ("2", "CPU · 2 threads")])
 def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch, threads: str, said: str) -> None:
     monkeypatch.setenv("HEADLIGHT_THREADS", threads)
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
-    assert str(LocalEngine.from_environment().device) == said
+    assert str(LocalEngine.from_environment().ask(Models()).device) == said
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +59,8 @@ def test_the_precision_of_runs_that_ask_for_none_is_chosen(tmp_path: Path, monke
     monkeypatch.setenv("HEADLIGHT_DEVICE", "cpu")
     monkeypatch.setenv("HEADLIGHT_PRECISION", "bfloat16")
     engine = LocalEngine.from_environment()
-    assert engine.run(RunRequest("mine", "w4")).model["dtype"] == "bfloat16"
-    assert engine.run(RunRequest("mine", "w4", precision="float32")).model["dtype"] == "float32"
+    assert engine.ask(Run(RunRequest("mine", "w4"))).model["dtype"] == "bfloat16"
+    assert engine.ask(Run(RunRequest("mine", "w4", precision="float32"))).model["dtype"] == "float32"
 
 
 @pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣", "0000199999", "1" * 5000])

@@ -11,10 +11,11 @@ import pytest
 
 from model.checkpoints import loader
 from model.engine import model_list, uploads
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Describe, Inspect, ModelInfo, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile
 from model.safe_loading.reader import OpenedFile, read_upload
+from model.spec.questions import Question
 from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN
@@ -75,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def engine(folder: Path) -> Iterator[LocalEngine]:
     found = LocalEngine(folder, CPU)
-    found.run(RunRequest("one", "w4"))
+    found.ask(Run(RunRequest("one", "w4")))
     yield found
     found.scheduler.close()
 
@@ -92,23 +93,23 @@ def named(name: str) -> Callable[..., bool]:
 def others_are_served(engine: LocalEngine, pool: ThreadPoolExecutor) -> None:
     """Fails where another session has to wait: for a run in the cache, for a run of another model, for its inspection."""
     asked: list[Future[Any]] = [
-        pool.submit(for_session("b", engine.run), RunRequest("one", "w4")),
-        pool.submit(for_session("b", engine.describe), "one"),
-        pool.submit(for_session("c", engine.run), RunRequest("two", "w5")),
-        pool.submit(for_session("b", engine.inspect), "two"),
+        pool.submit(for_session("b", engine.ask), Run(RunRequest("one", "w4"))),
+        pool.submit(for_session("b", engine.ask), Describe("one")),
+        pool.submit(for_session("c", engine.ask), Run(RunRequest("two", "w5"))),
+        pool.submit(for_session("b", engine.ask), Inspect("two")),
     ]
     assert not wait_for(asked, SECONDS).not_done
-    assert asked[0].result() is engine.run(RunRequest("one", "w4"))
+    assert asked[0].result() is engine.ask(Run(RunRequest("one", "w4")))
 
 
 @pytest.mark.parametrize(
-    ("module", "function", "name", "ask"),
+    ("module", "function", "name", "question"),
     [
-        (uploads, "read_upload", None, lambda a: a.receive(RAW, "slow.pt")),
-        (loader, "load", "three", lambda a: a.run(RunRequest("three", "w4"))),
-        (loader, "load", "three", lambda a: a.describe("three")),
-        (loader, "inspect", "three", lambda a: a.inspect("three")),
-        (loader, "inspect", "raw.pt", lambda a: a.inspect("raw.pt")),
+        (uploads, "read_upload", None, Receive(RAW, "slow.pt")),
+        (loader, "load", "three", Run(RunRequest("three", "w4"))),
+        (loader, "load", "three", Describe("three")),
+        (loader, "inspect", "three", Inspect("three")),
+        (loader, "inspect", "raw.pt", Inspect("raw.pt")),
     ],
     ids=["receive", "run", "describe", "inspect", "inspect a file"],
 )
@@ -119,11 +120,11 @@ def test_a_slow_opening_delayed_the_cached_run_of_another_session(
     module: Any,
     function: str,
     name: str | None,
-    ask: Callable[[Engine], object],
+    question: Question[Any],
 ) -> None:
     gate = Gate(getattr(module, function), named(name) if name else lambda *_: True)
     monkeypatch.setattr(module, function, gate)
-    slow = pool.submit(for_session("a", ask), engine)
+    slow = pool.submit(for_session("a", engine.ask), question)
     gate.reached()
     try:
         others_are_served(engine, pool)
@@ -139,7 +140,7 @@ def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
 ) -> None:
     gate = Gate(getattr(loader, function), named("three"))
     monkeypatch.setattr(loader, function, gate)
-    ask: Callable[[str], object] = engine.checkpoint if function == "load" else engine.inspect
+    ask: Callable[[str], object] = engine.checkpoint if function == "load" else lambda name: engine.ask(Inspect(name))
     first = pool.submit(ask, "three")
     gate.reached()
     second = pool.submit(ask, "three")
@@ -154,7 +155,7 @@ def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
 ) -> None:
     gate = Gate(read_upload)
     monkeypatch.setattr(uploads, "read_upload", gate)
-    sent = [pool.submit(for_session(session, engine.receive), RAW, f"{session}.pt") for session in "ab"]
+    sent = [pool.submit(for_session(session, engine.ask), Receive(RAW, f"{session}.pt")) for session in "ab"]
     gate.reached()
     others_are_served(engine, pool)
     gate.opened.set()
@@ -170,16 +171,16 @@ def test_the_list_of_models_waited_for_a_slow_file(
     monkeypatch.setattr(loader, "load", gate)
     monkeypatch.setattr(model_list, "PATIENCE_S", 0.0)
     ready = {"one", "two", "three", "raw.pt"} - {slow}
-    assert wait_for([pool.submit(engine.describe, name) for name in ready], SECONDS).done
-    while {info.name for info in pool.submit(engine.models).result(SECONDS) if not is_opening(info)} != ready:
+    assert wait_for([pool.submit(engine.ask, Describe(name)) for name in ready], SECONDS).done
+    while {info.name for info in pool.submit(engine.ask, Models()).result(SECONDS).models if not is_opening(info)} != ready:
         pass
     gate.reached()
     others_are_served(engine, pool)
     gate.opened.set()
-    while any(map(is_opening, engine.models())):
+    while any(map(is_opening, engine.ask(Models()).models)):
         pass
     assert gate.begun == 1, "the list opened it once"
-    assert [info.name for info in engine.models()] == ["one", "raw.pt", "three", "two"]
+    assert [info.name for info in engine.ask(Models()).models] == ["one", "raw.pt", "three", "two"]
 
 
 def test_many_slow_files_were_opened_at_the_same_time(
@@ -187,10 +188,10 @@ def test_many_slow_files_were_opened_at_the_same_time(
 ) -> None:
     gate = Gate(lambda data, name: OpenedFile("torch zip", len(data), {}))
     monkeypatch.setattr(uploads, "read_upload", gate)
-    sent = [pool.submit(for_session(str(number), engine.receive), RAW + bytes([number]), "slow.pt") for number in range(6)]
+    sent = [pool.submit(for_session(str(number), engine.ask), Receive(RAW + bytes([number]), "slow.pt")) for number in range(6)]
     gate.reached(uploads.OPENED_AT_ONCE)
     others_are_served(engine, pool)
-    assert engine.inspect("raw.pt").tensors, "a file of the folder waits for no upload"
+    assert engine.ask(Inspect("raw.pt")).tensors, "a file of the folder waits for no upload"
     gate.opened.set()
     assert len({each.result(SECONDS) for each in sent}) == 6
     assert gate.most_inside == uploads.OPENED_AT_ONCE
@@ -214,7 +215,7 @@ def test_a_loading_that_fails_fails_for_all_who_wait_and_is_tried_again(
         for each in asked:
             with pytest.raises(Panic):
                 each.result(SECONDS)
-    assert engine.run(RunRequest("three", "w4")).steps
+    assert engine.ask(Run(RunRequest("three", "w4"))).steps
 
 
 def test_a_folder_that_changes_all_the_time_is_refused_and_never_kept(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

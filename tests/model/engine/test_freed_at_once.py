@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.loaded import AnyNetwork, cache_of
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference import run
 from model.spec.edits import read_edits
@@ -64,11 +65,11 @@ def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
 
     save_checkpoint(tmp_path / "tiny")
     engine = LocalEngine(tmp_path, CPU, cache_bytes=0)
-    engine.run(GREEDY)
+    engine.ask(Run(GREEDY))
     monkeypatch.setattr(run, "cache_of", watched)
     request.getfixturevalue("uncollected")
     feed = ProgressFeed()
-    Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.run(REQUESTS[name])))
+    Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.ask(Run(REQUESTS[name]))))
     feed.end()
     assert freed, "the run made no cache to watch"
     assert all(event.wait(20) for event in freed), "something still refers to what the run computed"

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from model.engine.api import Gauges
 from model.engine.http.access import AccessLimits
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
@@ -41,7 +42,7 @@ def assert_in_words(reply: httpx.Response) -> None:
 
 
 def assert_nothing_is_left(engine: LocalEngine) -> None:
-    assert engine.gauges() == {"waiting": 0, "running": 0, "device_bytes": 0}
+    assert engine.ask(Gauges()) == {"waiting": 0, "running": 0, "device_bytes": 0}
     assert engine.scheduler._workers == engine.scheduler._idle, "a worker thread hangs in a run"
 
 

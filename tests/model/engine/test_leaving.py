@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from model.engine.api import Gauges, Run
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER
@@ -53,7 +54,7 @@ class Held:
 
     def has(self, waiting: int, running: int) -> None:
         """Waits until so many wait and so many run."""
-        settled(lambda: self.engine.gauges() == {"waiting": waiting, "running": running, "device_bytes": 0})
+        settled(lambda: self.engine.ask(Gauges()) == {"waiting": waiting, "running": running, "device_bytes": 0})
 
 
 def settled(so: Callable[[], bool]) -> None:
@@ -141,9 +142,9 @@ def test_the_newest_request_of_a_session_wins_over_http_and_other_sessions_wait(
 
 def test_an_app_tells_a_host_whose_each_request_is(held: Held) -> None:
     with closing(RemoteEngine(f"http://127.0.0.1:{held.port}")) as engine, ThreadPoolExecutor(2) as threads:
-        running = threads.submit(for_session("mine", engine.run), RunRequest("tiny", "w4", decoding=LONG))
+        running = threads.submit(for_session("mine", engine.ask), Run(RunRequest("tiny", "w4", decoding=LONG)))
         held.has(waiting=0, running=1)
-        newest = threads.submit(for_session("mine", engine.run), RunRequest("tiny", "w5", decoding=LONG))
+        newest = threads.submit(for_session("mine", engine.ask), Run(RunRequest("tiny", "w5", decoding=LONG)))
         with pytest.raises(Superseded):
             running.result(30)
         held.gate.set()

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from model.__main__ import main
 from model.attribution.questions import Heads, Prune
 from model.engine import environment
+from model.engine.api import Describe, Explain, Run, Tensors, Texts
 from model.engine.client_address import client_address
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -23,6 +24,7 @@ from model.engine.rate_limit import CACHED_SECONDS, RateLimit
 from model.engine.scheduling.queue import SESSION, Session
 from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
 from model.spec.inputs import Features, RandomFeatures
+from model.spec.questions import Question
 from model.spec.request import Decoding, RunRequest
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
@@ -109,24 +111,24 @@ def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str
         NonBlockingEngine(local, Session("mine", "192.0.2.7"), public),
     ):
         with pytest.raises(Refused, match=words):
-            engine.run(request)
-    AccessLimits().check_request(request)
+            engine.ask(Run(request))
+    AccessLimits().check_question(Run(request))
 
 
 @pytest.mark.parametrize("decoding", [Decoding(), Decoding("beam", 60, beam_size=32), Decoding(max_length=1000, beam_size=32)])
 def test_decodes_of_a_usual_size_are_not_refused(decoding: Decoding) -> None:
-    AccessLimits.from_environment(PUBLIC).check_request(RunRequest("tiny", "w4", decoding=decoding))
+    AccessLimits.from_environment(PUBLIC).check_question(Run(RunRequest("tiny", "w4", decoding=decoding)))
 
 
 def test_what_a_target_makes_needless_is_not_counted() -> None:
     long = Decoding("beam", max_length=1000, beam_size=32)
-    AccessLimits.from_environment(PUBLIC).check_request(RunRequest("tiny", "w4", "w5", decoding=long))
+    AccessLimits.from_environment(PUBLIC).check_question(Run(RunRequest("tiny", "w4", "w5", decoding=long)))
 
 
 @pytest.mark.parametrize("changes", [{"source": "x" * 8193}, {"target": "x" * 8193}])
 def test_a_text_is_not_split_where_it_cannot_fit(changes: dict[str, Any]) -> None:
     with pytest.raises(TooManyCharacters, match="has 8,193 characters, but the limit is 8,192"):
-        AccessLimits.from_environment(PUBLIC).check_request(replace(RunRequest("tiny", "w4"), **changes))
+        AccessLimits.from_environment(PUBLIC).check_question(Run(replace(RunRequest("tiny", "w4"), **changes)))
 
 
 class Clock:
@@ -186,19 +188,19 @@ def test_a_class_of_costly_questions_stalled_a_public_server(local: LocalEngine)
         RemoteEngine("http://x", transport=Loopback(application(local, replace(public)))),
         NonBlockingEngine(local, Session("mine", "192.0.2.7"), replace(public)),
     ):
-        engine.attribute(asked[0])
+        engine.ask(asked[0])
         with pytest.raises(Refused, match="Too many requests"):
-            engine.attribute(asked[1])
-        engine.run(RunRequest("tiny", "w4"))
+            engine.ask(asked[1])
+        engine.ask(Run(RunRequest("tiny", "w4")))
 
 
 def test_a_long_run_is_not_measured_on_a_public_server(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Heads(RunRequest("tiny", "w4 w5", "w5 w6"), ("without",))
-    local.attribute(asked)
+    local.ask(asked)
     monkeypatch.setattr(environment, "PUBLIC_MEASURED", 3)
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     with pytest.raises(TooManyTokens, match="this server measures what matters"):
-        local.attribute(asked)
+        local.ask(asked)
 
 
 def test_callers_without_number_are_remembered_in_bounds() -> None:
@@ -214,29 +216,31 @@ def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: Local
     for visitor in ("192.0.2.7", "192.0.2.8"):
         engine = NonBlockingEngine(host, Session("mine", visitor), AccessLimits())
         for _ in range(2):
-            engine.run(RunRequest("tiny", next(words)))
+            engine.ask(Run(RunRequest("tiny", next(words))))
         with pytest.raises(Refused, match="Too many requests"):
-            engine.run(RunRequest("tiny", next(words)))
+            engine.ask(Run(RunRequest("tiny", next(words))))
     assert SESSION.get() == Session()
 
 
 @pytest.mark.parametrize(
-    "ask_engine",
+    "question",
     [
-        lambda engine, i: engine.run(RunRequest("tiny", f"w{4 + i}")),
-        lambda engine, i: engine.explain(RunRequest("tiny", f"w{4 + i}"), "encoder.0.0.self", 0, 0, 0),
-        lambda engine, i: engine.describe("tiny", (("layout", str(i)),)),
-        lambda engine, i: engine.tensors("tiny", (("output.bias", "output.weight", "positions/encoder")[i],)),
-        lambda engine, i: engine.texts("tiny", "source", (4 + i,)),
+        lambda i: Run(RunRequest("tiny", f"w{4 + i}")),
+        lambda i: Explain(RunRequest("tiny", f"w{4 + i}"), "encoder.0.0.self", 0, 0, 0),
+        lambda i: Describe("tiny", (("layout", str(i)),)),
+        lambda i: Tensors("tiny", names=(("output.bias", "output.weight", "positions/encoder")[i],)),
+        lambda i: Texts("tiny", strip="source", ids=(4 + i,)),
     ],
     ids=["run", "explain", "describe", "tensors", "texts"],
 )
-def test_every_question_of_the_app_counts_and_an_equal_one_does_not(local: LocalEngine, ask_engine: Any) -> None:
+def test_every_question_of_the_app_counts_and_an_equal_one_does_not(
+    local: LocalEngine, question: Callable[[int], Question[Any]]
+) -> None:
     engine = NonBlockingEngine(local, Session("mine", "192.0.2.7"), AccessLimits(pace=0.001, burst=2))
     for number in (0, 1, 0, 1):
-        ask_engine(engine, number)
+        engine.ask(question(number))
     with pytest.raises(Refused, match="Too many requests"):
-        ask_engine(engine, 2)
+        engine.ask(question(2))
 
 
 @pytest.mark.parametrize("proxies", ["many", "-1", "17", "1.5", "٣", "0000000000001"])

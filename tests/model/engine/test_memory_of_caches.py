@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.engine import memory
+from model.engine.api import Run
 from model.engine.http.metrics import EngineMetrics
 from model.engine.local import LocalEngine
 from model.errors import BadSetting
@@ -41,11 +42,11 @@ def test_another_setting_is_refused(asked: str, monkeypatch: pytest.MonkeyPatch)
 def test_runs_of_many_sentences_stay_within_the_budget(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     network = sum(each.nbytes for each in LocalEngine(tmp_path, CPU).checkpoint("tiny").network.parameters())
-    one = LocalEngine(tmp_path, CPU).run(RunRequest("tiny", "w4 w5", target="w4")).nbytes
+    one = LocalEngine(tmp_path, CPU).ask(Run(RunRequest("tiny", "w4 w5", target="w4"))).nbytes
     budget = Budget(2 * network + 5 * one)
     engine = LocalEngine(tmp_path, CPU, budget=budget)
     for turn in range(60):
-        engine.run(RunRequest("tiny", f"w{4 + turn % 4} w{4 + turn // 4 % 4} w{4 + turn // 16}", target="w4"))
+        engine.ask(Run(RunRequest("tiny", f"w{4 + turn % 4} w{4 + turn // 4 % 4} w{4 + turn // 16}", target="w4")))
         held = budget.held()
         assert sum(held.values()) <= budget.most_bytes
     assert held["traces"] > 3 * one
@@ -55,7 +56,7 @@ def test_runs_of_many_sentences_stay_within_the_budget(tmp_path: Path) -> None:
 def test_the_metrics_say_what_is_held_by_kind_and_what_may_be(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine = LocalEngine(tmp_path, CPU)
-    trace = engine.run(RunRequest("tiny", "w4 w5"))
+    trace = engine.ask(Run(RunRequest("tiny", "w4 w5")))
     found = {(s.name, s.labels.get("kind")): s.value for metric in EngineMetrics(engine).collect() for s in metric.samples}
     assert found["headlight_memory_bytes", "traces"] >= trace.nbytes
     assert found["headlight_memory_bytes", "networks"] > 0

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from model.engine.api import Describe, Inspect, Models, Receive, Run
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -36,31 +37,31 @@ def put(path: Path, golden: str = "000_tiny_a.pt") -> Path:
 def test_a_file_elsewhere_is_opened_by_its_path_and_runs(engine: LocalEngine, tmp_path: Path) -> None:
     name = engine.open_path(put(tmp_path / "mine.pt"))
     assert name == engine.open_path(tmp_path / "shelf" / ".." / "mine.pt")
-    assert engine.models() == (), "it is known to those who opened it"
-    assert str(engine.inspect(name, TOLD).what).startswith("mine.pt: ")
-    assert engine.describe(name).title == "mine.pt"
-    assert engine.run(RunRequest(name, (2, 5, 3), (2, 7), settings=TOLD)).attention
+    assert engine.ask(Models()).models == (), "it is known to those who opened it"
+    assert str(engine.ask(Inspect(name, TOLD)).what).startswith("mine.pt: ")
+    assert engine.ask(Describe(name)).title == "mine.pt"
+    assert engine.ask(Run(RunRequest(name, (2, 5, 3), (2, 7), settings=TOLD))).attention
     with pytest.raises(UnknownModel):
-        LocalEngine(tmp_path / "shelf", CPU).run(RunRequest(name, (2, 5, 3), settings=TOLD))
+        LocalEngine(tmp_path / "shelf", CPU).ask(Run(RunRequest(name, (2, 5, 3), settings=TOLD)))
 
 
 def test_a_file_that_changes_after_it_was_opened_is_read_anew(engine: LocalEngine, tmp_path: Path) -> None:
     name = engine.open_path(put(tmp_path / "mine.pt"))
-    before = engine.inspect(name)
+    before = engine.ask(Inspect(name))
     put(tmp_path / "mine.pt", "001_tiny_a.pt")
     os.utime(tmp_path / "mine.pt", (1, 1))
-    assert engine.inspect(name).layout != before.layout
+    assert engine.ask(Inspect(name)).layout != before.layout
     assert engine.open_path(tmp_path / "mine.pt") != name
 
 
 def test_folders_of_both_kinds_are_opened_by_their_path(engine: LocalEngine, tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "ours")
-    assert not engine.describe(engine.open_path(tmp_path / "ours")).problem
+    assert not engine.ask(Describe(engine.open_path(tmp_path / "ours"))).problem
     (tmp_path / "raw").mkdir()
     put(tmp_path / "raw" / "w.pt")
     name = engine.open_path(tmp_path / "raw")
-    assert engine.describe(name).problem["error"] == "OpenQuestions"
-    assert not engine.describe(name, TOLD).problem
+    assert engine.ask(Describe(name)).problem["error"] == "OpenQuestions"
+    assert not engine.ask(Describe(name, TOLD)).problem
 
 
 @pytest.mark.parametrize("path", ["nowhere.pt", "nowhere.txt", "a\0b.pt", "a\0b.txt"])
@@ -75,20 +76,20 @@ def test_a_vocabulary_is_opened_by_its_path_for_a_file_of_the_servers_folder(eng
     words = engine.open_path(tmp_path / "words.txt")
     assert not names_server_file("source_vocab", words), "links may name it"
     told = (*TOLD, ("source_vocab", words))
-    trace = engine.run(RunRequest("mine.pt", "wort3 wort5", (2, 3), settings=told))
+    trace = engine.ask(Run(RunRequest("mine.pt", "wort3 wort5", (2, 3), settings=told)))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")
-    assert not engine.describe("mine.pt", told).problem
+    assert not engine.ask(Describe("mine.pt", told)).problem
 
 
 def test_a_vocabulary_that_went_is_asked_for_and_taken_when_it_comes_back(tmp_path: Path) -> None:
     put(tmp_path / "mine.pt")
-    told = (*TOLD, ("source_vocab", LocalEngine(tmp_path, CPU).receive(WORDS.encode(), "words.txt")))
+    told = (*TOLD, ("source_vocab", LocalEngine(tmp_path, CPU).ask(Receive(WORDS.encode(), "words.txt"))))
     engine = LocalEngine(tmp_path, CPU)
     with pytest.raises(BadSetting, match="send it once more"):
-        engine.inspect("mine.pt", told)
-    assert engine.describe("mine.pt", told).problem
-    engine.receive(WORDS.encode(), "words.txt")
-    assert not engine.describe("mine.pt", told).problem
+        engine.ask(Inspect("mine.pt", told))
+    assert engine.ask(Describe("mine.pt", told)).problem
+    engine.ask(Receive(WORDS.encode(), "words.txt"))
+    assert not engine.ask(Describe("mine.pt", told)).problem
 
 
 def test_a_host_that_forgot_a_vocabulary_gets_it_again(tmp_path: Path) -> None:
@@ -101,9 +102,9 @@ def test_a_host_that_forgot_a_vocabulary_gets_it_again(tmp_path: Path) -> None:
     put(tmp_path / "mine.pt")
     hosts = Hosts()
     engine = RemoteEngine("http://here", transport=hosts)
-    told = (*TOLD, ("source_vocab", engine.receive(WORDS.encode(), "words.txt")))
+    told = (*TOLD, ("source_vocab", engine.ask(Receive(WORDS.encode(), "words.txt"))))
     hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
-    assert engine.inspect("mine.pt", told).layout == "tutorial"
+    assert engine.ask(Inspect("mine.pt", told)).layout == "tutorial"
 
 
 def test_no_path_is_asked_of_a_host_elsewhere(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from model.engine.api import SharedEngine
+from model.engine.api import Run, SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.progress_stream import MEDIA, progress_line, status_line, trace_block
@@ -69,7 +69,7 @@ class Asking:
         CANCEL_TOKEN.set(self.token)
         PARTIAL.set(self.partial)
         try:
-            self.outcome = for_session(self.session, self.engine.run)(RunRequest("tiny", self.source, decoding=LONG))
+            self.outcome = for_session(self.session, self.engine.ask)(Run(RunRequest("tiny", self.source, decoding=LONG)))
         except (CallerGone, HeadlightError) as error:
             self.outcome = error
 

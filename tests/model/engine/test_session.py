@@ -10,14 +10,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+from model.engine.api import Run, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import SESSION, Session, in_session
 from model.errors import Superseded
-from model.spec.request import RunRequest, Settings
-from model.trace.types import Trace
+from model.spec.questions import Answer, Question
+from model.spec.request import RunRequest
 from tests.held import HeldEngine
 from tests.hosts import listening
 from tests.networks import save_checkpoint
@@ -35,17 +36,12 @@ class NotingEngine(LocalEngine):
         self.noted = list[tuple[str, Session]]()
         self.threads = set[int]()
 
-    def run(self, request: RunRequest) -> Trace:
-        self.note(str(request.source))
-        return super().run(request)
-
-    def texts(self, model: str, strip: str, ids: tuple[int, ...], settings: Settings = ()) -> tuple[str, ...]:
-        self.note(strip)
-        return super().texts(model, strip, ids, settings)
-
-    def note(self, what: str) -> None:
-        self.noted.append((what, SESSION.get()))
-        self.threads.add(threading.get_ident())
+    def ask(self, question: Question[Answer]) -> Answer:
+        if isinstance(question, Run | Texts):
+            what = str(question.request.source) if isinstance(question, Run) else question.strip
+            self.noted.append((what, SESSION.get()))
+            self.threads.add(threading.get_ident())
+        return super().ask(question)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +61,7 @@ def test_two_sessions_in_the_same_threads_are_never_taken_for_each_other(folder:
     engine = NotingEngine(folder)
     mine, yours = NonBlockingEngine(engine, MINE), NonBlockingEngine(engine, YOURS)
     asked = [
-        pool.submit(each.run, RunRequest("tiny", f"{'w4' if each is mine else 'w5'} w{6 + i % 4}"))
+        pool.submit(each.ask, Run(RunRequest("tiny", f"{'w4' if each is mine else 'w5'} w{6 + i % 4}")))
         for i, each in zip(range(40), cycle((mine, yours, yours)), strict=False)
     ]
     for each in asked:
@@ -85,16 +81,16 @@ def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served
     engine = HeldEngine(folder)
     mine, yours = NonBlockingEngine(engine, MINE), NonBlockingEngine(engine, YOURS)
     both = threading.Barrier(2)
-    for each in [pool.submit(lambda: (both.wait(60), mine.texts("tiny", "source", (4,)))) for _ in range(2)]:
+    for each in [pool.submit(lambda: (both.wait(60), mine.ask(Texts("tiny", strip="source", ids=(4,))))) for _ in range(2)]:
         each.result(60)
     engine.go.clear()
-    older = pool.submit(mine.run, RunRequest("tiny", "w4"))
+    older = pool.submit(mine.ask, Run(RunRequest("tiny", "w4")))
     while not engine.scheduler.running:
         assert not older.done()
-    other = pool.submit(yours.run, RunRequest("tiny", "w5"))
+    other = pool.submit(yours.ask, Run(RunRequest("tiny", "w5")))
     while engine.scheduler.running + engine.scheduler.waiting < 2:
         assert not older.done()
-    newer = ThreadPoolExecutor(1).submit(mine.run, RunRequest("tiny", "w6"))
+    newer = ThreadPoolExecutor(1).submit(mine.ask, Run(RunRequest("tiny", "w6")))
     with pytest.raises(Superseded):
         older.result(60)
     engine.go.set()
@@ -113,7 +109,7 @@ def test_a_host_takes_the_requests_of_one_connection_for_those_of_their_own_sess
     with listening(application(engine, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
         for number, session in zip(range(9), cycle((MINE, YOURS, Session())), strict=False):
             with in_session(session):
-                remote.texts("tiny", "source", (number,))
+                remote.ask(Texts("tiny", strip="source", ids=(number,)))
         assert [session.id for _, session in engine.noted] == ["mine", "yours", ""] * 3
         assert {session.client for _, session in engine.noted} == {""}, "the address is for the host's access limits"
         body = b'{"model": "tiny", "strip": "source", "ids": [4], "settings": []}'

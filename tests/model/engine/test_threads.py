@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
+from model.engine.api import Healthy, Run
 from model.engine.call_queue import CallQueue
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -71,12 +72,12 @@ def test_one_thread_of_a_run_that_could_not_be_started_ended_the_engine_for_good
 ) -> None:
     no_more_threads("headlight-run")
     with pytest.raises(Busy):
-        for_session("a", engine.run)(RunRequest("tiny", "w4"))
-    assert engine.is_healthy()
+        for_session("a", engine.ask)(Run(RunRequest("tiny", "w4")))
+    assert engine.ask(Healthy())
     no_more_threads()
-    assert for_session("a", engine.run)(RunRequest("tiny", "w4")).steps
+    assert for_session("a", engine.ask)(Run(RunRequest("tiny", "w4"))).steps
     no_more_threads("headlight-run")
-    assert for_session("b", engine.run)(RunRequest("tiny", "w5")).steps, "the thread that is there does it"
+    assert for_session("b", engine.ask)(Run(RunRequest("tiny", "w5"))).steps, "the thread that is there does it"
 
 
 def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path, no_more_threads: Callable[..., None]) -> None:
@@ -85,15 +86,15 @@ def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path
     engine = LocalEngine(tmp_path, CPU)
     transport = Loopback(application(engine, AccessLimits()))
     remote = RemoteEngine("http://here", transport=transport)
-    assert not remote.is_healthy()
+    assert not remote.ask(Healthy())
     said = remote._client.get("/healthz")
     assert (said.status_code, said.json()) == (503, {"status": DEAD})
     with pytest.raises(Busy):
-        remote.run(RunRequest("tiny", "w4"))
+        remote.ask(Run(RunRequest("tiny", "w4")))
     no_more_threads()
-    assert not remote.is_healthy(), "it was dead until now"
-    assert remote.is_healthy()
-    assert remote.run(RunRequest("tiny", "w4")).steps
+    assert not remote.ask(Healthy()), "it was dead until now"
+    assert remote.ask(Healthy())
+    assert remote.ask(Run(RunRequest("tiny", "w4"))).steps
     engine.scheduler.close()
     remote.close()
 
@@ -108,9 +109,9 @@ def test_a_compute_thread_that_died_left_everybody_waiting(
     with monkeypatch.context() as patched:
         patched.setattr(CallQueue, "take", die)
         with pytest.raises((RunFailed, ValueError)):
-            for_session("a", engine.run)(RunRequest("tiny", "w4"))
-    assert for_session("a", engine.run)(RunRequest("tiny", "w4")).steps
-    assert engine.is_healthy()
+            for_session("a", engine.ask)(Run(RunRequest("tiny", "w4")))
+    assert for_session("a", engine.ask)(Run(RunRequest("tiny", "w4"))).steps
+    assert engine.ask(Healthy())
 
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
@@ -154,8 +155,8 @@ def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: Loc
     with monkeypatch.context() as patched:
         patched.setattr("model.engine.local.run_in", panic)
         with pytest.raises(RunFailed):
-            remote.run(RunRequest("tiny", "w4"))
-    assert remote.run(RunRequest("tiny", "w4")).steps
+            remote.ask(Run(RunRequest("tiny", "w4")))
+    assert remote.ask(Run(RunRequest("tiny", "w4"))).steps
     remote.close()
 
 

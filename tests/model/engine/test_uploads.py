@@ -10,6 +10,7 @@ import httpx
 import pytest
 import torch
 
+from model.engine.api import Describe, Receive, Run
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -62,10 +63,10 @@ def test_what_is_kept_for_all_is_bounded_in_bytes_and_in_number() -> None:
 
 def test_weights_whose_vocabulary_comes_later_can_be_used_then(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU)
-    name = engine.receive(WEIGHTS, "mine.pt")
-    assert engine.describe(name, TOLD).problem["error"] == "BadSetting"
-    assert engine.receive(WORDS, "words.txt") == TOLD[-1][1]
-    assert engine.describe(name, TOLD).problem == {}
+    name = engine.ask(Receive(WEIGHTS, "mine.pt"))
+    assert engine.ask(Describe(name, TOLD)).problem["error"] == "BadSetting"
+    assert engine.ask(Receive(WORDS, "words.txt")) == TOLD[-1][1]
+    assert engine.ask(Describe(name, TOLD)).problem == {}
 
 
 def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_again(tmp_path: Path) -> None:
@@ -77,10 +78,10 @@ def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_aga
 
     hosts = Hosts()
     engine = RemoteEngine("http://here", transport=hosts)
-    name, words = engine.receive(WEIGHTS, "mine.pt"), engine.receive(WORDS, "words.txt")
+    name, words = engine.ask(Receive(WEIGHTS, "mine.pt")), engine.ask(Receive(WORDS, "words.txt"))
     assert words == TOLD[-1][1]
     hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
-    trace = engine.run(RunRequest(name, "wort3 wort5", target=(2, 3), settings=TOLD))
+    trace = engine.ask(Run(RunRequest(name, "wort3 wort5", target=(2, 3), settings=TOLD)))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")
 
 
@@ -96,9 +97,15 @@ def pair_engine(tmp_path: Path) -> tuple[LocalEngine, str, str, str, tuple[tuple
     """An engine that was sent weights with as many ids as a pair of byte pairs has, and the names of all three."""
     engine, pair = LocalEngine(tmp_path, CPU), byte_pairs()
     size = len(json.loads(pair["vocab.json"]))
-    weights = engine.receive(resized("000_tiny_a", size), "mine.pt")
+    weights = engine.ask(Receive(resized("000_tiny_a", size), "mine.pt"))
     told = tuple((name, value) for name, value in SETTINGS["000_tiny_a"].items())
-    return engine, weights, engine.receive(pair["vocab.json"], "vocab.json"), engine.receive(pair["merges.txt"], "merges.txt"), told
+    return (
+        engine,
+        weights,
+        engine.ask(Receive(pair["vocab.json"], "vocab.json")),
+        engine.ask(Receive(pair["merges.txt"], "merges.txt")),
+        told,
+    )
 
 
 def resized(name: str, size: int) -> bytes:
@@ -114,15 +121,15 @@ def resized(name: str, size: int) -> bytes:
 def test_a_vocabulary_and_its_merges_are_sent_as_a_pair(tmp_path: Path) -> None:
     engine, weights, vocabulary, merges, told = pair_engine(tmp_path)
     settings = (*told, ("source_vocab", f"{vocabulary},{merges}"))
-    assert engine.describe(weights, settings).problem == {}
-    trace = engine.run(RunRequest(weights, "the dogs", target=(2, 5), settings=settings))
+    assert engine.ask(Describe(weights, settings)).problem == {}
+    trace = engine.ask(Run(RunRequest(weights, "the dogs", target=(2, 5), settings=settings)))
     assert "".join(trace.tokens["source"].texts[1:-1]) == "the dogs"
     for alone, other in ((vocabulary, "merges.txt"), (merges, "vocab.json")):
-        problem = from_json(engine.describe(weights, (*told, ("source_vocab", alone))).problem)
+        problem = from_json(engine.ask(Describe(weights, (*told, ("source_vocab", alone)))).problem)
         assert isinstance(problem, BadSetting)
         assert f"together with its {other}" in str(problem)
     for wrong in (f"{vocabulary},{merges},{merges}", f"{vocabulary},words-0000000000000000", f"{vocabulary},/etc/hosts", ","):
-        assert engine.describe(weights, (*told, ("source_vocab", wrong))).problem["error"] == "BadSetting"
+        assert engine.ask(Describe(weights, (*told, ("source_vocab", wrong)))).problem["error"] == "BadSetting"
 
 
 def test_a_pair_of_this_machine_is_opened_by_the_path_of_its_vocabulary(tmp_path: Path) -> None:
@@ -151,10 +158,10 @@ def test_a_pair_that_a_host_has_lost_is_sent_again(tmp_path: Path) -> None:
     settings = tuple(SETTINGS["000_tiny_a"].items())
     pair = byte_pairs()
     remote = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
-    weights = remote.receive(resized("000_tiny_a", len(json.loads(pair["vocab.json"]))), "mine.pt")
-    names = ",".join(remote.receive(content, name) for name, content in pair.items())
+    weights = remote.ask(Receive(resized("000_tiny_a", len(json.loads(pair["vocab.json"]))), "mine.pt"))
+    names = ",".join(remote.ask(Receive(content, name)) for name, content in pair.items())
     remote._client = RemoteEngine(
         "http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
     )._client
-    trace = remote.run(RunRequest(weights, "the dogs", target=(2, 5), settings=(*settings, ("source_vocab", names))))
+    trace = remote.ask(Run(RunRequest(weights, "the dogs", target=(2, 5), settings=(*settings, ("source_vocab", names)))))
     assert "".join(trace.tokens["source"].texts[1:-1]) == "the dogs"

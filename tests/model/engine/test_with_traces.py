@@ -8,6 +8,7 @@ import pytest
 
 from model.attribution.questions import Heads
 from model.engine import stores
+from model.engine.api import Describe, Explain, Export, Inspect, Models, Receive, Run, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -41,7 +42,7 @@ def engine(folder: Path) -> EngineWithTraces:
 
 
 def test_the_folder_lists_its_traces_and_says_which_are_bad(engine: EngineWithTraces) -> None:
-    found = {info.name: info for info in engine.models()}
+    found = {info.name: info for info in engine.ask(Models()).models}
     assert found.keys() == {"greedy.trace.safetensors", "bad.trace.safetensors"}
     assert found["bad.trace.safetensors"].problem["error"] == "BadTrace"
     good = found["greedy.trace.safetensors"]
@@ -49,8 +50,8 @@ def test_the_folder_lists_its_traces_and_says_which_are_bad(engine: EngineWithTr
 
 
 def test_its_run_is_the_trace_whatever_is_to_be_kept(engine: EngineWithTraces) -> None:
-    first = engine.run(RunRequest("greedy.trace.safetensors", ""))
-    assert first is engine.run(RunRequest("greedy.trace.safetensors", "", keep=("qkv", "hidden")))
+    first = engine.ask(Run(RunRequest("greedy.trace.safetensors", "")))
+    assert first is engine.ask(Run(RunRequest("greedy.trace.safetensors", "", keep=("qkv", "hidden"))))
     assert to_bytes(first) == to_bytes(RUN)
 
 
@@ -70,58 +71,58 @@ def test_its_run_is_the_trace_whatever_is_to_be_kept(engine: EngineWithTraces) -
 def test_another_text_or_setting_never_gets_the_trace(engine: EngineWithTraces, other: dict[str, object]) -> None:
     request = replace(RunRequest("greedy.trace.safetensors", ""), **other)  # type: ignore[arg-type]
     with pytest.raises(RecordedRun, match="greedy is a recording"):
-        engine.run(request)
+        engine.ask(Run(request))
 
 
 def test_what_needs_the_network_is_refused(engine: EngineWithTraces) -> None:
     name = "greedy.trace.safetensors"
     request = RunRequest(name, "")
     for ask in (
-        lambda: engine.explain(request, "decoder.0.1.cross", 0, 0, 0),
-        lambda: engine.inspect(name),
-        lambda: engine.export(name),
-        lambda: engine.texts(name, "source", (3,)),
-        lambda: engine.attribute(Heads(request)),
+        lambda: engine.ask(Explain(request, "decoder.0.1.cross", 0, 0, 0)),
+        lambda: engine.ask(Inspect(name)),
+        lambda: engine.ask(Export(name)),
+        lambda: engine.ask(Texts(name, strip="source", ids=(3,))),
+        lambda: engine.ask(Heads(request)),
     ):
         with pytest.raises(RecordedRun):
             ask()
-    assert np.array_equal(engine.tensors(name, ("positions/encoder",))["positions/encoder"], RUN.positions["encoder"])
+    assert np.array_equal(engine.ask(Tensors(name, names=("positions/encoder",)))["positions/encoder"], RUN.positions["encoder"])
     with pytest.raises(UnknownTensor, match="Available: positions/"):
-        engine.tensors(name, ("layers.0.weight",))
+        engine.ask(Tensors(name, names=("layers.0.weight",)))
 
 
 def test_an_upload_is_named_by_its_content_and_a_bad_one_is_refused(engine: EngineWithTraces) -> None:
-    name = engine.receive(DATA, "somewhere/hund.trace.safetensors")
-    assert name == engine.receive(DATA, "other.trace.safetensors")
+    name = engine.ask(Receive(DATA, "somewhere/hund.trace.safetensors"))
+    assert name == engine.ask(Receive(DATA, "other.trace.safetensors"))
     assert name.startswith("trace-")
-    assert engine.describe(name).title == "hund"
-    assert name not in [info.name for info in engine.models()], "only its sender knows its name"
+    assert engine.ask(Describe(name)).title == "hund"
+    assert name not in [info.name for info in engine.ask(Models()).models], "only its sender knows its name"
     with pytest.raises(BadTrace, match="hund"):
-        engine.receive(DATA[:-4], "hund.trace.safetensors")
+        engine.ask(Receive(DATA[:-4], "hund.trace.safetensors"))
     with pytest.raises(UnknownModel):
-        engine.describe("trace-0000000000000000")
+        engine.ask(Describe("trace-0000000000000000"))
 
 
 def test_a_file_is_opened_by_its_path_and_read_again_when_it_changes(engine: EngineWithTraces, tmp_path: Path) -> None:
     path = tmp_path / "a.trace.safetensors"
     path.write_bytes(DATA)
     name = engine.open_path(path)
-    assert engine.run(RunRequest(name, "")).steps == RUN.steps
+    assert engine.ask(Run(RunRequest(name, ""))).steps == RUN.steps
     other = opened.program()
     path.write_bytes(opened.file(other))
-    assert engine.run(RunRequest(name, "")).recorded == other.recorded
+    assert engine.ask(Run(RunRequest(name, ""))).recorded == other.recorded
     path.unlink()
     with pytest.raises(NotACheckpoint):
-        engine.run(RunRequest(name, ""))
+        engine.ask(Run(RunRequest(name, "")))
     with pytest.raises(NotACheckpoint):
         engine.open_path(tmp_path / "nowhere")
 
 
 def test_a_trace_behind_an_engine_server_is_the_same(engine: EngineWithTraces) -> None:
     remote = RemoteEngine("http://here", "", Loopback(application(engine, AccessLimits())))
-    name = remote.receive(opened.file(opened.program()), "vit.trace.safetensors")
-    assert remote.describe(name).recorded
-    assert remote.run(RunRequest(name, "")).recorded == opened.program().recorded
+    name = remote.ask(Receive(opened.file(opened.program()), "vit.trace.safetensors"))
+    assert remote.ask(Describe(name)).recorded
+    assert remote.ask(Run(RunRequest(name, ""))).recorded == opened.program().recorded
 
 
 def test_uploaded_traces_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

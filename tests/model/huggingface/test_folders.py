@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from model import __main__ as command_line
 from model.checkpoints import loader
+from model.engine.api import Inspect, Models, Run, Tensors
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, DamagedFile, HeadlightError
 from model.huggingface.folder import open_folder
@@ -240,21 +241,21 @@ def test_explain_where_a_score_is_a_product(tmp_path: Path, capsys: pytest.Captu
 
 def test_the_engine_offers_a_folder_with_all_it_needs(bert: Path) -> None:
     engine = LocalEngine(bert.parent, CPU)
-    (info,) = engine.models()
+    (info,) = engine.ask(Models()).models
     assert (info.name, info.reads, info.max_source, info.problem) == ("tiny-bert", "words", 20, {})
-    trace = engine.run(RunRequest("tiny-bert", "the dogs play", keep=KEEP))
-    assert engine.run(RunRequest("tiny-bert", "the dogs play", keep=KEEP)) is trace
-    table = engine.tensors("tiny-bert", ("positions/encoder",))["positions/encoder"]
+    trace = engine.ask(Run(RunRequest("tiny-bert", "the dogs play", keep=KEEP)))
+    assert engine.ask(Run(RunRequest("tiny-bert", "the dogs play", keep=KEEP))) is trace
+    table = engine.ask(Tensors("tiny-bert", names=("positions/encoder",)))["positions/encoder"]
     np.testing.assert_array_equal(trace.positions["encoder"], table[:5])
-    assert str(engine.inspect("tiny-bert").what).startswith("tiny-bert")
+    assert str(engine.ask(Inspect("tiny-bert")).what).startswith("tiny-bert")
     assert serialization.from_bytes(serialization.to_bytes(trace)).missing == trace.missing
 
 
 def test_only_float32_is_computed_in_and_another_type_is_refused_in_words(bert: Path) -> None:
     engine = LocalEngine(bert.parent, CPU, precision="bfloat16")
-    assert engine.run(RunRequest("tiny-bert", "the cat")).model["dtype"] == "float32"
+    assert engine.ask(Run(RunRequest("tiny-bert", "the cat"))).model["dtype"] == "float32"
     with pytest.raises(BadSetting, match=r"precision: “float16” is not accepted. Allowed: float32 for a model that the transf"):
-        engine.run(RunRequest("tiny-bert", "the cat", precision="float16"))
+        engine.ask(Run(RunRequest("tiny-bert", "the cat", precision="float16")))
 
 
 def test_the_library_is_imported_when_a_folder_is_opened_and_not_before() -> None:

@@ -13,6 +13,7 @@ from torch.nn.functional import unfold
 
 from model.attribution.questions import Heads
 from model.checkpoints import loader
+from model.engine.api import Explain, Export, Inspect, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, CannotChange, CannotMeasure, DamagedFile, HeadlightError, UnknownTensor, UnsupportedModel
 from model.huggingface.loaded import Foreign
@@ -48,7 +49,7 @@ def asked(name: str, **more: Any) -> RunRequest:
 
 
 def test_a_decoder_writes_what_the_library_writes(engine: LocalEngine, shelf: Path) -> None:
-    trace = engine.run(asked("gpt_neo"))
+    trace = engine.ask(Run(asked("gpt_neo")))
     from transformers import AutoModelForCausalLM
 
     own = AutoModelForCausalLM.from_pretrained(shelf / "gpt_neo", attn_implementation="eager")
@@ -65,7 +66,7 @@ def test_a_decoder_writes_what_the_library_writes(engine: LocalEngine, shelf: Pa
 
 
 def test_its_sites_are_named_by_their_modules(engine: LocalEngine) -> None:
-    trace = engine.run(asked("blenderbot"))
+    trace = engine.ask(Run(asked("blenderbot")))
     assert list(map(str, trace.attention))[-2:] == ["decoder.0.1.self", "decoder.0.1.cross"]
     assert trace.module("decoder.0.1.cross") == "model.decoder.layers.1.encoder_attn"
     assert trace.recorded is not None
@@ -78,7 +79,7 @@ def test_its_sites_are_named_by_their_modules(engine: LocalEngine) -> None:
 
 @pytest.mark.parametrize("name", ["gpt_neo", "blenderbot", "mpnet"])
 def test_its_trace_opens_again(engine: LocalEngine, name: str) -> None:
-    trace = engine.run(asked(name))
+    trace = engine.ask(Run(asked(name)))
     again = from_bytes(to_bytes(trace))
     check(again)
     assert again.recorded == trace.recorded
@@ -88,17 +89,17 @@ def test_its_trace_opens_again(engine: LocalEngine, name: str) -> None:
 
 def test_a_beam_search_shows_the_hypothesis_that_was_asked_for(engine: LocalEngine) -> None:
     decoding = Decoding(method="beam", beam_size=3, max_length=4)
-    first, second = (engine.run(asked("blenderbot", decoding=replace(decoding, hypothesis=index))) for index in (0, 1))
+    first, second = (engine.ask(Run(asked("blenderbot", decoding=replace(decoding, hypothesis=index)))) for index in (0, 1))
     assert first.tree
     assert first.tokens["target"].ids != second.tokens["target"].ids
     for trace in (first, second):
-        forced = engine.run(asked("blenderbot", target=trace.tokens["target"].ids[:-1], decoding=Decoding(max_length=0)))
+        forced = engine.ask(Run(asked("blenderbot", target=trace.tokens["target"].ids[:-1], decoding=Decoding(max_length=0))))
         shown, fed = trace.at("decoder.0.1.self").weights, forced.at("decoder.0.1.self").weights
         np.testing.assert_allclose(shown, fed, rtol=0, atol=1e-6)
 
 
 def test_padding_is_not_attended_to(engine: LocalEngine) -> None:
-    trace = engine.run(asked("mpnet", source_pad_to=10))
+    trace = engine.ask(Run(asked("mpnet", source_pad_to=10)))
     attention = trace.at("encoder.0.0.self")
     assert attention.weights.shape[1:] == (10, 10)
     assert not attention.weights[:, :, len(SOURCE) :].any()
@@ -106,7 +107,7 @@ def test_padding_is_not_attended_to(engine: LocalEngine) -> None:
 
 
 def test_what_is_kept_is_what_was_asked_for(engine: LocalEngine) -> None:
-    bare, kept = (engine.run(asked("mpnet", keep=keep)).at("encoder.0.0.self") for keep in ((), ("qkv", "context")))
+    bare, kept = (engine.ask(Run(asked("mpnet", keep=keep))).at("encoder.0.0.self") for keep in ((), ("qkv", "context")))
     assert bare.q is None
     assert kept.v is not None
     assert kept.context is not None
@@ -116,15 +117,15 @@ def test_what_is_kept_is_what_was_asked_for(engine: LocalEngine) -> None:
 def test_nothing_in_it_can_be_changed_or_measured(engine: LocalEngine) -> None:
     silenced = asked("gpt_neo", edits=(Silence(site="decoder.0.0.self", head=(0,)),))
     with pytest.raises(CannotChange, match="has no row in Headlight’s table"):
-        engine.run(silenced)
+        engine.ask(Run(silenced))
     with pytest.raises(CannotMeasure, match="has no row in Headlight’s table"):
-        engine.attribute(Heads(asked("gpt_neo")))
+        engine.ask(Heads(asked("gpt_neo")))
     with pytest.raises(UnknownTensor, match="has no row in Headlight’s table"):
-        engine.explain(asked("gpt_neo"), "decoder.0.0.self", 0, 1, 0)
+        engine.ask(Explain(asked("gpt_neo"), "decoder.0.0.self", 0, 1, 0))
     with pytest.raises(BadSetting, match="float32"):
-        engine.run(asked("gpt_neo", precision="bfloat16"))
+        engine.ask(Run(asked("gpt_neo", precision="bfloat16")))
     with pytest.raises(HeadlightError, match="cannot be exported"):
-        engine.export("gpt_neo")
+        engine.ask(Export("gpt_neo"))
 
 
 def test_patches_of_an_image_are_put_where_they_belong(shelf: Path) -> None:
@@ -144,7 +145,7 @@ def test_patches_of_an_image_are_put_where_they_belong(shelf: Path) -> None:
 
 def test_another_number_of_patches_is_refused(engine: LocalEngine) -> None:
     with pytest.raises(BadSetting, match="16 rows"):
-        engine.run(RunRequest("vit", "9 0"))
+        engine.ask(Run(RunRequest("vit", "9 0")))
 
 
 def test_a_missing_tensor_is_not_drawn_at_random(shelf: Path, tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_code_beside_it_is_not_run(shelf: Path, tmp_path: Path) -> None:
 
 
 def test_an_inspection_names_the_modules(engine: LocalEngine) -> None:
-    found = engine.inspect("mpnet")
+    found = engine.ask(Inspect("mpnet"))
     assert any("in: encoder.layer.0.attention.attn, encoder.layer.1.attention.attn" in str(note) for note in found.notes)
     assert json.dumps(found.spec)
 
@@ -195,7 +196,7 @@ def _copied(source: Path, target: Path) -> Path:
 
 def test_a_recording_of_a_row_is_refused_as_a_trace(engine: LocalEngine) -> None:
     """A trace may have recorded sites beside steps only if its spec says that its network has no row."""
-    trace = engine.run(asked("gpt_neo"))
+    trace = engine.ask(Run(asked("gpt_neo")))
     spec = {name: value for name, value in trace.model["spec"].items() if name != "recorded"}
     changed: Trace = replace(trace, model={**trace.model, "spec": spec})
     with pytest.raises(HeadlightError, match="hands it out itself"):

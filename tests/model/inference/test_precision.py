@@ -14,6 +14,7 @@ from torch import Tensor
 
 from model.__main__ import main
 from model.checkpoints.native import Checkpoint
+from model.engine.api import Explain, Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference.batching import together
@@ -24,7 +25,7 @@ from model.inference.run import run
 from model.spec.edits import Silence, read_edits
 from model.spec.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace
-from model.transformer.attention import Run
+from model.transformer import attention
 from model.transformer.stacks import CausalLM, EncoderDecoder
 from tests import runs
 from tests.networks import Notes, save_checkpoint
@@ -44,11 +45,11 @@ def in_float32(found: Checkpoint, trace: Trace) -> dict[str, Array]:
         ids = {name: torch.tensor([strip.ids]) for name, strip in trace.tokens.items()}
         if isinstance(found.network, EncoderDecoder):
             mask = found.network.source_mask(ids["source"])
-            memory = found.network.encode(ids["source"], mask, Run(notes))
-            found.network.decode(ids["target"][:, :rows], memory, mask, Run(notes))
+            memory = found.network.encode(ids["source"], mask, attention.Run(notes))
+            found.network.decode(ids["target"][:, :rows], memory, mask, attention.Run(notes))
         else:
             assert isinstance(found.network, CausalLM)
-            found.network(ids["source"][:, :rows], Run(notes))
+            found.network(ids["source"][:, :rows], attention.Run(notes))
     return {name: value[0].numpy() for name, value in notes.items()}
 
 
@@ -160,14 +161,14 @@ def test_a_long_inputs_weights_are_not_written_out_to_be_compared(monkeypatch: p
 def test_an_engine_keeps_the_runs_of_each_type_apart(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine, asked = LocalEngine(tmp_path, CPU), RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=4))
-    traces = {precision: engine.run(replace(asked, precision=precision)) for precision in get_args(Precision)}
+    traces = {precision: engine.ask(Run(replace(asked, precision=precision))) for precision in get_args(Precision)}
     assert {precision: trace.model["dtype"] for precision, trace in traces.items()} == {p: p for p in get_args(Precision)}
-    assert all(engine.run(replace(asked, precision=precision)) is trace for precision, trace in traces.items())
-    assert engine.run(asked) is traces["float32"]
+    assert all(engine.ask(Run(replace(asked, precision=precision))) is trace for precision, trace in traces.items())
+    assert engine.ask(Run(asked)) is traces["float32"]
     lower = LocalEngine(tmp_path, CPU, precision="bfloat16")
-    assert lower.run(asked).model["dtype"] == "bfloat16"
-    assert lower.run(asked).model[FROM_FLOAT32] == traces["bfloat16"].model[FROM_FLOAT32]
-    cell = lower.explain(asked, "decoder.0.1.cross", 1, 0, 2)
+    assert lower.ask(Run(asked)).model["dtype"] == "bfloat16"
+    assert lower.ask(Run(asked)).model[FROM_FLOAT32] == traces["bfloat16"].model[FROM_FLOAT32]
+    cell = lower.ask(Explain(asked, "decoder.0.1.cross", 1, 0, 2))
     assert cell.agrees
     assert cell.tolerance >= 2e-2
 
@@ -212,9 +213,9 @@ def test_runs_of_different_types_are_never_computed_in_one_batch() -> None:
 def test_a_checkpoint_that_changed_is_lowered_anew(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine, asked = LocalEngine(tmp_path, CPU), RunRequest("tiny", "w4 w5", target="w4", precision="float16")
-    before = engine.run(asked)
+    before = engine.ask(Run(asked))
     save_checkpoint(tmp_path / "tiny", seed=1)
-    after = engine.run(asked)
+    after = engine.ask(Run(asked))
     assert after.model["fingerprint"] != before.model["fingerprint"]
     assert np.abs(next(iter(after.attention.values())).weights - next(iter(before.attention.values())).weights).max() > 1e-3
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from model.__main__ import main
+from model.engine.api import Run
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
@@ -86,7 +87,7 @@ def test_the_command_line_and_a_host_say_the_same_sentence(tmp_path: Path, capsy
     (line,) = capsys.readouterr().err.splitlines()
     host = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
     with pytest.raises(TooManyCharacters) as refused:
-        host.run(RunRequest("tiny", text))
+        host.ask(Run(RunRequest("tiny", text)))
     assert line == str(refused.value) == "The text has 3,000 characters, but the limit is 1,600. Shorten it."
 
 
@@ -102,15 +103,15 @@ def test_a_server_for_strangers_counts_tokens_and_not_characters(
         object.__setattr__(engine.checkpoint("tiny").tokenizers["source"], "split", "characters" if "狗" in text else "words")
         return engine
 
-    opened().run(RunRequest("tiny", text, decoding=Decoding(max_length=1)))
+    opened().ask(Run(RunRequest("tiny", text, decoding=Decoding(max_length=1))))
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     engine = opened()
     other = f"{text} {text.split()[0]}"
     with pytest.raises(TooManyTokens, match=r"has [0-9,]+ tokens, but the limit is 512: this server reads no more"):
-        engine.run(RunRequest("tiny", other))
+        engine.ask(Run(RunRequest("tiny", other)))
     for request in (RunRequest("tiny", (4,) * 513), RunRequest("tiny", "w4", (2,) + (4,) * 513)):
         with pytest.raises(TooManyTokens, match=r"has 51[34] tokens, but the limit is 51[23]: this server reads no more"):
-            engine.run(request)
+            engine.ask(Run(request))
 
 
 @pytest.mark.parametrize(("target", "expected"), [(None, ["source"]), ("w5 w6", ["source", "target"])], ids=["written", "given"])
@@ -126,7 +127,7 @@ def test_a_text_is_tokenised_once_in_a_run_and_the_float32_run_beside_it(
         return encode(self, text, name)
 
     monkeypatch.setattr(WordTokenizer, "encode", counted)
-    engine.run(RunRequest("tiny", "w4 w5", target, precision=precision))
+    engine.ask(Run(RunRequest("tiny", "w4 w5", target, precision=precision)))
     assert asked == expected
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edit import read_edits
 from model.spec.request import RunRequest
@@ -35,11 +36,11 @@ def engine() -> LocalEngine:
 def test_a_row_says_what_comes_out(engine: LocalEngine, source: str, edit: str, result: str) -> None:
     text, _, model = source.partition(" (`")
     request = RunRequest(model.rstrip("`)") or "multi30k-de-en", text)
-    before = engine.run(request)
+    before = engine.ask(Run(request))
     own = " ".join(before.tokens["target"].texts[1:-1])
     codes = re.findall(r"`([^`]+)`", edit)
     target = own if "its own translation" in edit else None
-    after = engine.run(RunRequest(request.model, text, target=target, edits=read_edits(codes[0]) if codes else ()))
+    after = engine.ask(Run(RunRequest(request.model, text, target=target, edits=read_edits(codes[0]) if codes else ())))
     words = " ".join(after.tokens["target"].texts[1:])
     if target is None:
         said = result.replace("**", "").split(" (")[0].split(": ")[0].split(":")[0].strip()

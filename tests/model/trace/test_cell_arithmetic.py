@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from model.__main__ import cli, main
 from model.checkpoints.native import Checkpoint
+from model.engine.api import Explain, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, EditedCell, UnknownHead, UnknownSite, UnknownTensor
 from model.inference.cell import attention_at, explain_cell
@@ -201,15 +202,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_the_engine_explains_a_run_whatever_it_was_asked_to_keep(folder: Any) -> None:
     engine = LocalEngine(folder, CPU)
     asked = RunRequest("tiny", "w4 w5 w6")
-    cell = engine.explain(asked, CROSS, 1, 0, 2)
+    cell = engine.ask(Explain(asked, CROSS, 1, 0, 2))
     assert isinstance(cell, Explanation)
-    assert cell.ran == engine.run(asked).at(CROSS).weights[1, 0, 2]
+    assert cell.ran == engine.ask(Run(asked)).at(CROSS).weights[1, 0, 2]
 
 
 def test_the_command_line_tells_the_same(folder: Any) -> None:
     place = ["--site", CROSS, "--head", "1", "--query", "0", "--key", "2", "--device", "cpu"]
     told = CliRunner().invoke(cli, ["explain", str(folder / "tiny"), "--source", "w4 w5 w6", *place, "--json"])
-    cell = LocalEngine(folder, CPU).explain(RunRequest("tiny", "w4 w5 w6"), CROSS, 1, 0, 2)
+    cell = LocalEngine(folder, CPU).ask(Explain(RunRequest("tiny", "w4 w5 w6"), CROSS, 1, 0, 2))
     assert json.loads(told.stdout) == cell.to_json()
     words = CliRunner().invoke(cli, ["explain", str(folder / "tiny"), "--source", "w4 w5 w6", *place])
     assert f"weight           {cell.weight:.7f}" in words.stdout

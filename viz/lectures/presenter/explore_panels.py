@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.types import Site
 from viz.export import tables as export
@@ -48,7 +49,7 @@ def of_cell(page: Page, query: int, key: int) -> Iterator[PanelWithScene]:
         NotDrawable: this run has no calculation.
     """
     try:
-        found = page.engine.explain(page.view.request(), str(page.attention.site), page.head, query, key)
+        found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
     except HeadlightError as error:
         raise NotDrawable(error_message(error)) from error
     lines = [

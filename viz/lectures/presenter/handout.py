@@ -10,6 +10,7 @@ from typing import Any
 
 from markdown_it.token import Token
 
+from model.engine.api import Run
 from model.errors import HeadlightError
 from model.spec.request import KEEP
 from model.trace import stages
@@ -122,13 +123,13 @@ def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
     )
     first = page.trace
     if _stage_of(step) == "scores":
-        first = deck.engine.run(page.view.request(keep=KEEP))
+        first = deck.engine.ask(Run(page.view.request(keep=KEEP)))
     elif step.page == "masks" and step.view.pad_to > len(first.tokens["source"]):
-        first = deck.engine.run(page.view.request(pad_to=step.view.pad_to))
+        first = deck.engine.ask(Run(page.view.request(pad_to=step.view.pad_to)))
     yield from ((figure, first) for figure in _named(page, first, _names(step, first)))
     if step.page in ("compare", "whatif"):
         view = second_side(page.view) if step.page == "compare" else page.view
-        second = deck.engine.run(view.request())
+        second = deck.engine.ask(Run(view.request()))
         yield from ((figure, second) for figure in _named(page, second, ("head",)))
 
 

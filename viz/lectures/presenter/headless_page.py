@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Describe, Engine, ModelInfo, Models, Run
 from model.errors import OpenQuestions, UnknownModel
 from model.trace.types import Site, Trace
 from viz.i18n.translate import _, problem
@@ -28,7 +28,7 @@ def headless_page(engine: Engine, view: ViewState, opens_on: SiteSelector = Trac
     info = _info(engine, view)
     view = _begun(info, replace(view, model=info.name))
     request = (replace(view, **WITHOUT_EDITS) if unedited else view).request()
-    trace = engine.run(request)
+    trace = engine.ask(Run(request))
     if not trace.attention:
         raise NotDrawable(_("This run contains no attention, so there is nothing to show here."))
     if not trace.is_finite:
@@ -54,12 +54,12 @@ def with_trace(page: Page, trace: Trace) -> Page:
 
 def _info(engine: Engine, view: ViewState) -> ModelInfo:
     if not view.model:
-        info = next((info for info in engine.models() if not info.problem), None)
+        info = next((info for info in engine.ask(Models()).models if not info.problem), None)
         if info is None:
             raise NotDrawable(_("No usable model found. Put a checkpoint folder into checkpoints/ and reload."))
         return info
     try:
-        info = engine.describe(view.model, view.parsed_settings())
+        info = engine.ask(Describe(view.model, view.parsed_settings()))
     except (UnknownModel, OpenQuestions) as error:
         raise NotDrawable(_("There is no usable model “{asked}” here.", asked=view.model[:40])) from error
     if info.problem:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Run, Tensors
 from model.spec.network import TABLELESS
 from model.spec.request import KEEP
 from model.trace import stages
@@ -113,7 +113,7 @@ def _step(engine: Engine, view: ViewState) -> Picture:
 def _stage(engine: Engine, view: ViewState) -> Picture:
     """One stage of the computation: its numbers beside the map of the network."""
     page = headless_page(engine, view)
-    trace = engine.run(page.view.request(keep=KEEP))
+    trace = engine.ask(Run(page.view.request(keep=KEEP)))
     walk = stages.walk(trace)
     stage = stages.find(trace, view.stage) if view.stage else walk[0]
     if stage.site is not None:
@@ -166,7 +166,7 @@ def _of_vocabulary(page: Page, trace: Trace) -> bytes:
 def _masks(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, masks.opens_on)
     length = len(page.trace.tokens["source"])
-    trace = engine.run(page.view.request(pad_to=view.pad_to)) if view.pad_to > length else page.trace
+    trace = engine.ask(Run(page.view.request(pad_to=view.pad_to))) if view.pad_to > length else page.trace
     attention = trace.at(page.attention.site)
     reads = [one for one in trace.attention.values() if one.key_tokens == "source"]
     padded = attention if attention.key_tokens == "source" or not reads else reads[-1]
@@ -191,7 +191,7 @@ def _positions(engine: Engine, view: ViewState) -> Picture:
     if not tables:
         raise NotDrawable(_("This model adds no positions to its embeddings, so there is no table to draw."))
     name = f"positions/{tables[0]}"
-    table = engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name][:MOST_POSITIONS]
+    table = engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name][:MOST_POSITIONS]
     places = [str(place + 1) for place in range(len(table))]
     wide = table[:, :MOST_COLUMNS]
     dimensions = [str(place + 1) for place in range(wide.shape[1])]
@@ -267,7 +267,7 @@ def _what_if(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, unedited=True)
     if not view.active_edits():
         return _run(page)
-    return _both(page, page.trace, engine.run(page.view.request()), (_("Without the edits"), _("With the edits")))
+    return _both(page, page.trace, engine.ask(Run(page.view.request())), (_("Without the edits"), _("With the edits")))
 
 
 def _training(engine: Engine, view: ViewState) -> Picture:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from model.engine.api import Engine
+from model.engine.api import Describe, Engine
 from model.errors import BadClaim, HeadlightError
 from model.spec.snapshots import without_step
 from model.trace import stages
@@ -143,7 +143,7 @@ def _models(lecture: Lecture, engine: Engine) -> Iterator[Problem]:
     """Models that the front matter names and that are not here, and models of views that it does not name."""
     for name in lecture.models:
         try:
-            found = engine.describe(name)
+            found = engine.ask(Describe(name))
         except HeadlightError as error:
             yield Problem(1, error_message(error))
         else:

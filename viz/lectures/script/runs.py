@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from model.attribution.questions import Prune
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Describe, Engine, ModelInfo, Run, Tensors, Texts
 from model.errors import BadClaim, from_json
 from model.spec.edits import read_edits
 from model.spec.request import Keep, RunRequest
@@ -44,7 +44,7 @@ class StepRuns:
         Raises:
             HeadlightError: there is no such model here, or it cannot be used.
         """
-        found = self.engine.describe(self.step.view.model, self.step.view.parsed_settings())
+        found = self.engine.ask(Describe(self.step.view.model, self.step.view.parsed_settings()))
         if found.problem:
             raise from_json(found.problem)
         return found
@@ -64,7 +64,7 @@ class StepRuns:
 
     def run(self, scope: Scope = Scope()) -> Trace:
         """The run of a scope, as the model decodes it."""
-        return self.engine.run(self.request(scope))
+        return self.engine.ask(Run(self.request(scope)))
 
     def fed(self, scope: Scope) -> tuple[Trace, Trace]:
         """What the model writes without edits, read by the model without edits and by the scope's: the same tokens in both.
@@ -72,32 +72,34 @@ class StepRuns:
         Both have the steps of the run that wrote them.
         """
         plain, wanted = replace(self.request(), edits=()), self.request(scope)
-        written = self.engine.run(plain)
+        written = self.engine.ask(Run(plain))
         reading = teacher_forced_request(plain, written)
-        before, now = (self.engine.run(one) for one in (reading, replace(reading, model=wanted.model, edits=wanted.edits)))
+        before, now = (self.engine.ask(Run(one)) for one in (reading, replace(reading, model=wanted.model, edits=wanted.edits)))
         return replace(before, steps=written.steps), replace(now, steps=written.steps)
 
     def padded(self) -> tuple[Trace, Trace]:
         """The run without padding, and the one that Masks shows."""
         plain = self.run()
         length = self.view.pad_to or min(len(plain.tokens["source"]) + 4, self.info.max_source)
-        return plain, self.engine.run(self.view.request(keep=EVERYTHING, pad_to=length))
+        return plain, self.engine.ask(Run(self.view.request(keep=EVERYTHING, pad_to=length)))
 
     def breaks_at(self, scope: Scope) -> float:
         """Number of heads that can be silenced before a written token is no longer the likeliest; all of them: infinity."""
-        found = self.engine.attribute(Prune(replace(self.request(scope), keep=())))
+        found = self.engine.ask(Prune(replace(self.request(scope), keep=())))
         return np.inf if found.breaks_at is None else found.breaks_at
 
     def ids(self, trace: Trace) -> Mapping[str, int]:
         """The id of each text of the written strip's vocabulary."""
         assert trace.logits is not None
         every = range(trace.logits.shape[1])
-        texts = self.engine.texts(self.request().model, tokens.written_strip(trace), tuple(every), self.view.parsed_settings())
+        texts = self.engine.ask(
+            Texts(self.request().model, strip=tokens.written_strip(trace), ids=tuple(every), settings=self.view.parsed_settings())
+        )
         return {text: id_ for id_, text in zip(reversed(every), reversed(texts), strict=True)}
 
     def tensors(self, names: tuple[str, ...]) -> Mapping[str, Array]:
         """Tensors of the model by name."""
-        return self.engine.tensors(self.view.model, names, self.view.parsed_settings())
+        return self.engine.ask(Tensors(self.view.model, names=names, settings=self.view.parsed_settings()))
 
     @property
     def spec(self) -> Mapping[str, Any]:

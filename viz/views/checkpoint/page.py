@@ -5,7 +5,7 @@ from pathlib import PurePath
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Describe, Engine, Export, Inspect, ModelInfo, Models
 from model.errors import BadLayoutFile, HeadlightError, SeveralLayouts, UnknownLayout
 from model.inspection.report import Inspection
 from viz.i18n.translate import _, error_message, problem
@@ -43,7 +43,7 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         _say_what_is_what(engine, model, view, unknown[2])
         return
     try:
-        found = engine.inspect(model, view.parsed_settings())
+        found = engine.ask(Inspect(model, view.parsed_settings()))
     except HeadlightError as error:
         if isinstance(error, UnknownLayout | BadLayoutFile):
             st.session_state[_UNKNOWN] = (model, view.settings, error)
@@ -59,7 +59,7 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
             questions.show(engine, model, view, found.ask, explore)
     with card("numbers", "content"):
         diagnosis.numbers(found)
-    if found.sites and not engine.describe(model, view.parsed_settings()).problem:
+    if found.sites and not engine.ask(Describe(model, view.parsed_settings())).problem:
         weights.show(engine, model, found, view)
     with card("tensors", "content"):
         diagnosis.tensors(found)
@@ -67,7 +67,7 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
 
 def _choose(engine: Engine, view: ViewState) -> str:
     """Draws the controls that choose a model or take a file; returns the model's name, empty if there is none."""
-    titles = {info.name: info.title for info in engine.models()}
+    titles = {info.name: info.title for info in engine.ask(Models()).models}
     if view.model and view.model not in titles:
         titles[view.model] = _title(engine, view)
     there, sent = st.columns(2, gap="large")
@@ -98,7 +98,7 @@ def _title(engine: Engine, view: ViewState) -> str:
 def _described(engine: Engine, model: str, view: ViewState) -> ModelInfo | None:
     """Facts about a model; None: there are none."""
     try:
-        return engine.describe(model, view.parsed_settings())
+        return engine.ask(Describe(model, view.parsed_settings()))
     except HeadlightError:
         return None
 
@@ -129,7 +129,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: ViewState, explor
     if any(map(questions.is_open, found.ask)):
         st.info(_("Answer the questions below to see its heads."), icon=":material/help:")
         return
-    info = engine.describe(model, view.parsed_settings())
+    info = engine.ask(Describe(model, view.parsed_settings()))
     if info.problem:
         say(problem(info))
         return
@@ -150,7 +150,7 @@ def _export(engine: Engine, model: str, info: ModelInfo, view: ViewState) -> Non
     """Draws the button that saves the model with its answers; the folder is made when it is pressed."""
     st.download_button(
         _("Download as a folder with these answers"),
-        lambda: engine.export(model, view.parsed_settings()),
+        lambda: engine.ask(Export(model, view.parsed_settings())),
         file_name=f"{PurePath(info.title).stem}.zip",
         mime="application/zip",
         icon=":material/download:",

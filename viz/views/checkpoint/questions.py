@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Inspect
 from model.engine.sent_files import FILE_SETTINGS
 from model.errors import HeadlightError, SeveralLayouts
 from model.inspection.report import Asked
@@ -64,7 +64,7 @@ def ask_here(engine: Engine, view: ViewState) -> None:
     """Draws the form on a page that needs the answers before it can draw the model of `view`."""
     with card("questions", "content"):
         try:
-            found = engine.inspect(view.model, view.parsed_settings())
+            found = engine.ask(Inspect(view.model, view.parsed_settings()))
         except HeadlightError as error:
             say(error_message(error))
             return
@@ -190,7 +190,7 @@ def _take(engine: Engine, model: str, view: ViewState, questions: Sequence[Asked
         elif given != question.answer:
             settings[question.name] = given
     try:
-        found = engine.inspect(model, tuple(settings.items()))
+        found = engine.ask(Inspect(model, tuple(settings.items())))
     except HeadlightError as error:
         st.session_state[_WRONG] = (model, view.settings, error_message(error))
     else:

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Engine, ModelInfo, Run
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
@@ -27,7 +27,7 @@ def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
         say(problem(info))
         return
     try:
-        trace = engine.run(RunRequest(info.name, ""))
+        trace = engine.ask(Run(RunRequest(info.name, "")))
     except HeadlightError as error:
         say(error_message(error))
         return

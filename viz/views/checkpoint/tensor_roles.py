@@ -6,7 +6,7 @@ from typing import get_args
 
 import streamlit as st
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Inspect, Receive
 from model.engine.sent_files import LAYOUT_ENDING
 from model.errors import BadLayoutFile, HeadlightError, Phrase, Words
 from model.inspection.report import Inspection
@@ -30,7 +30,9 @@ _LONGEST = 60
 def show(engine: Engine, model: str, view: ViewState) -> None:
     """Draws the table of names with a role to choose for each, and what is wrong with the choice."""
     try:
-        found = engine.inspect(model, (_LISTED, *((name, value) for name, value in view.parsed_settings() if name == "candidate")))
+        found = engine.ask(
+            Inspect(model, (_LISTED, *((name, value) for name, value in view.parsed_settings() if name == "candidate")))
+        )
     except HeadlightError as error:
         say(error_message(error))
         return
@@ -189,5 +191,5 @@ def _mistake(detail: Words) -> str:
 
 def _use(engine: Engine, told: LayoutFile) -> None:
     """Sends the layout to the engine and reads the file by it; the questions that it leaves open come next."""
-    name = engine.receive(told.to_json().encode(), f"{told.name}{LAYOUT_ENDING}")
+    name = engine.ask(Receive(told.to_json().encode(), f"{told.name}{LAYOUT_ENDING}"))
     use_sent({name: told.name})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.engine.api import Engine
+from model.engine.api import Describe, Engine, Receive
 from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
 from viz.i18n.translate import _, error_message
@@ -88,7 +88,7 @@ def _receive(engine: Engine) -> None:
     st.session_state[_PATH] = ""  # what is said from now on is about these files
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
     try:
-        _take({file.name: engine.receive(file.getvalue(), file.name) for file in files})
+        _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
     except HeadlightError as error:
         st.session_state[_REFUSED] = error_message(error)
     _empty()
@@ -114,7 +114,7 @@ def _take(known: Mapping[str, str]) -> None:
 
 def _remember(name: str) -> None:
     """Remembers an opened trace, so that Compare can offer it."""
-    info = the_engine().describe(name)
+    info = the_engine().ask(Describe(name))
     if info.recorded:
         recorded_run.remember(info.name, info.title)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Inspect, Receive
 from model.engine.sent_files import FILE_SETTINGS, VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names
 from model.errors import HeadlightError
 from model.inspection.report import Asked
@@ -52,12 +52,14 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
     view = get_view_state()[0]
     settings = dict(view.parsed_settings()) if view.model == model else {}
     try:
-        asked = [question.name for question in engine.inspect(model, tuple(settings.items())).ask if question.name in FILE_SETTINGS]
+        asked = [
+            question.name for question in engine.ask(Inspect(model, tuple(settings.items()))).ask if question.name in FILE_SETTINGS
+        ]
     except HeadlightError:  # the page shows the reason
         return
     if places := places_of(words, asked):
         try:
-            engine.inspect(model, tuple((settings | places).items()))
+            engine.ask(Inspect(model, tuple((settings | places).items())))
         except HeadlightError as error:
             st.session_state[_WRONG] = error_message(error)
         else:
@@ -150,7 +152,7 @@ def field(title: str, question: Asked, key: str) -> None:
 def _receive(engine: Engine, model: str) -> None:
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
     if _are_words([file.name for file in files], (*VOCABULARY_ENDINGS, *_PICKLES)):
-        _try(engine, model, lambda: {engine.receive(file.getvalue(), file.name): file.name for file in files})
+        _try(engine, model, lambda: {engine.ask(Receive(file.getvalue(), file.name)): file.name for file in files})
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Tensors, Texts
 from model.errors import HeadlightError
 from model.inspection.report import Inspection
 from model.trace.types import Array, Site
@@ -51,7 +51,7 @@ def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> No
             _("Matrix"), list(parts), format_func=parts.__getitem__, default="query", required=True, key=_key(model, "part")
         )
     names = f"heads/{site}/{part}", *(f"singular/{site}/{product}" for product in ("query-key", "value-output"))
-    maps, queries, values = (engine.tensors(model, names, view.parsed_settings())[name] for name in names)
+    maps, queries, values = (engine.ask(Tensors(model, names=names, settings=view.parsed_settings()))[name] for name in names)
     dark = st.context.theme.type == "dark"
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -92,9 +92,11 @@ def _neighbours(engine: Engine, model: str, found: Inspection, view: ViewState) 
     names = {"source": _("Source"), "target": _("Target")}
     strip = which.selectbox(_("Vocabulary"), list(sizes), format_func=names.__getitem__, key=_key(model, "strip"))
     id_ = int(number.number_input(_("Token id"), 0, sizes[strip] - 1, min(4, sizes[strip] - 1), key=_key(model, f"id:{strip}")))
-    near = engine.tensors(model, (f"near/{strip}/{id_}",), view.parsed_settings())[f"near/{strip}/{id_}"]
+    near = engine.ask(Tensors(model, names=(f"near/{strip}/{id_}",), settings=view.parsed_settings()))[f"near/{strip}/{id_}"]
     ids = tuple(int(each) for each in near[:, 0])
-    own, *texts = (tokens.word(text) for text in engine.texts(model, strip, (id_, *ids), view.parsed_settings()))
+    own, *texts = (
+        tokens.word(text) for text in engine.ask(Texts(model, strip=strip, ids=(id_, *ids), settings=view.parsed_settings()))
+    )
     st.markdown(tokens.markdown(_("Nearest neighbors of “{token}”:", token=own)))
     table = pd.DataFrame({"token": texts, "id": ids, "cosine": near[:, 1]})
     step = 10.0 ** -numeric_tables.usual(3)

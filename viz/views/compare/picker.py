@@ -1,5 +1,6 @@
 """Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
 
+from model.engine.api import Models
 from viz.i18n.translate import _, join_list, translated
 from viz.labels import edits
 from viz.session.state import Page
@@ -53,7 +54,7 @@ def _value(page: Page, view: ViewState, field: str) -> str:
 
 def _title(page: Page, name: str) -> str:
     """The title of a model; its name where another model has the same title, or where it is not listed."""
-    titles = {info.name: info.title for info in page.engine.models()} | recorded_run.seen()
+    titles = {info.name: info.title for info in page.engine.ask(Models()).models} | recorded_run.seen()
     title = titles.get(name, name)
     return title if list(titles.values()).count(title) <= 1 else f"{title} ({name})"
 

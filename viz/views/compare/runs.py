@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from model.engine.api import Run, Texts
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
@@ -33,7 +34,7 @@ def runs(page: Page) -> Runs | str:
     """The runs of both sides, or a sentence that says why the second side cannot run."""
     view = second_side(page.view)
     try:
-        second = page.engine.run(view.request())
+        second = page.engine.ask(Run(view.request()))
     except HeadlightError as error:
         return error_message(error)
     free = Runs(page.trace, second, _since(page.trace))
@@ -43,7 +44,7 @@ def runs(page: Page) -> Runs | str:
         return replace(free, problem=_("The two models have different vocabularies, so side B cannot read the tokens of side A."))
     try:
         first, second = (
-            page.engine.run(_fed(own.request(), trace, free)) for own, trace in ((page.view, page.trace), (view, second))
+            page.engine.ask(Run(_fed(own.request(), trace, free))) for own, trace in ((page.view, page.trace), (view, second))
         )
     except HeadlightError as error:
         return replace(free, problem=_("Side B cannot read the tokens of side A: {reason}", reason=error_message(error)))
@@ -75,7 +76,10 @@ def _same_vocabulary(page: Page, second: ViewState) -> bool:
         return True
     strip = tokens.written_strip(page.trace)
     try:
-        texts = [page.engine.texts(v.model, strip, page.trace.tokens[strip].ids, v.parsed_settings()) for v in (page.view, second)]
+        texts = [
+            page.engine.ask(Texts(v.model, strip=strip, ids=page.trace.tokens[strip].ids, settings=v.parsed_settings()))
+            for v in (page.view, second)
+        ]
     except HeadlightError:
         return False
     return texts[0] == texts[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.engine.api import Engine, ModelInfo
+from model.engine.api import Engine, ModelInfo, Models
 from model.trace.types import Site
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
@@ -70,7 +70,9 @@ def _begin(engine: Engine, info: ModelInfo) -> None:
 
 def _others(engine: Engine, info: ModelInfo) -> dict[str, str]:
     """Titles by name of what the model can be compared with: other models; for a recorded run others that this session opened."""
-    there = {other.name: other.title for other in engine.models() if not other.problem and other.recorded == info.recorded}
+    there = {
+        other.name: other.title for other in engine.ask(Models()).models if not other.problem and other.recorded == info.recorded
+    }
     there |= recorded_run.seen() if info.recorded else {}
     titles = list(there.values())
     others = {name: title for name, title in there.items() if name != info.name}

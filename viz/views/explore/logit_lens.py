@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.engine.api import Engine
+from model.engine.api import Engine, Run, Tensors, Texts
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Array
@@ -71,11 +71,13 @@ def computed(request: RunRequest, engine: Engine, spec: Mapping[str, Any]) -> tu
     Raises:
         HeadlightError: the run is not possible.
     """
-    trace = engine.run(request)
-    found = logit_lens.lens(trace, spec, engine.tensors(request.model, logit_lens.output_names(spec), request.settings))
+    trace = engine.ask(Run(request))
+    found = logit_lens.lens(
+        trace, spec, engine.ask(Tensors(request.model, names=logit_lens.output_names(spec), settings=request.settings))
+    )
     ids, places = np.unique(found.ids, return_inverse=True)
     strip = "target" if "target" in trace.tokens else "source"
-    texts = engine.texts(request.model, strip, tuple(ids.tolist()), request.settings)
+    texts = engine.ask(Texts(request.model, strip=strip, ids=tuple(ids.tolist()), settings=request.settings))
     return found, np.array([tokens.word(text) for text in texts], object)[places].reshape(found.ids.shape)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
@@ -58,7 +59,7 @@ def shown(page: Page) -> Shown:
 def with_values(page: Page) -> Attention | str:
     """The selected site from a run that records values, requested only here; a sentence if there is none."""
     try:
-        attention = page.engine.run(page.view.request(keep=("qkv",))).at(page.attention.site)
+        attention = page.engine.ask(Run(page.view.request(keep=("qkv",)))).at(page.attention.site)
     except HeadlightError as error:
         return error_message(error)
     return attention if attention.v is not None else _("This run contains no value vectors.")
@@ -198,7 +199,7 @@ def _projection(page: Page) -> Array | None:
     """W_O of the selected site, [model, head · head_dim]; None if the engine does not provide it."""
     try:
         name = _projection_name(page.attention.site, page.info.spec)
-        return page.engine.tensors(page.info.name, (name,), page.view.parsed_settings())[name]
+        return page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
     except HeadlightError:
         return None
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import streamlit as st
 
+from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
@@ -40,7 +41,7 @@ def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
         printed: whether its figures can be saved for print.
     """
     try:
-        found = page.engine.explain(page.view.request(), str(page.attention.site), page.head, query, key)
+        found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
     except HeadlightError as error:
         say(error_message(error))
         return

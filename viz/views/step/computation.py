@@ -6,6 +6,7 @@ from weakref import ref
 
 import streamlit as st
 
+from model.engine.api import Run
 from model.errors import HeadlightError
 from model.spec.request import KEEP
 from model.trace import stages
@@ -25,7 +26,7 @@ from viz.widgets.cards import panel, say
 def draw(page: Page) -> None:
     """Draws map and stage. The run that records everything is requested once; for further stages the engine has it cached."""
     try:
-        trace = page.engine.run(page.view.request(keep=KEEP))
+        trace = page.engine.ask(Run(page.view.request(keep=KEEP)))
     except HeadlightError as error:
         say(error_message(error))
         return

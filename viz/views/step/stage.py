@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from model.engine.api import Texts
 from model.errors import HeadlightError
 from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
@@ -125,7 +126,7 @@ def _words(page: Page, trace: Trace, ids: list[int]) -> list[str]:
     """The texts of ids, also of those that the run did not list as candidates."""
     strip = stages.strip(trace, Stage("output", "logits"))
     try:
-        found = page.engine.texts(page.info.name, strip, tuple(ids), page.view.parsed_settings())
+        found = page.engine.ask(Texts(page.info.name, strip=strip, ids=tuple(ids), settings=page.view.parsed_settings()))
     except HeadlightError:  # an earlier answer is shown while the engine is away
         return [numbers.text_of(trace, id_) for id_ in ids]
     return [tokens.word(text) for text in found]

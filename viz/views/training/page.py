@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, ModelInfo, Models, Run
 from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
@@ -83,9 +83,9 @@ def _of_the_training(page: Page) -> Page:
     if step is None or page.info.snapshots:
         return page
     try:
-        info = page.engine.describe(name)
+        info = page.engine.ask(Describe(name))
         view = replace(page.view, model=name, snapshot=step if page.view.snapshot < 0 else page.view.snapshot)
-        trace = page.engine.run(view.request())
+        trace = page.engine.ask(Run(view.request()))
     except HeadlightError:
         return page
     return replace(page, info=info, view=view, trace=trace, attention=trace.at(page.attention.site))
@@ -153,7 +153,7 @@ def _another_film(page: Page) -> Page | None:
     text = page.view.text if info.languages == page.info.languages else next(iter(info.examples), "")
     view = replace(page.view, **{**ANOTHER_MODEL, **asdict(Decoding()), "model": info.name, "text": text})
     try:
-        trace = page.engine.run(view.request())
+        trace = page.engine.ask(Run(view.request()))
     except HeadlightError as error:
         say(error_message(error))
         return None
@@ -161,7 +161,7 @@ def _another_film(page: Page) -> Page | None:
 
 
 def _with_film(page: Page) -> list[ModelInfo]:
-    return [info for info in page.engine.models() if info.snapshots and not info.problem]
+    return [info for info in page.engine.ask(Models()).models if info.snapshots and not info.problem]
 
 
 def _films(page: Page) -> None:

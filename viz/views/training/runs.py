@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from model.engine.api import ModelInfo
+from model.engine.api import ModelInfo, Run
 from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
@@ -70,8 +70,8 @@ def _frame(page: Page, step: int) -> Frame:
     name = at_step(page.info.name, step)
     request = replace(page.view.request(), model=name)
     if page.trace.logits is None:
-        return Frame(step, page.engine.run(request), None)
-    return Frame(step, page.engine.run(_fed(page, request)), page.engine.run(_free(page, request)))
+        return Frame(step, page.engine.ask(Run(request)), None)
+    return Frame(step, page.engine.ask(Run(_fed(page, request))), page.engine.ask(Run(_free(page, request))))
 
 
 def _fed(page: Page, request: RunRequest) -> RunRequest:

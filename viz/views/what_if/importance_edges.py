@@ -22,7 +22,7 @@ from viz.views.what_if.undo import change_edits
 def draw(page: Page) -> None:
     """Draws sites by keys for one target token, and on demand the heads of one site."""
     asked = int(st.session_state.get(token_key("edges")) or 0)
-    found = page.engine.attribute(Edges(request(page), min(asked, _tokens(page) - 1)))
+    found = page.engine.ask(Edges(request(page), min(asked, _tokens(page) - 1)))
     token_choice(found, "edges", whole=False)
     st.caption(
         _(
@@ -36,7 +36,7 @@ def draw(page: Page) -> None:
     forget_what_is_gone("matters:edges:site", sites)
     site = st.selectbox(_("Show the heads of"), list(sites), format_func=sites.__getitem__, key="matters:edges:site")
     if site:
-        each = page.engine.attribute(Edges(request(page), found.token, site))
+        each = page.engine.ask(Edges(request(page), found.token, site))
         names = [_("head {head}", head=head + 1) for head in each.heads]
         _map(page, each, each.strips[0], names)
 

@@ -27,7 +27,7 @@ _MEASURE = "matters:measure"
 
 def draw(page: Page) -> None:
     """Draws the three numbers of every head."""
-    found = page.engine.attribute(Heads(request(page)))
+    found = page.engine.ask(Heads(request(page)))
     titles = {
         "without": _("without this head"),
         "alone": _("with this head only"),

@@ -23,7 +23,7 @@ _AT = "matters:prune:at"
 
 def draw(page: Page) -> None:
     """Draws the curves of both orders, and a slider that makes the run with so many heads silenced."""
-    least, most = (page.engine.attribute(Prune(request(page), order)) for order in ("least", "most"))
+    least, most = (page.engine.ask(Prune(request(page), order)) for order in ("least", "most"))
     titles = {"least": _("least needed first"), "most": _("most needed first")}
     order = st.segmented_control(
         _("Order"), list(titles), format_func=titles.__getitem__, default="least", required=True, key="matters:prune:order"

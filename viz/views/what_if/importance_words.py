@@ -26,7 +26,7 @@ ATTENTION = ("attention", "rollout")
 
 def draw(page: Page) -> None:
     """Draws the methods for one target token."""
-    found = page.engine.attribute(Words(request(page)))
+    found = page.engine.ask(Words(request(page)))
     token = token_choice(found, "words", whole=False) or 0
     table = by_input(found, token)
     measures = [name for name in titles() if name in table]

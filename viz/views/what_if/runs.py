@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from model.engine.api import Run
 from model.errors import EngineAway, HeadlightError
 from model.spec.edits import Edit
 from model.trace.types import Trace
@@ -81,7 +82,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
     """
     request = teacher_forced_request(replace(page.view.request(), edits=()), page.trace)
     try:
-        before, now = (page.engine.run(replace(request, edits=one)) for one in ((), tuple(edits)))
+        before, now = (page.engine.ask(Run(replace(request, edits=one))) for one in ((), tuple(edits)))
     except EngineAway:
         raise
     except HeadlightError as error:
@@ -95,7 +96,7 @@ def fed(page: Page, edits: Sequence[Edit]) -> Fed | str:
 def free(page: Page, edits: Sequence[Edit]) -> Trace | str:
     """The run in which the model generates freely with these edits, or a sentence that says why it cannot."""
     try:
-        found = page.engine.run(replace(page.view.request(), target=None, edits=tuple(edits)))
+        found = page.engine.ask(Run(replace(page.view.request(), target=None, edits=tuple(edits))))
     except EngineAway:
         raise
     except HeadlightError as error:

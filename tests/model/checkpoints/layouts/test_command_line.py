@@ -15,6 +15,7 @@ from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import locate
 from model.cli.features import read_features
+from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, MissingFile, UnknownModel
 from model.spec.inputs import RandomFeatures
@@ -162,8 +163,8 @@ def test_random_features_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes((GOLDEN / "002_tiny_mha.pt").read_bytes())
     engine = LocalEngine(tmp_path, torch.device("cpu"), cache_bytes=0)
     request = RunRequest("a.pt", RandomFeatures(5, 7), settings=(("n_heads", "3"),))
-    first, again = engine.run(request), engine.run(request)
-    other = engine.run(RunRequest("a.pt", RandomFeatures(5, 8), settings=(("n_heads", "3"),)))
+    first, again = engine.ask(Run(request)), engine.ask(Run(request))
+    other = engine.ask(Run(RunRequest("a.pt", RandomFeatures(5, 8), settings=(("n_heads", "3"),))))
     assert first is not again
     weights = [trace.at("encoder.0.0.self").weights for trace in (first, again, other)]
     np.testing.assert_allclose(weights[0], weights[1], atol=1e-6)
@@ -174,15 +175,15 @@ def test_random_features_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
 def test_an_engine_loads_a_file_once_for_each_set_of_settings(tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes((GOLDEN / "000_tiny_a.pt").read_bytes())
     engine = LocalEngine(tmp_path, torch.device("cpu"))
-    (info,) = engine.models()
+    (info,) = engine.ask(Models()).models
     assert info.problem["error"] == "OpenQuestions"
     assert info.problem["fields"]["open"].startswith("encoder_heads")
     once, twice = (tuple({**SETTINGS["000_tiny_a"], "decoder_passes": passes}.items()) for passes in "12")
-    assert len(engine.run(RunRequest("a.pt", (2, 4, 3), (2, 5), settings=once)).attention) == 6
-    assert len(engine.run(RunRequest("a.pt", (2, 4, 3), (2, 5), settings=twice)).attention) == 10
+    assert len(engine.ask(Run(RunRequest("a.pt", (2, 4, 3), (2, 5), settings=once))).attention) == 6
+    assert len(engine.ask(Run(RunRequest("a.pt", (2, 4, 3), (2, 5), settings=twice))).attention) == 10
     assert engine.checkpoint("a.pt", tuple(sorted(once))) is engine.checkpoint("a.pt", tuple(sorted(once)))
     with pytest.raises(UnknownModel, match=r"Available: a\.pt"):
-        engine.run(RunRequest("../a.pt", (2,)))
+        engine.ask(Run(RunRequest("../a.pt", (2,))))
 
 
 @pytest.mark.parametrize(

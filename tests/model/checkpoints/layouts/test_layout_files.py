@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.layouts.loading import inspect, load
+from model.engine.api import Describe, Inspect, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import BadLayoutFile, BadSetting, OpenQuestions
 from model.inference.run import run
@@ -198,12 +199,12 @@ def test_patterns_take_the_number_between_dots() -> None:
 def test_an_engine_takes_a_layout_that_was_sent(tmp_path: Path) -> None:
     engine, (state, told, _built) = LocalEngine(tmp_path, CPU), foreign(PLAIN)
     torch.save(state, tmp_path / "w.bin")
-    name = engine.receive((tmp_path / "w.bin").read_bytes(), "w.pt")
-    listed = engine.inspect(name, (("layout", "custom"),))
+    name = engine.ask(Receive((tmp_path / "w.bin").read_bytes(), "w.pt"))
+    listed = engine.ask(Inspect(name, (("layout", "custom"),)))
     assert (listed.layout, [asked.name for asked in listed.ask]) == ("custom", ["layout_file"])
     assert {tensor.name for tensor in listed.tensors} == state.keys()
-    with_layout = settings(TOLD[PLAIN], layout_file=engine.receive(told.to_json().encode(), "lab.layout.json"))
-    assert engine.describe(name, tuple(with_layout.items())).problem == {}
-    assert engine.run(RunRequest(name, (2, 5), settings=tuple(with_layout.items()))).at("decoder.0.1.self").heads == 2
-    gone = engine.describe(name, (("layout_file", "words-0123456789abcdef"),)).problem
+    with_layout = settings(TOLD[PLAIN], layout_file=engine.ask(Receive(told.to_json().encode(), "lab.layout.json")))
+    assert engine.ask(Describe(name, tuple(with_layout.items()))).problem == {}
+    assert engine.ask(Run(RunRequest(name, (2, 5), settings=tuple(with_layout.items())))).at("decoder.0.1.self").heads == 2
+    gone = engine.ask(Describe(name, (("layout_file", "words-0123456789abcdef"),))).problem
     assert gone["error"] == "BadSetting"

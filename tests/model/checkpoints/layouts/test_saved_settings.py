@@ -17,6 +17,7 @@ from model.checkpoints.layouts.llama_like import norm_epsilon
 from model.checkpoints.layouts.loading import inspect, load
 from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.saved_settings import saved_answers
+from model.engine.api import Describe, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, ContradictsFile
 from model.inference.run import run
@@ -157,10 +158,10 @@ def test_what_counts_as_an_answer(name: str, value: Any, question: str) -> None:
 
 def test_an_upload_answers_for_itself_too(tmp_path: Path) -> None:
     engine = LocalEngine(tmp_path, CPU)
-    name = engine.receive(saved(tmp_path, model_args=MODEL_ARGS | {"activation": "gelu"}).read_bytes(), "ckpt.pt")
-    assert engine.describe(name).problem == {}
-    assert engine.run(RunRequest(name, (1, 2))).at("decoder.0.0.self").heads == 4
-    assert engine.describe(name, (("n_heads", "8"),)).problem["error"] == "ContradictsFile"
+    name = engine.ask(Receive(saved(tmp_path, model_args=MODEL_ARGS | {"activation": "gelu"}).read_bytes(), "ckpt.pt"))
+    assert engine.ask(Describe(name)).problem == {}
+    assert engine.ask(Run(RunRequest(name, (1, 2)))).at("decoder.0.0.self").heads == 4
+    assert engine.ask(Describe(name, (("n_heads", "8"),))).problem["error"] == "ContradictsFile"
 
 
 class Fields:

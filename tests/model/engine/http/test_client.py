@@ -9,6 +9,7 @@ import pytest
 
 from model.cli.serve import checked_access
 from model.engine import open_engine
+from model.engine.api import Describe, Models, Receive, Run, Texts
 from model.engine.http.access import BODY, AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
@@ -62,11 +63,13 @@ def says(status: int, content: bytes, speaks: str = WIRE_VERSION) -> Callable[[h
 
 
 def test_a_broken_connection_is_tried_again_and_a_time_out_is_not(local: LocalEngine) -> None:
-    answer = says(200, serialization.to_bytes(local.run(REQUEST)))
-    assert_same(RemoteEngine("http://x", transport=Scripted(breaks(httpx.ReadError), answer)).run(REQUEST), local.run(REQUEST))
+    answer = says(200, serialization.to_bytes(local.ask(Run(REQUEST))))
+    assert_same(
+        RemoteEngine("http://x", transport=Scripted(breaks(httpx.ReadError), answer)).ask(Run(REQUEST)), local.ask(Run(REQUEST))
+    )
     slow = Scripted(breaks(httpx.ReadTimeout), answer)
     with pytest.raises(EngineAway):
-        RemoteEngine("http://x", transport=slow).run(REQUEST)
+        RemoteEngine("http://x", transport=slow).ask(Run(REQUEST))
     assert len(slow.answers) == 1
 
 
@@ -77,11 +80,11 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
     def lost(request: httpx.Request) -> httpx.Response:
         return httpx.Response(status, content=b"Internal Server Error")
 
-    answer = says(200, serialization.to_bytes(local.run(REQUEST)))
-    assert_same(RemoteEngine("http://x", transport=Scripted(lost, lost, answer)).run(REQUEST), local.run(REQUEST))
+    answer = says(200, serialization.to_bytes(local.ask(Run(REQUEST))))
+    assert_same(RemoteEngine("http://x", transport=Scripted(lost, lost, answer)).ask(Run(REQUEST)), local.ask(Run(REQUEST)))
     monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.0)
     with pytest.raises(EngineAway):
-        RemoteEngine("http://x", transport=Scripted(lost, answer)).run(REQUEST)
+        RemoteEngine("http://x", transport=Scripted(lost, answer)).ask(Run(REQUEST))
 
 
 @pytest.mark.parametrize(
@@ -98,23 +101,23 @@ def test_a_proxy_that_lost_its_host_is_asked_again_and_then_the_host_is_away(
 )
 def test_another_version_is_said_in_words(answer: Any, kind: type[HeadlightError], words: str) -> None:
     with pytest.raises(kind, match=words):
-        RemoteEngine("http://x", transport=Scripted(answer)).run(REQUEST)
+        RemoteEngine("http://x", transport=Scripted(answer)).ask(Run(REQUEST))
 
 
 def test_other_weights_than_before_are_said_once_and_then_counted_right(folder: Path, local: LocalEngine) -> None:
     engine = behind(local)
-    engine.run(REQUEST)
+    engine.ask(Run(REQUEST))
     save_checkpoint(folder / "tiny", seed=1)
     other = RunRequest("tiny", "w7")
     with pytest.raises(EngineMismatch, match="weights of tiny"):
-        engine.run(other)
-    assert_same(engine.run(REQUEST), local.run(REQUEST))
+        engine.ask(Run(other))
+    assert_same(engine.ask(Run(REQUEST)), local.ask(Run(REQUEST)))
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "sécret"])
 def test_without_the_token_nothing_is_told(local: LocalEngine, token: str) -> None:
     with pytest.raises(Refused, match="HEADLIGHT_TOKEN is missing or wrong"):
-        RemoteEngine("http://x", "", Loopback(application(local, AccessLimits("secret")))).models()
+        RemoteEngine("http://x", "", Loopback(application(local, AccessLimits("secret")))).ask(Models())
     headers = {"authorization": f"Bearer {token}".encode()}
     with httpx.Client(transport=Loopback(application(local, AccessLimits("secret"))), base_url="http://x") as client:
         reply = client.post("/v1/models", headers=headers)  # type: ignore[arg-type]
@@ -125,18 +128,18 @@ def test_without_the_token_nothing_is_told(local: LocalEngine, token: str) -> No
 def test_limits_are_kept_and_said(local: LocalEngine) -> None:
     public = AccessLimits.from_environment({"HEADLIGHT_PUBLIC": "1"})
     with pytest.raises(Refused, match="accepts no files"):
-        behind(local, public).receive(b"x", "x.pt")
+        behind(local, public).ask(Receive(b"x", "x.pt"))
     with pytest.raises(Refused, match=r"^The input has 600 tokens, and this server accepts at most 512\. Shorten it\.$"):
-        behind(local, public).run(RunRequest("tiny", (4,) * 600))
+        behind(local, public).ask(Run(RunRequest("tiny", (4,) * 600)))
     with pytest.raises(Refused, match=r"^The file or request has 4\.0 MB, and this server accepts at most 4 MB\.$"):
-        behind(local).texts("tiny", "source", (4,) * (BODY // 3))
+        behind(local).ask(Texts("tiny", strip="source", ids=(4,) * (BODY // 3)))
     quick = behind(local, AccessLimits(pace=0.001, burst=2))
     for text in ("w4", "w5"):
-        quick.run(RunRequest("tiny", text))
+        quick.ask(Run(RunRequest("tiny", text)))
     with pytest.raises(Refused, match="Too many requests"):
-        quick.run(RunRequest("tiny", "w6"))
+        quick.ask(Run(RunRequest("tiny", "w6")))
     with pytest.raises(BadSetting, match="reads no file of the host"):
-        behind(local).describe("tiny", (("source_vocab", "/etc/passwd"),))
+        behind(local).ask(Describe("tiny", (("source_vocab", "/etc/passwd"),)))
 
 
 def test_an_upload_of_two_gigabytes_is_refused_before_it_is_sent(local: LocalEngine) -> None:
@@ -156,20 +159,20 @@ def test_an_upload_of_two_gigabytes_is_refused_before_it_is_sent(local: LocalEng
 def test_a_deadline_is_said(folder: Path) -> None:
     slow = LocalEngine(folder, CPU, scheduler=Scheduler(deadline=0.0))
     with pytest.raises(TookTooLong):
-        behind(slow).run(REQUEST)
+        behind(slow).ask(Run(REQUEST))
 
 
 def test_an_unknown_upload_stays_unknown(local: LocalEngine) -> None:
     with pytest.raises(UnknownModel):
-        behind(local).describe("upload-0000000000000000")
+        behind(local).ask(Describe("upload-0000000000000000"))
 
 
 def test_what_goes_wrong_unforeseen_has_a_number_and_no_details(
     local: LocalEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(local, "run", lambda *args: 1 // 0)
+    monkeypatch.setattr(local, "ask", lambda *args: 1 // 0)
     with pytest.raises(HeadlightError, match=r"incident [0-9a-f]{6}"):
-        behind(local).run(REQUEST)
+        behind(local).ask(Run(REQUEST))
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -177,11 +180,11 @@ def test_the_log_holds_nothing_that_was_typed_unless_that_was_asked_for(
     local: LocalEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level("INFO")
-    behind(local).run(RunRequest("tiny", "geheim"))
+    behind(local).ask(Run(RunRequest("tiny", "geheim")))
     assert "'path': '/v1/run', 'status': 200" in caplog.text
     assert "geheim" not in caplog.text
     monkeypatch.setenv("HEADLIGHT_LOG", "texts")
-    behind(local).run(RunRequest("tiny", "geheim"))
+    behind(local).ask(Run(RunRequest("tiny", "geheim")))
     assert "geheim" in caplog.text
 
 

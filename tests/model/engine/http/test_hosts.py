@@ -11,10 +11,12 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from model.__main__ import main
+from model.engine.api import Batches, Gauges
 from model.engine.http.access import AccessLimits
 from model.engine.http.hosts import KnownHosts
 from model.engine.http.server import application
 from model.errors import BadSetting
+from model.spec.questions import Question
 
 THIS_MACHINE = [
     "localhost",
@@ -155,5 +157,6 @@ def test_a_page_in_a_browser_cannot_make_an_engine_work(path: str) -> None:
 class IdleEngine:
     """Fails if it is asked for anything."""
 
-    def gauges(self) -> dict[str, int]:
+    def ask(self, question: Question[Any]) -> dict[str, int]:
+        assert isinstance(question, Gauges | Batches)
         return {}

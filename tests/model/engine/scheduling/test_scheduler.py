@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from model.checkpoints import loader
+from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import Queue
 from model.engine.scheduling.scheduler import Scheduler
@@ -205,14 +206,14 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
 
     def old() -> None:
         try:
-            for_session("mine", engine.run)(RunRequest("tiny", "w4 w5"))
+            for_session("mine", engine.ask)(Run(RunRequest("tiny", "w4 w5")))
         except Superseded as error:
             failed.append(error)
 
     first = threading.Thread(target=old)
     first.start()
     assert begun.wait(120)
-    second = threading.Thread(target=lambda: for_session("mine", engine.run)(RunRequest("tiny", "w6", target="w4")))
+    second = threading.Thread(target=lambda: for_session("mine", engine.ask)(Run(RunRequest("tiny", "w6", target="w4"))))
     second.start()
     first.join(120)
     assert len(failed) == 1
@@ -225,13 +226,13 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
 def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine = LocalEngine(tmp_path, CPU)
-    trace = engine.run(RunRequest("tiny", "w4"))
+    trace = engine.ask(Run(RunRequest("tiny", "w4")))
     computed = sum(engine.scheduler.batches.values())
-    assert for_session("anybody", engine.run)(RunRequest("tiny", "w4")) is trace
+    assert for_session("anybody", engine.ask)(Run(RunRequest("tiny", "w4"))) is trace
     assert sum(engine.scheduler.batches.values()) == computed
     tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
-    kept = [tight.run(RunRequest("tiny", text)) for text in ("w4", "w5")]
-    assert [tight.run(RunRequest("tiny", text)) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
+    kept = [tight.ask(Run(RunRequest("tiny", text))) for text in ("w4", "w5")]
+    assert [tight.ask(Run(RunRequest("tiny", text))) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
         True,
         False,
     ]
@@ -252,13 +253,13 @@ def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path:
     monkeypatch.setattr(network, "encode", cramped)
     with ThreadPoolExecutor(3) as pool:
         texts = ("w4 w5", "w4 w5 w6", "w7")
-        answers = [pool.submit(engine.run, RunRequest("tiny", text, target="w4")) for text in texts]
+        answers = [pool.submit(engine.ask, Run(RunRequest("tiny", text, target="w4"))) for text in texts]
     with pytest.raises(OutOfMemory, match=r"cpu does not have enough memory for this run \(1 × 5 positions at once\)\. Shorten"):
         answers[1].result()
     for text, answer in zip(texts, answers, strict=True):
         if text != "w4 w5 w6":
-            assert_same(answer.result(), LocalEngine(tmp_path, CPU).run(RunRequest("tiny", text, target="w4")))
-    assert engine.run(RunRequest("tiny", "w8")).steps
+            assert_same(answer.result(), LocalEngine(tmp_path, CPU).ask(Run(RunRequest("tiny", text, target="w4"))))
+    assert engine.ask(Run(RunRequest("tiny", "w8"))).steps
     assert engine.scheduler.running == 0
 
 
@@ -288,16 +289,16 @@ def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
 
     monkeypatch.setattr(loader, "load", cramped)
     engine = LocalEngine(tmp_path, CPU)
-    assert {info.name: info.problem.get("error") for info in engine.models()} == {"large": "NoRoom", "small": None}
+    assert {info.name: info.problem.get("error") for info in engine.ask(Models()).models} == {"large": "NoRoom", "small": None}
     with pytest.raises(NoRoom, match=r"^There is not enough memory for the weights of large\. "):
-        engine.run(RunRequest("large", "w4"))
-    assert engine.run(RunRequest("small", "w4")).steps
+        engine.ask(Run(RunRequest("large", "w4")))
+    assert engine.ask(Run(RunRequest("small", "w4"))).steps
 
 
 def test_a_lower_copy_finds_room_when_there_is_some_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "tiny")
     engine, request = LocalEngine(tmp_path, CPU), RunRequest("tiny", "w4", precision="bfloat16")
-    engine.models()
+    engine.ask(Models())
 
     def no_room(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -305,5 +306,5 @@ def test_a_lower_copy_finds_room_when_there_is_some_again(tmp_path: Path, monkey
     with monkeypatch.context() as cramped:
         cramped.setattr(torch.nn.Module, "to", no_room)
         with pytest.raises(NoRoom):
-            engine.run(request)
-    assert engine.run(request).model["dtype"] == "bfloat16"
+            engine.ask(Run(request))
+    assert engine.ask(Run(request)).model["dtype"] == "bfloat16"
