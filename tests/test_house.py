@@ -44,10 +44,10 @@ TORCH_FREE = (
     "inspection.report",
     "engine",
     "engine.api",
-    "engine.opening_slots",
+    "engine.shared_uploads",
     "engine.scheduling.queue",
 )
-LAZY = ("model.engine", "model.engine.with_traces")
+LAZY = ("model.engine", "model.engine.trace_engine")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
 

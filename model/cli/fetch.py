@@ -8,7 +8,7 @@ import click
 from model import known_models
 from model.cli.options import AS_JSON
 from model.engine.local import CHECKPOINTS
-from model.engine.stores import CheckpointStore
+from model.engine.model_list import CheckpointStore
 
 
 @click.command()

@@ -11,7 +11,7 @@ from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
 from model.engine.http.hosts import KnownHosts, more_hosts
 from model.engine.http.server import application, refusal
-from model.engine.with_traces import from_environment
+from model.engine.trace_engine import from_environment
 from model.errors import BadSetting
 
 KEEP_ALIVE = 75

@@ -31,7 +31,7 @@ def open_engine() -> SharedEngine:
                 name="HEADLIGHT_ENGINE", found=url, allowed=phrase("the address of an engine, such as http://127.0.0.1:8765")
             )
         return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
-    from model.engine.with_traces import from_environment
+    from model.engine.trace_engine import from_environment
 
     engine = from_environment()
     for path in paths_to_open(os.environ):

@@ -26,8 +26,8 @@ from model.engine.http.server import CALLERS, application, refusal
 from model.engine.local import LocalEngine
 from model.engine.replicas import ClusterUploads, UploadsProcess, stay_on_loopback
 from model.engine.scheduling.scheduler import DEADLINE, MOST_RUNNING
+from model.engine.trace_engine import with_traces
 from model.engine.uploads import Uploads
-from model.engine.with_traces import with_traces
 from model.errors import BadSetting, NoTokenSet, UnknownField, phrase
 from model.spec.sent_text import whole_number
 

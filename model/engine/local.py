@@ -36,13 +36,11 @@ from model.engine.api import (
     Texts,
 )
 from model.engine.model_cache import Loaded, ModelCache, ModelKey, Outcome
-from model.engine.model_info import unusable
-from model.engine.model_list import ModelList
+from model.engine.model_list import CheckpointStore, ModelList, Stamp, unusable
 from model.engine.scheduling.queue import SESSION
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
-from model.engine.stores import CheckpointStore, Stamp
-from model.engine.uploads import Uploads
+from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import BadSetting, HeadlightError, TooManyTokens, phrase
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
@@ -182,7 +180,8 @@ class LocalEngine:
         return self._uploads.open(path) if path.suffix.lower() in VOCABULARY_ENDINGS and path.is_file() else self._store.open(path)
 
     def _describe(self, model: str, settings: Settings = ()) -> ModelInfo:
-        upload, found = self._uploads.get(model), self._models.info(model, settings)
+        upload = self._uploads.get(model) if model.startswith(UPLOAD_PREFIX) else None
+        found = self._models.info(model, settings)
         if isinstance(found, HeadlightError):
             return unusable(model, upload.name if upload else self._store.title(model), found)
         return found if upload else self._store.with_training(found)

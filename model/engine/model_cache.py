@@ -16,10 +16,9 @@ import torch
 from model.checkpoints import loader
 from model.checkpoints.loaded import Runner
 from model.engine.api import ModelInfo
-from model.engine.model_info import describe
-from model.engine.opening_slots import OpeningSlots
+from model.engine.model_list import FILES_AT_ONCE, CheckpointStore, Stamp, describe
 from model.engine.sent_files import uses_sent_vocabulary
-from model.engine.stores import CheckpointStore, Stamp
+from model.engine.shared_uploads import OpeningSlots
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel, phrase
 from model.inference.batching import is_out_of_memory, release
@@ -41,9 +40,6 @@ CUDA_VARIANT_BYTES = 512 * 2**20
 KIND = "networks"
 TENSOR_BYTES = 2048
 """Approximate size of one tensor's statistics in an inspection."""
-
-FILES_AT_ONCE = 2
-"""Weight files of the folder that are opened at the same time, each in its own process."""
 
 TRIES = 3
 """How often files are read again if they change meanwhile."""

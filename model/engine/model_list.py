@@ -1,21 +1,187 @@
-"""Model list: facts about the checkpoints of a folder, which slow files do not hold up."""
+"""What an engine can run: the checkpoints of its folder by name, read again on every call, and the facts about each of them."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
 
-from model.engine.api import ModelInfo
-from model.engine.model_cache import FILES_AT_ONCE
-from model.engine.model_info import unusable
-from model.engine.stores import Stamp
-from model.errors import HeadlightError, StillOpening
+from model import known_models
+from model.checkpoints import snapshots
+from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
+from model.checkpoints.loaded import Runner
+from model.engine.api import ModelInfo, Reads
+from model.engine.sent_files import opened_name
+from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
+from model.spec.network import to_json
+from model.spec.snapshots import at_step, without_step
+from model.tokenizers.vocabulary import IdTokenizer
+from model.trace.trace_files import ENDING
+
+Stamp: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
+"""The version of a checkpoint's files: name, inode, mtime, ctime and size of each."""
+
+FILES_AT_ONCE = 2
+"""Weight files of the folder that are opened at the same time, each in its own process."""
 
 PATIENCE_S = 5.0
 """Seconds that a list waits for a file. Later lists do not wait for it again: it is opened in a thread of its own meanwhile."""
 
 FOLDERS_AT_ONCE = 4
 """Checkpoint folders that are loaded at the same time for the list: no weight file keeps one waiting."""
+
+
+FIRST_IDS = 5
+"""Number of ids, without start and end, in the example for a model without a vocabulary."""
+
+FIRST_FEATURES = "6 0"
+"""Example for a model without an embedding: positions and seed of random features."""
+
+
+class CheckpointStore:
+    """Checkpoints by name: folders and weight files of one folder, and the known models that are on this machine.
+
+    Args:
+        folder: the folder of checkpoints; it may be missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._opened: dict[str, Path] = {}
+
+    def names(self) -> list[str]:
+        """Names of the checkpoints now, sorted."""
+        return sorted(known_models.fetched().keys() | self._inside())
+
+    def _inside(self) -> dict[str, Path]:
+        """The checkpoints in the folder. They hide known models of the same name, which are looked for only where needed."""
+        there = self._folder.iterdir() if self._folder.is_dir() else ()
+        found = [path for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))]
+        return {path.name: path for path in found}
+
+    def open(self, path: Path) -> str:
+        """Adds a file or folder from outside the folder and returns its name, under which it can be run.
+
+        Raises:
+            NotACheckpoint: the path does not exist or cannot be read.
+        """
+        name = opened_name(path)
+        self._opened[name] = path.resolve()
+        return name
+
+    def title(self, name: str) -> str:
+        """The title of a checkpoint whose files give none."""
+        return self._opened[name].name if name in self._opened else name
+
+    def path(self, name: str) -> Path:
+        """The path of a checkpoint or of a snapshot.
+
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        places = self._inside() | self._opened
+        if name in places:
+            return places[name]
+        places = known_models.fetched() | places
+        if name in places:
+            return places[name]
+        there = self.names()
+        model, step = without_step(name)
+        if model in places and step is not None:
+            kept = snapshots.steps(places[model])
+            if name in (there := [at_step(model, each) for each in kept]):
+                return snapshots.path(places[model], step)
+        raise UnknownModel(asked=name, there=", ".join(there) or "none")
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a checkpoint of that name that nobody opened by its path. Snapshots do not count."""
+        return name in self._inside() or name in known_models.fetched()
+
+    def with_training(self, info: ModelInfo) -> ModelInfo:
+        """`info` with the snapshots and losses of a checkpoint, or with the step of a snapshot."""
+        folder = self.path(info.name)
+        if snapshots.folder_of(folder) is not None:
+            return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
+        return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
+
+    def stamp(self, name: str) -> Stamp | None:
+        """The version of a checkpoint's files now; None: they are changing or cannot be read.
+
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        return _stamp(self.path(name))
+
+    def without_path(self, error: HeadlightError) -> HeadlightError:
+        """The error without the folder's path, which visitors must not see."""
+        where = f"{self._folder}{os.sep}"
+        plain = {name: rewritten(value, lambda text: text.replace(where, "")) for name, value in error.fields.items()}
+        return type(error)(**plain)
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """Version of a folder, of a snapshot with the other files of its checkpoint, or of a file with its answers file."""
+    try:
+        found = [(file, file.stat()) for file in _files(path) if file.is_file()]
+    except OSError:
+        return None
+    return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(path.iterdir())
+    if (whole := snapshots.folder_of(path)) is not None:
+        return snapshots.files(whole, path)
+    return [path, path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}")]
+
+
+def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
+    """Why a model cannot be used, and its title."""
+    return ModelInfo(name, title, "", {}, (), 0, {}, 0, 0, problem=error.to_json())
+
+
+def describe(name: str, loaded: Runner) -> ModelInfo:
+    """Facts about a loaded checkpoint; `name` is that of a RunRequest."""
+    info, spec_ = loaded.info, loaded.info.spec
+    return ModelInfo(
+        name=name,
+        title=info.title,
+        summary=info.summary,
+        languages=info.languages,
+        examples=info.examples or _example(loaded),
+        parameters=sum(p.numel() for p in loaded.network.parameters()),
+        spec=to_json(spec_),
+        max_source=(spec_.encoder or spec_.writer).max_positions,
+        max_target=spec_.writer.max_positions,
+        reads=_reads(loaded),
+        example_labels=info.example_labels,
+    )
+
+
+def _reads(checkpoint: Runner) -> Reads:
+    tokenizer = checkpoint.tokenizers.get("source")
+    if tokenizer is None:
+        return "features"
+    return "ids" if isinstance(tokenizer, IdTokenizer) else "words"
+
+
+def _example(checkpoint: Runner) -> tuple[str, ...]:
+    """An example for models without a vocabulary: some ids, or the number of random features and a seed."""
+    tokenizer, spec_ = checkpoint.tokenizers.get("source"), checkpoint.info.spec
+    if tokenizer is None:
+        return (FIRST_FEATURES,)
+    if not isinstance(tokenizer, IdTokenizer):
+        return ()
+    plain = (id_ for id_ in range(tokenizer.size) if id_ not in tokenizer.specials and id_ != spec_.unk_id)
+    last = spec_.end_id if spec_.encoder else None
+    room = (spec_.encoder or spec_.writer).max_positions - 2
+    ids = (spec_.start_id, *islice(plain, max(1, min(FIRST_IDS, room))), last)
+    return (" ".join(str(id_) for id_ in ids if id_ is not None),)
 
 
 class ModelList:

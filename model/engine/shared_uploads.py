@@ -1,11 +1,16 @@
-"""Uploads shared by several processes that serve the same visitors."""
+"""Uploads shared by several processes that serve the same visitors, and the slots in which uploads are opened. No torch."""
 
+import threading
 from typing import Protocol
 
+from model.errors import TookTooLong
 from model.sharing.lru_cache import LruCache
 
 MOST_BYTES = 512 * 2**20
 MOST_FILES = 64
+
+SLOT_SECONDS = 120.0
+"""How long a caller waits for a slot to open a file."""
 
 
 class PeerUploads(Protocol):
@@ -50,3 +55,27 @@ class UploadedFiles:
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Bytes and file name; None: unknown or dropped."""
         return self._files.get(key)
+
+
+class OpeningSlots:
+    """Semaphore for opening files: lets `at_once` threads into a `with` block; others wait, with a timeout.
+
+    Args:
+        at_once: number of slots.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._free = threading.BoundedSemaphore(at_once)
+
+    def __enter__(self) -> None:
+        """Waits for a slot.
+
+        Raises:
+            TookTooLong: none became free in time.
+        """
+        if not self._free.acquire(timeout=SLOT_SECONDS):
+            raise TookTooLong(seconds=round(SLOT_SECONDS))
+
+    def __exit__(self, *_: object) -> None:
+        """Frees the slot, also after an error."""
+        self._free.release()

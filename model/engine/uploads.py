@@ -16,9 +16,8 @@ from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswer
 from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
 from model.checkpoints.loaded import Runner
-from model.engine.opening_slots import OpeningSlots
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
-from model.engine.shared_uploads import NO_PEERS, PeerUploads
+from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase
 from model.inspection.report import Inspection
 from model.safe_loading.gguf import MAGIC

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.engine.call_queue import GATHER_SECONDS, CallQueue, PendingCall
+from model.engine.scheduling.call_queue import GATHER_SECONDS, CallQueue, PendingCall
 from model.engine.scheduling.queue import SESSION, CallerGone, Queue, Ticket, on_cancel
 from model.errors import Busy, EngineStopped, NoMemoryLeft, OutOfMemory, RunFailed, Superseded, TookTooLong
 from model.inference import batching

@@ -2,13 +2,13 @@
 
 import pytest
 
-from model.engine import opening_slots
-from model.engine.opening_slots import OpeningSlots
+from model.engine import shared_uploads
+from model.engine.shared_uploads import OpeningSlots
 from model.errors import TookTooLong
 
 
 def test_slots_are_given_back_also_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening_slots, "SLOT_SECONDS", 0.01)
+    monkeypatch.setattr(shared_uploads, "SLOT_SECONDS", 0.01)
     slots = OpeningSlots(1)
     with pytest.raises(KeyError), slots:
         raise KeyError

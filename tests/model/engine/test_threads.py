@@ -11,11 +11,11 @@ import pytest
 from torch import Tensor
 
 from model.engine.api import Healthy, Run
-from model.engine.call_queue import CallQueue
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import DEAD, application
 from model.engine.local import LocalEngine
+from model.engine.scheduling.call_queue import CallQueue
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, EngineStopped, RunFailed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.engine.call_queue import PendingCall
+from model.engine.scheduling.call_queue import PendingCall
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import IDLE_SECONDS, Scheduler
 from model.errors import Busy, EngineStopped, TookTooLong

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from model.attribution.questions import Heads
-from model.engine import stores
+from model.engine import trace_engine
 from model.engine.api import Describe, Explain, Export, Inspect, Models, Receive, Run, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
-from model.engine.with_traces import EngineWithTraces, with_traces
+from model.engine.trace_engine import EngineWithTraces, with_traces
 from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, UnknownTensor
 from model.spec.edits import Edit
 from model.spec.request import Decoding, RunRequest
@@ -127,12 +127,12 @@ def test_a_trace_behind_an_engine_server_is_the_same(engine: EngineWithTraces) -
 
 def test_uploaded_traces_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive may unpack to a gigabyte."""
-    store, others = stores.TraceStore(tmp_path), list[bool]()
+    store, others = trace_engine.TraceStore(tmp_path), list[bool]()
 
     def read(data: bytes, name: str) -> Trace:
         others.append(store._slots._free.acquire(blocking=False))
         return RUN
 
-    monkeypatch.setattr(stores, "read_bytes", read)
+    monkeypatch.setattr(trace_engine, "read_bytes", read)
     store.receive(DATA, "a.trace.safetensors")
     assert others == [False], "no other was let in meanwhile"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.engine.call_queue import CallQueue, PendingCall
+from model.engine.scheduling.call_queue import CallQueue, PendingCall
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import OutOfMemory

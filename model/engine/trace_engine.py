@@ -1,29 +1,24 @@
-"""Stores: what an engine opens by name. Checkpoints and traces of its folder, read again on every call, files opened by path, and
-uploaded traces; the uploaded checkpoints are in uploads.py.
+"""EngineWithTraces: an engine that also answers for opened traces. The run of a trace is already made: the answer is the trace.
+
+Traces of the folder and those opened by path are read again when they were dropped; uploaded ones are kept while there is room.
 """
 
 import hashlib
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import TypeAlias
+from typing import Any, cast
 
-from model import known_models
-from model.checkpoints import snapshots
-from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
-from model.engine.api import ModelInfo
-from model.engine.opening_slots import OpeningSlots
+from model.engine.api import Describe, ModelInfo, Models, Receive, Run, SharedEngine, Tensors
+from model.engine.local import LocalEngine
 from model.engine.sent_files import opened_name
-from model.engine.shared_uploads import NO_PEERS, PeerUploads
-from model.errors import BadTrace, HeadlightError, UnknownModel, rewritten
+from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
+from model.errors import BadTrace, RecordedRun, UnknownTensor
 from model.sharing.budget import BUDGET
 from model.sharing.lru_cache import ComputedOnce, LruCache
-from model.spec.snapshots import at_step, without_step
-from model.trace.trace_files import ENDING, read_bytes, read_path
+from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.spec.request import RunRequest
+from model.trace.trace_files import ENDING, holds_trace, is_trace_file, read_bytes, read_path
 from model.trace.types import Trace
-
-Stamp: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
-"""The version of a checkpoint's files: name, inode, mtime, ctime and size of each."""
 
 TRACE_PREFIX = "trace-"
 """Prefix of the names of uploaded traces."""
@@ -34,100 +29,6 @@ MOST_INFOS = 4096
 
 OPENED_AT_ONCE = 1
 """Uploaded traces that are read at the same time: an archive may unpack to a gigabyte."""
-
-
-class CheckpointStore:
-    """Checkpoints by name: folders and weight files of one folder, and the known models that are on this machine.
-
-    Args:
-        folder: the folder of checkpoints; it may be missing.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._opened: dict[str, Path] = {}
-
-    def names(self) -> list[str]:
-        """Names of the checkpoints now, sorted."""
-        return sorted(self._places())
-
-    def _places(self) -> dict[str, Path]:
-        there = self._folder.iterdir() if self._folder.is_dir() else ()
-        found = [path for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))]
-        return known_models.fetched() | {path.name: path for path in found}
-
-    def open(self, path: Path) -> str:
-        """Adds a file or folder from outside the folder and returns its name, under which it can be run.
-
-        Raises:
-            NotACheckpoint: the path does not exist or cannot be read.
-        """
-        name = opened_name(path)
-        self._opened[name] = path.resolve()
-        return name
-
-    def title(self, name: str) -> str:
-        """The title of a checkpoint whose files give none."""
-        return self._opened[name].name if name in self._opened else name
-
-    def path(self, name: str) -> Path:
-        """The path of a checkpoint or of a snapshot.
-
-        Raises:
-            UnknownModel: there is none of that name.
-        """
-        there = self.names()
-        places = self._places() | self._opened
-        if name in places:
-            return places[name]
-        model, step = without_step(name)
-        if model in places and step is not None:
-            kept = snapshots.steps(places[model])
-            if name in (there := [at_step(model, each) for each in kept]):
-                return snapshots.path(places[model], step)
-        raise UnknownModel(asked=name, there=", ".join(there) or "none")
-
-    def holds(self, name: str) -> bool:
-        """Whether there is a checkpoint of that name that nobody opened by its path. Snapshots do not count."""
-        return name in self.names()
-
-    def with_training(self, info: ModelInfo) -> ModelInfo:
-        """`info` with the snapshots and losses of a checkpoint, or with the step of a snapshot."""
-        folder = self.path(info.name)
-        if snapshots.folder_of(folder) is not None:
-            return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
-        return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
-
-    def stamp(self, name: str) -> Stamp | None:
-        """The version of a checkpoint's files now; None: they are changing or cannot be read.
-
-        Raises:
-            UnknownModel: there is none of that name.
-        """
-        return _stamp(self.path(name))
-
-    def without_path(self, error: HeadlightError) -> HeadlightError:
-        """The error without the folder's path, which visitors must not see."""
-        where = f"{self._folder}{os.sep}"
-        plain = {name: rewritten(value, lambda text: text.replace(where, "")) for name, value in error.fields.items()}
-        return type(error)(**plain)
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """Version of a folder, of a snapshot with the other files of its checkpoint, or of a file with its answers file."""
-    try:
-        found = [(file, file.stat()) for file in _files(path) if file.is_file()]
-    except OSError:
-        return None
-    return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(path.iterdir())
-    if (whole := snapshots.folder_of(path)) is not None:
-        return snapshots.files(whole, path)
-    return [path, path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,3 +172,83 @@ def title_of(name: str) -> str:
 
 def _nbytes(opened: OpenedTrace) -> int:
     return opened.trace.nbytes
+
+
+class EngineWithTraces:
+    """An engine whose models are its own networks and the traces of a store.
+
+    Args:
+        engine: runs the networks.
+        traces: the opened traces.
+    """
+
+    def __init__(self, engine: SharedEngine, traces: TraceStore) -> None:
+        self.engine, self._traces = engine, traces
+
+    def ask(self, question: Question[Answer]) -> Answer:
+        """The answer of the traces where the question is about one of them, else that of the engine.
+
+        Raises:
+            RecordedRun: an opened trace is asked for what only its network could compute.
+            UnknownTensor: it is asked for tensors that it did not record.
+            HeadlightError: as the engine says.
+        """
+        return cast(Answer, self._answer(question))
+
+    def _answer(self, question: Question[Any]) -> Any:
+        match question:
+            case Models():
+                found = self.engine.ask(question)
+                return replace(found, models=(*found.models, *(self.ask(Describe(name)) for name in self._traces.names())))
+            case Receive(data, name) if holds_trace(data):
+                return self._traces.receive(data, name)
+            case Describe(model):
+                info = self._traces.info(model)  # known even where the trace itself was dropped
+                return self.engine.ask(question) if info is None else info
+            case ModelQuestion(model) | RunQuestion(RunRequest(model)) if (opened := self._traces.get(model)) is not None:
+                return _of_trace(opened, question)
+        return self.engine.ask(question)
+
+    def open_path(self, path: Path) -> str:
+        """Opens a file or folder of this machine and returns its name.
+
+        Raises:
+            NotACheckpoint: the path does not exist or cannot be read.
+            BadTrace: it is a trace that cannot be drawn.
+        """
+        return self._traces.open(path) if is_trace_file(path) else self.engine.open_path(path)
+
+
+def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
+    """What an opened trace answers: its own run, whatever should be kept, and the positions that it recorded."""
+    match question:
+        case Run(request) if request == RunRequest(request.model, "", keep=request.keep):
+            return opened.trace
+        case Tensors():
+            there = {f"positions/{stack}": array for stack, array in opened.trace.positions.items()}
+            for name in question.names:
+                if name not in there:
+                    raise UnknownTensor(asked=name, there=", ".join(there) or "none in this trace")
+            return {name: there[name] for name in question.names}
+    raise RecordedRun(name=opened.title)
+
+
+def with_traces(engine: SharedEngine, folder: Path, peers: PeerUploads = NO_PEERS) -> EngineWithTraces:
+    """An engine of this process that also answers for the traces in its folder of checkpoints.
+
+    Args:
+        engine: runs the networks.
+        folder: the folder of checkpoints; it may be missing.
+        peers: uploads of other processes that serve the same visitors.
+    """
+    return EngineWithTraces(engine, TraceStore(folder, peers))
+
+
+def from_environment() -> EngineWithTraces:
+    """The engine of the app: the networks of this process and the traces of their folder; see `LocalEngine.from_environment`.
+
+    Raises:
+        BadSetting: a variable has a value that is not allowed.
+    """
+    local = LocalEngine.from_environment()
+    return with_traces(local, local.folder)
