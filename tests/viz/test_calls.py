@@ -129,10 +129,10 @@ def test_stopping_makes_no_trace_the_page_that_shows_it_does_once(stop: Callable
         made.append(traces.translation())
         return made[-1]
 
-    call = calls.follow("slow", slow)
+    call = calls.start_live("slow", slow)
     with pytest.raises(Pending):
         calls.ask("slow", slow, AT_ONCE)
-    for each in (call, calls._on_their_way["slow"]):
+    for each in (call, calls._pending["slow"]):
         each.feed.put(Progress((4,), ("w4",), 60, 0.5, so_far=so_far))
     stop(calls)
     assert made == [], "others wait meanwhile"
@@ -196,7 +196,7 @@ def test_answers_are_held_until_the_page_is_complete_and_then_by_the_engine_alon
     gc.collect()
     assert answered(calls, "first", compute) is made[0]()
     assert len(made) == 1
-    calls.completed()
+    calls.clear_if_idle()
     gc.collect()
     assert made[0]() is None
     with pytest.raises(NotCached):

@@ -314,7 +314,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     key, request = live.ask(situation, situation.of(Question("w5"))).key, situation.of(Question("w5")).request()
     with pytest.raises(Pending):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
-    theirs = live.calls._on_their_way[key]
+    theirs = live.calls._pending[key]
     while theirs.feed.newest is None or theirs.feed.newest.done < 2:
         time.sleep(0.01)
     live.calls.stop()

@@ -136,7 +136,7 @@ class LiveSession:
     def ask(self, situation: PageContext, view: ViewState) -> Call:
         """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
         run = Run(view.request())
-        return self.calls.follow(run, lambda: situation.engine.ask(run))
+        return self.calls.start_live(run, lambda: situation.engine.ask(run))
 
     def now(self, situation: PageContext, question: Question) -> tuple[PageContext, ViewState]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""

@@ -20,6 +20,9 @@ PATIENCE_S = 0.25
 """Seconds a script run waits for a call. A usual run takes a tenth of that, so its page is drawn at once."""
 
 MOST_TRIES = 3
+"""How often a call is started that ends as superseded. A call that this session has replaced may reach the engine after the call
+that replaced it, for each has a thread of its own: then the engine takes the late one for the newest and ends the right one. Each
+try meets at most one late call. Where all three were superseded, two pages of this session ask at once, and the page says so."""
 
 
 class Pending(Exception):
@@ -121,11 +124,14 @@ class Calls:
     A new run replaces a pending one. A page may need several answers, one after the other: those that have arrived are held until
     the page is complete, because an engine with a small cache would compute them again each time. After that, traces are referenced
     weakly, as long as the engine keeps them.
+
+    The script runs of a session, its live route and its Stop button come in different threads: `_lock` guards every field. It is
+    never held while a call is waited for, so Stop always gets through.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._on_their_way: dict[Hashable, Call] = {}
+        self._pending: dict[Hashable, Call] = {}
         self._stopped: tuple[Hashable, Progress | None] | None = None
         """The request that the visitor stopped, and how far it had come."""
         self._live: Call | None = None
@@ -158,7 +164,7 @@ class Calls:
                 return self._take(key, call)
         return call.answer()
 
-    def follow(self, key: Hashable, compute: Callable[[], Any]) -> Call:
+    def start_live(self, key: Hashable, compute: Callable[[], Any]) -> Call:
         """Starts a call that follows what is typed (viz/live). It replaces the older one of this kind, and no other."""
         with self._lock:
             older, self._live = self._live, Call(key, compute, runs=True)
@@ -171,7 +177,7 @@ class Calls:
         with self._lock:
             if self._live is not None and not self._live.done.done():
                 self._note_stopped(self._live)
-                for call in (self._live, self._on_their_way.pop(self._live.key, None)):
+                for call in (self._live, self._pending.pop(self._live.key, None)):
                     if call is not None:
                         call.give_up()
 
@@ -190,10 +196,10 @@ class Calls:
     def stop(self) -> None:
         """Cancels pending calls. The last request is not started again until `resume`."""
         with self._lock:
-            for call in self._on_their_way.values():
+            for call in self._pending.values():
                 self._note_stopped(call)
                 call.give_up()
-            self._on_their_way.clear()
+            self._pending.clear()
             if self._live is not None:
                 self._live.give_up()
 
@@ -209,25 +215,25 @@ class Calls:
         with self._lock:
             self._stopped = None
 
-    def completed(self) -> None:
+    def clear_if_idle(self) -> None:
         """Called when a page, or a part of it, has been drawn. If no call is pending, the page has all its answers."""
         with self._lock:
-            if not self._on_their_way:
+            if not self._pending:
                 self._answers.clear()
 
     def _begin(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> Call:
         with self._lock:
             if self._stopped is not None and self._stopped[0] == key:
                 raise Stopped(self._stopped[1])
-            if (call := self._on_their_way.get(key)) is None:
+            if (call := self._pending.get(key)) is None:
                 self._leave(runs)
-                call = self._on_their_way[key] = Call(key, compute, runs)
+                call = self._pending[key] = Call(key, compute, runs)
             return call
 
     def _take(self, key: Hashable, call: Call) -> Any:
         """Keeps the answer of a call that has ended, or its error: the page may request something else instead."""
         with self._lock:
-            self._on_their_way.pop(key, None)
+            self._pending.pop(key, None)
             try:
                 self._answers[key] = value = call.answer()
             except Superseded:
@@ -241,9 +247,9 @@ class Calls:
 
     def _leave(self, runs: bool) -> None:
         """Drops calls that no page needs any more: finished ones, and other runs when a run starts."""
-        for key, call in list(self._on_their_way.items()):
+        for key, call in list(self._pending.items()):
             if call.done.done() or (runs and call.runs):
-                del self._on_their_way[key]
+                del self._pending[key]
                 call.give_up()
         if runs:
             self._stopped = None

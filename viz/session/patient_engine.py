@@ -67,7 +67,7 @@ def raise_if_slow() -> Iterator[None]:
         yield
     finally:
         _UNTIL.reset(before)
-        my_calls().completed()
+        my_calls().clear_if_idle()
 
 
 @contextmanager

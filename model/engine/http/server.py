@@ -72,7 +72,12 @@ _log = logging.getLogger("headlight.serve")
 
 
 def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
-    """The ASGI application of an engine server."""
+    """The ASGI application of an engine server.
+
+    On the event loop runs only what never waits: checks of headers, the reading of bodies, and `/metrics`, whose gauges take the
+    scheduler's lock for a moment. Whatever may open a file, wait for a run, or pack megabytes goes to a thread; so does `/healthz`,
+    which may ask another server.
+    """
     measured, threads = EngineMetrics(engine), CapacityLimiter(CALLERS)
 
     def route(path: str, answer: Callable[[Request, bytes], tuple[bytes, str]], runs: bool = False) -> Route:

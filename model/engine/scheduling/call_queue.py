@@ -1,4 +1,8 @@
-"""Call queue: pending network calls of the running runs. The compute thread takes them batch by batch."""
+"""Call queue: pending network calls of the running runs. The compute thread takes them batch by batch.
+
+It guards the one decision that batching depends on: compute now, or wait a moment for runs that are likely to call, too? Waiting
+for each other, runs of many visitors stay in step and cost hardly more than one; waiting too long, one slow run delays them all.
+"""
 
 import threading
 import time
@@ -41,7 +45,7 @@ class PendingCall:
 
 
 class CallQueue:
-    """Pending calls, oldest first, and the runs that may call next. Not thread-safe: callers hold a lock.
+    """Pending calls, oldest first, and the runs that may call next. Not thread-safe: callers hold the scheduler's lock.
 
     Args:
         gather: most seconds that a call waits for others to be batched with it.
@@ -50,7 +54,7 @@ class CallQueue:
     def __init__(self, gather: float = GATHER_SECONDS) -> None:
         self._gather = gather
         self._pending: list[PendingCall] = []
-        self._thinking: dict[Ticket, float] = {}
+        self._expected: dict[Ticket, float] = {}
 
     def __len__(self) -> int:
         """Number of calls that no batch has taken yet."""
@@ -58,7 +62,7 @@ class CallQueue:
 
     def add(self, ticket: Ticket, call: Call) -> PendingCall:
         """Appends a call of a run."""
-        self._thinking.pop(ticket, None)
+        self._expected.pop(ticket, None)
         self._pending.append(PendingCall(ticket, call, batching.batch_key(call)))
         return self._pending[-1]
 
@@ -69,22 +73,25 @@ class CallQueue:
 
     def expect(self, ticket: Ticket) -> None:
         """Notes that a run has begun or got an answer: it will call again or end."""
-        self._thinking[ticket] = time.monotonic()
+        self._expected[ticket] = time.monotonic()
 
     def end(self, ticket: Ticket) -> None:
         """Notes that a run has ended."""
-        self._thinking.pop(ticket, None)
+        self._expected.pop(ticket, None)
 
     def patience(self) -> float:
         """Seconds that the oldest call still waits for others; 0 or less: it is due.
 
         It waits for runs that began or got an answer less than `gather` seconds ago, since these usually call next, and never
         longer than `gather`. A call that cannot be batched does not wait.
+
+        Example, with `gather` of 20 ms: A called at 0, B got an answer at −5 and has not called again. A waits until 15, when B has
+        had its time, or until B calls. Had B been answered at +10, A would wait until 20: its own time counts, too.
         """
         oldest = self._pending[0]
-        if oldest.key is None or not self._thinking:
+        if oldest.key is None or not self._expected:
             return 0.0
-        return min(oldest.since, max(self._thinking.values())) + self._gather - time.monotonic()
+        return min(oldest.since, max(self._expected.values())) + self._gather - time.monotonic()
 
     def take(self) -> list[PendingCall]:
         """Removes and returns the oldest call and all that can be batched with it."""

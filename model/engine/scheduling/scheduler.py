@@ -56,6 +56,8 @@ class Scheduler:
         gather: float = GATHER_SECONDS,
     ) -> None:
         self._most_running, self._deadline, self._together = most_running, deadline, together
+        # One lock guards everything below. It is held for bookkeeping alone, never while a run thinks or the device computes, so
+        # that nobody waits long for it. Callers, who may wait for minutes, and runs wait on an Event of their ticket or call.
         self._lock = threading.Lock()
         self._called = threading.Condition(self._lock)  # the compute thread waits for it
         self._joined = threading.Condition(self._lock)  # idle worker threads wait for it
@@ -143,7 +145,7 @@ class Scheduler:
         return waiter.outcome
 
     def _ensure_threads(self) -> None:
-        """Makes sure that the compute thread and enough workers run. Raises Busy if there is no worker at all."""
+        """Makes sure that the compute thread and enough workers run. Raises Busy if there is no worker at all. Holds the lock."""
         if not self._started:
             return
         self._ensure_compute_thread()
@@ -151,26 +153,20 @@ class Scheduler:
             try:
                 self._start_worker()
             except Busy:
-                if not self._workers:
+                if not self._workers:  # else the workers that there are do it, one run after the other
                     raise
         self._joined.notify()
 
     def _ensure_compute_thread(self) -> None:
-        """Starts the compute thread unless it is alive."""
         if self._compute is None or not self._compute.is_alive():
             self._compute = self._thread(self._compute_calls, "headlight-compute")
 
     def _start_worker(self) -> None:
-        """Starts a worker thread."""
         self._thread(self._work, "headlight-run")
         self._workers += 1
 
     def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
-        """Starts a thread.
-
-        Raises:
-            Busy: the system cannot start another thread.
-        """
+        """Starts a thread. Raises Busy if the system cannot start another one."""
         thread = threading.Thread(target=target, name=name, daemon=True)
         try:
             thread.start()
@@ -192,7 +188,8 @@ class Scheduler:
                 self._calls.refuse(_as_exception(error))
 
     def _next_calls(self) -> list[PendingCall]:
-        """Waits for the next batch of calls; empty: the scheduler was closed."""
+        """Waits for the next batch of calls; empty: the scheduler was closed. It wakes when a call arrives, when a run ends (nobody
+        has to wait for that run's next call any more), and when the oldest call has waited long enough for others."""
         with self._lock:
             while not self._closed:
                 patience = self._calls.patience() if len(self._calls) else None
@@ -208,6 +205,7 @@ class Scheduler:
             answers = self._together([pending.call for pending in group])
         except BaseException as error:
             answers = [_as_exception(error)] * len(group)
+        # The next step of a decode is made here, without the lock: the run's own thread would only call again, once per token.
         outcomes = [_outcome(pending.call, answer) for pending, answer in zip(group, answers, strict=True)]
         with self._lock:
             for place, (pending, outcome) in enumerate(zip(group, outcomes, strict=True)):
@@ -239,7 +237,7 @@ class Scheduler:
                 self._workers -= 1
             else:
                 self._running += 1
-                self._calls.expect(ticket)
+                self._calls.expect(ticket)  # batches of the next 20 ms wait for its first call
         return ticket
 
     def _run(self, ticket: Ticket) -> None:
@@ -257,10 +255,7 @@ class Scheduler:
             self._called.notify()
 
     def _ask(self, ticket: Ticket, call: Call) -> Tensor:
-        """Hands a call to the compute thread and waits for its answer, or that of the last call that follows it.
-
-        A run whose callers all left ends here.
-        """
+        """The compute thread's answer to a call, or to the last call that follows it. A run whose callers all left ends here."""
         with self._lock:
             if (refusal := self._refusal(ticket)) is not None:
                 raise refusal

@@ -100,7 +100,7 @@ def test_each_call_of_a_batch_gets_its_own_answer_and_its_run_may_call_again() -
     group = calls(scheduler, "a", "b", "c")
     scheduler._answer(group)
     assert [pending.answer is answer for pending, answer in zip(group, answers, strict=True)] == [True] * 3
-    assert scheduler._calls._thinking.keys() == {pending.ticket for pending in group}
+    assert scheduler._calls._expected.keys() == {pending.ticket for pending in group}
 
 
 def test_a_closed_scheduler_takes_no_call() -> None:
