@@ -3,13 +3,14 @@
     {"headlight_layout": 1, "name": "ours", "network": "language model", "facts": {"activation": "gelu"},
      "roles": {"words.weight": "embedding", "blocks.{layer}.att.q.weight": "query", …}}
 
-`{layer}` means the layer's number. `facts` answer questions as settings do; what they leave out is asked for. Matrices are
-[out, in], as torch.nn.Linear stores them. This module needs no torch, so a page can check a layout while it is written.
+`{layer}` means the layer's number; `.@` at the end is `.weight` and, where there is one, `.bias`. `facts` answer questions as
+settings do; what they leave out is asked for. Matrices are [out, in], as torch.nn.Linear stores them. This module needs no torch:
+a page checks a layout while it is written.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -30,10 +31,14 @@ BEHIND = "behind the network"
 STACKED = "query, key, value"
 """The role of a tensor with queries, keys and values below each other."""
 
+GROUPED = "query, key, value by group"
+"""The role of such a tensor where each group of heads that share a key has its queries, its key and its value in turn."""
+
 FACTS = ("norm_order", "norm", "activation", "positions", "rotary_base", "embed_scale", "norm_epsilon", "n_heads", "causal")
 """Settings that `facts` can answer."""
 
-_MAPS = {"query": ("q", "d"), "key": ("k", "d"), "value": ("k", "d"), "output": ("d", "q"), STACKED: ("q+k+k", "d")}
+_MAPS = {"query": ("q", "d"), "key": ("k", "d"), "value": ("k", "d"), "output": ("d", "q")}
+_MAPS |= dict.fromkeys((STACKED, GROUPED), ("q+k+k", "d"))
 _CROSS = {"query": ("cq", "d"), "key": ("ck", "m"), "value": ("ck", "m"), "output": ("d", "cq")}
 _WHOLE = {"embedding": ("v", "d"), "positions": ("p", "d")}
 _FEED_FORWARD = {"feed-forward in": ("h", "d"), "feed-forward gate": ("h", "d"), "feed-forward out": ("d", "h")}
@@ -103,69 +108,67 @@ def parse(content: bytes, path: str) -> LayoutFile:
     Raises:
         BadLayoutFile: it is none; the sentence says why.
     """
+    try:
+        return _read(content)
+    except _Wrong as wrong:
+        raise BadLayoutFile(path=path, detail=wrong.args[0]) from wrong
+
+
+class _Wrong(Exception):
+    """Why a file is no layout, as a phrase."""
+
+
+def _read(content: bytes) -> LayoutFile:
     if len(content) > MOST_BYTES:
-        raise BadLayoutFile(
-            path=path, detail=phrase("it has {count:,} bytes, and at most {most:,} are read", count=len(content), most=MOST_BYTES)
-        )
+        raise _Wrong(phrase("it has {count:,} bytes, and at most {most:,} are read", count=len(content), most=MOST_BYTES))
     try:
         data = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_doubles)
-    except _Double as double:
-        raise BadLayoutFile(path=path, detail=phrase("“{double}” occurs in it twice", double=double)) from double
     except (ValueError, RecursionError) as error:
-        raise BadLayoutFile(path=path, detail=phrase("it is not a JSON file")) from error
+        raise _Wrong(phrase("it is not a JSON file")) from error
     if not isinstance(data, dict) or data.get("headlight_layout") != VERSION:
-        raise BadLayoutFile(path=path, detail=phrase('it does not say "headlight_layout": {version}', version=VERSION))
+        raise _Wrong(phrase('it does not say "headlight_layout": {version}', version=VERSION))
     if other := sorted(set(data) - {"headlight_layout", "name", "network", "facts", "roles"}):
-        raise BadLayoutFile(path=path, detail=phrase("it has a field “{other}”, which no layout has", other=other[0][:80]))
+        raise _Wrong(phrase("it has a field “{other}”, which no layout has", other=other[0][:80]))
     if not isinstance(name := data.get("name"), str) or not re.fullmatch(r"[\w .-]{1,80}", name):
-        raise BadLayoutFile(path=path, detail=phrase("its name must have 1 to 80 letters, digits, spaces, dots and hyphens"))
+        raise _Wrong(phrase("its name must have 1 to 80 letters, digits, spaces, dots and hyphens"))
     network: Network | None = next((each for each in get_args(Network) if each == data.get("network")), None)
     if network is None:
-        raise BadLayoutFile(path=path, detail=phrase("its network is not {names}", names=", ".join(get_args(Network))))
-    return LayoutFile(name, network, _roles_in(data, network, path), _facts_in(data, path))
-
-
-def _roles_in(data: Mapping[str, Any], network: Network, path: str) -> dict[str, str]:
-    told = data.get("roles")
-    if not isinstance(told, dict) or not told or len(told) > MOST_ROLES:
-        raise BadLayoutFile(path=path, detail=phrase("it has no table of 1 to {most:,} roles", most=MOST_ROLES))
-    for pattern, role in told.items():
-        if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(pattern):
-            wrong = phrase("“{pattern}” is not a name with at most one {layer} in it", pattern=pattern[:80], layer=LAYER)
-            raise BadLayoutFile(path=path, detail=wrong)
-        if not isinstance(role, str) or role not in roles(network):
-            raise BadLayoutFile(
-                path=path, detail=phrase("“{name}” is not a role of the network “{network}”", name=str(role)[:80], network=network)
-            )
-    return told
-
-
-def _facts_in(data: Mapping[str, Any], path: str) -> dict[str, str]:
-    told = data.get("facts", {})
-    if not isinstance(told, dict):
-        raise BadLayoutFile(path=path, detail=phrase("its facts are not a table"))
-    for name, value in told.items():
-        if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
-            raise BadLayoutFile(
-                path=path,
-                detail=phrase(
-                    "its fact “{name}” is not one of {names}, or has no plain value", name=str(name)[:80], names=", ".join(FACTS)
-                ),
-            )
-    return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
-
-
-class _Double(ValueError):
-    """A name that occurs twice in a JSON object."""
+        raise _Wrong(phrase("its network is not {names}", names=", ".join(get_args(Network))))
+    return LayoutFile(name, network, _roles_in(data.get("roles"), network), _facts_in(data.get("facts", {})))
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict[str, Any]()
     for name, value in pairs:
         if name in found:
-            raise _Double(name[:80])
+            raise _Wrong(phrase("“{double}” occurs in it twice", double=name[:80]))
         found[name] = value
     return found
+
+
+def _roles_in(told: Any, network: Network) -> dict[str, str]:
+    if not isinstance(told, dict) or not told or len(told) > MOST_ROLES:
+        raise _Wrong(phrase("it has no table of 1 to {most:,} roles", most=MOST_ROLES))
+    for pattern, role in told.items():
+        stem = pattern.removesuffix(".@")
+        if not pattern or len(pattern) > LONGEST_NAME or pattern.count(LAYER) > 1 or set("#@") & set(stem):
+            raise _Wrong(phrase("“{pattern}” is not a name with at most one {layer} in it", pattern=pattern[:80], layer=LAYER))
+        needed = [role] if stem == pattern else [role, f"{role} bias"]
+        if not isinstance(role, str) or not roles(network).keys() >= set(needed):
+            raise _Wrong(phrase("“{name}” is not a role of the network “{network}”", name=str(needed[-1])[:80], network=network))
+    return told
+
+
+def _facts_in(told: Any) -> dict[str, str]:
+    if not isinstance(told, dict):
+        raise _Wrong(phrase("its facts are not a table"))
+    for name, value in told.items():
+        if name not in FACTS or not isinstance(value, str | int | float) or len(str(value)) > 40:
+            words = phrase(
+                "its fact “{name}” is not one of {names}, or has no plain value", name=str(name)[:80], names=", ".join(FACTS)
+            )
+            raise _Wrong(words)
+    return {name: json.dumps(value) if isinstance(value, bool) else str(value) for name, value in told.items()}
 
 
 # --- Patterns -----------------------------------------------------------------------------------------------------------
@@ -208,38 +211,43 @@ def mistakes(told: LayoutFile, shapes: Mapping[str, Shape], harmless: Iterable[s
     return [BadLayoutFile(path=path or told.name, detail=each) for each in _found(told, shapes, frozenset(harmless))]
 
 
-def filled(told: LayoutFile, shapes: Mapping[str, Shape]) -> dict[tuple[str, int], str]:
-    """The tensor of each role in each layer; what a network has once counts as layer 0."""
-    every = ((role, name, layer) for pattern, role in told.roles.items() for name, layer in matching(pattern, shapes).items())
+def filled(told: Mapping[str, str], names: Collection[str]) -> dict[tuple[str, int], str]:
+    """The tensor of each role in each layer; what a network has once counts as layer 0.
+
+    Args:
+        told: the role of each pattern.
+    """
+    every = ((role, name, layer) for one, role in _spelled(told, names) for name, layer in matching(one, names).items())
     return {(role, layer or 0): name for role, name, layer in every}
+
+
+def _spelled(told: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The patterns and their roles with `@` spelled out: weight, and bias if a name has it."""
+    for pattern, role in told.items():
+        yield pattern.replace("@", "weight"), role
+        if "@" in pattern and matching(bias := pattern.replace("@", "bias"), names):
+            yield bias, f"{role} bias"
 
 
 def _found(told: LayoutFile, shapes: Mapping[str, Shape], harmless: frozenset[str]) -> Iterator[Phrase]:
     owner, there = dict[str, str](), dict[tuple[str, int], str]()
-    for pattern, role in told.roles.items():
+    for pattern, role in _spelled(told.roles, shapes):
         found = matching(pattern, shapes)
         if not found:
             yield phrase("no tensor is called “{pattern}”", pattern=pattern)
         if LAYER in pattern and not in_layers(role):
+            gaps = {"pattern": pattern, "role": role, "layer": LAYER}
             yield phrase(
-                "“{pattern}” has the role “{role}”, which a network has only once, so its name must not have {layer}",
-                pattern=pattern,
-                role=role,
-                layer=LAYER,
+                "“{pattern}” has the role “{role}”, which a network has only once, so its name must not have {layer}", **gaps
             )
-        for name, layer in found.items():
+        for name, number in found.items():
+            layer = number or 0
             if name in owner:
                 yield phrase("“{name}” has two roles, “{owner}” and “{role}”", name=name, owner=owner[name], role=role)
-            elif role != BEHIND and (role, layer or 0) in there:
-                yield phrase(
-                    "“{name}” and “{other}” both have the role “{role}” in layer {layer}",
-                    name=name,
-                    other=there[role, layer or 0],
-                    role=role,
-                    layer=layer or 0,
-                )
-            owner[name] = role
-            there[role, layer or 0] = name
+            elif role != BEHIND and (other := there.get((role, layer))):
+                twice = {"name": name, "other": other, "role": role, "layer": layer}
+                yield phrase("“{name}” and “{other}” both have the role “{role}” in layer {layer}", **twice)
+            owner[name], there[role, layer] = role, name
     if left := [name for name in shapes if name not in owner and name not in harmless]:
         yield counted(
             "the tensor “{name}” has no role", "{count:,} tensors have no role; the first is “{name}”", len(left), name=left[0]
@@ -252,7 +260,7 @@ def _missing(network: Network, found: Mapping[tuple[str, int], str]) -> Iterator
     """Roles that no tensor has, and layers that lack what another layer has."""
     there = {role for role, _layer in found}
     for stack in ("encoder ", "decoder ") if network == "translator" else ("",):
-        parts = ("query", "key", "value") if f"{stack}{STACKED}" not in there else ()
+        parts = ("query", "key", "value") if there.isdisjoint((f"{stack}{STACKED}", f"{stack}{GROUPED}")) else ()
         crossing = ("cross query", "cross key", "cross value", "cross output") if stack == "decoder " else ()
         for role in (*_NEEDED, *parts, *crossing):
             if f"{stack}{role}" not in there:
@@ -274,25 +282,17 @@ def _misshapen(
         if role == BEHIND or "+" in "".join(letters[:1]):
             continue
         if len(shape) != len(letters):
-            yield phrase(
-                "“{name}” has {found} axes, and its role “{role}” needs {needed}",
-                name=name,
-                found=len(shape),
-                role=role,
-                needed=len(letters),
-            )
+            axes_ = {"found": len(shape), "needed": len(letters)}
+            yield phrase("“{name}” has {found} axes, and its role “{role}” needs {needed}", name=name, role=role, **axes_)
             continue
         for letter, size in zip(letters, shape, strict=True):
             letter = "encoder d" if letter == "decoder m" else letter
             if sizes.setdefault(letter, size) != size:
                 other = first[letter]
+                gaps = {"name": name, "shape": list(shape), "role": role, "other": other, "needed": list(shapes[other])}
                 yield phrase(
                     "“{name}” has the shape {shape}, which does not fit its role “{role}” beside “{other}” with the shape {needed}",
-                    name=name,
-                    shape=list(shape),
-                    role=role,
-                    other=other,
-                    needed=list(shapes[other]),
+                    **gaps,
                 )
                 break
             first.setdefault(letter, name)

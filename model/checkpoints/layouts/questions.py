@@ -130,35 +130,6 @@ def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[
     )
 
 
-def translator(
-    vocab: Mapping[str, int],
-    columns: Mapping[str, int],
-    told: Mapping[str, str],
-    *more: Question,
-    norms: str | None = None,
-    between: str | None = None,
-    scale: str | None = None,
-) -> tuple[Question, ...]:
-    """The questions about a translator.
-
-    Args:
-        vocab, columns: number of ids, and columns of attention, of `encoder` and `decoder`.
-        told: settings.
-        more: questions after those about heads.
-        norms, between, scale: what the program's code fixes of norm_order, activation and embed_scale; None: nothing.
-    """
-    return (
-        *heads_of_both(columns["encoder"], columns["decoder"], told),
-        *more,
-        *padding_ids(vocab["encoder"], vocab["decoder"]),
-        *decoding_ids(vocab["decoder"]),
-        norm_order(norms),
-        activation(between),
-        embed_scale(scale),
-        *vocabularies("source_vocab", "target_vocab"),
-    )
-
-
 def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
     """The error for a head_dim that contradicts the number of heads."""
     gaps = {"name": name, "count": count, "width": width, "fits": width // count}
@@ -245,3 +216,83 @@ def vocabularies(*names: str) -> tuple[Question, ...]:
         default="split",
     )
     return (*files, split)
+
+
+# --- Llama-like networks: rotary positions, RMSNorm and grouped queries -----------------------------------------------------
+
+LONGEST = 4096
+"""Positions at most where nothing bounds them."""
+
+NO_HEADS = phrase("the sizes of its queries and keys fit no number of heads")
+"""Evidence against a layout with grouped queries."""
+
+
+def head_widths(queries: int, keys: int) -> tuple[int, ...]:
+    """The widths that a head can have: even, and each head of keys is shared by equally many heads of queries.
+
+    Args:
+        queries, keys: columns of all heads' queries, and of all heads' keys.
+    """
+    if not keys or queries % keys:
+        return ()
+    return tuple(int(width) for width in divisors(keys) if int(width) % 2 == 0 and queries // int(width) <= 1000)
+
+
+def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Question, ...]:
+    """The number of heads where several may share keys and values; one of three answers gives the others.
+
+    Args:
+        queries, keys: columns of all heads' queries, and of all heads' keys.
+        told: settings, of which n_heads, key_heads and head_dim count.
+    """
+    widths = head_widths(queries, keys)
+    fitting = {
+        "n_heads": [str(queries // width) for width in widths],
+        "key_heads": [str(keys // width) for width in widths],
+        "head_dim": [str(width) for width in widths],
+    }
+    known = next((values.index(told[name]) for name, values in fitting.items() if told.get(name) in values), None)
+    consequences = {
+        "n_heads": phrase(
+            "Splits {queries:,} columns of queries and {keys:,} columns of keys into heads. A wrong number gives wrong maps.",
+            queries=queries,
+            keys=keys,
+        ),
+        "key_heads": phrase(
+            "The number of key and value heads, which several query heads may share. It can be given instead of n_heads."
+        ),
+        "head_dim": phrase("The width of a head. It can be given instead of the number of heads."),
+    }
+    defaults = {name: None if known is None else values[known] for name, values in fitting.items()}
+    return tuple(
+        Question(name, words, tuple(fitting[name]), default=defaults[name], needed=name == "n_heads")
+        for name, words in consequences.items()
+    )
+
+
+def rotary_base() -> Question:
+    """The base of rotary positions, as programs call it: rope_theta."""
+    consequence = phrase("The base of rotary positions (rope_theta): 10000 in llama2.c and Llama 1 and 2, 500000 in Llama 3.")
+    return Question("rotary_base", consequence, highest=10**9)
+
+
+def variant() -> Question:
+    """Whether the network has none of the options that leave no trace in names and shapes; there is one answer that can be run."""
+    consequence = phrase(
+        "Names and shapes do not show scaled rotary positions (Llama 3.1 and later), normalization by 1 + weight "
+        "(Gemma) or sliding windows (Mistral 7B v0.1). The maps would be wrong for those. Answer plain if the "
+        "network has none of them."
+    )
+    return Question("variant", consequence, ("plain",))
+
+
+def norm_epsilon() -> Question:
+    """The ε of the normalization, added before the root."""
+    consequence = phrase("ε of the normalization, added before the root: 1e-05 in llama2.c and Llama 2 and 3, 1e-06 in Llama 1.")
+    return Question("norm_epsilon", consequence, ("1e-05", "1e-06", "1e-08", "1e-12"))
+
+
+def max_positions(default: int) -> Question:
+    """The longest input where no table bounds it."""
+    consequence = phrase("The longest input that may run. Rotary positions set no limit themselves.")
+    return Question("max_positions", consequence, highest=2**17, default=str(default))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
+from model.checkpoints.layouts.language_models import TORCH_LM
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -23,12 +24,30 @@ from model.checkpoints.layouts.questions import (
     vocabularies,
 )
 from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
-from model.checkpoints.layouts.torch_lm import DECODER, ENCODER, TORCH_LM, layer_rules
 from model.errors import phrase
 from model.spec.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
 """Positions at most where no table bounds them."""
+
+
+_ENCODER = {"self_attn": ("attention", "attention_residual")}
+_DECODER = {"self_attn": ("self_attention", "self_residual"), "multihead_attn": ("cross_attention", "cross_residual")}
+"""The attentions of PyTorch's layers, in the order of their norms: their name -> our names of the attention and its residual."""
+
+
+def _layer_rules(theirs: str, ours: str, attentions: Mapping[str, tuple[str, str]]) -> Rules:
+    """The names of an nn.TransformerEncoderLayer or an nn.TransformerDecoderLayer; both prefixes end in a dot."""
+    rules: dict[str, str | tuple[str, ...]] = {
+        f"{theirs}linear1.@": f"{ours}feed_forward.expand.@",
+        f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
+        f"{theirs}norm{len(attentions) + 1}.@": f"{ours}feed_forward_residual.norm.@",
+    }
+    for i, (their, (our, residual)) in enumerate(attentions.items()):
+        rules[f"{theirs}{their}.in_proj_@"] = tuple(f"{ours}{our}.{part}.@" for part in ("query", "key", "value"))
+        rules[f"{theirs}{their}.out_proj.@"] = f"{ours}{our}.output.@"
+        rules[f"{theirs}norm{i + 1}.@"] = f"{ours}{residual}.norm.@"
+    return rules
 
 
 def _writes(found: Stacks, around: Around, told: Mapping[str, str]) -> bool:
@@ -56,10 +75,10 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
     reads, number = "" if _writes(found, around, told) else "encoder.", "0" if found.lone else "#"
     rules: dict[str, str | tuple[str, ...]] = {}
     if found.encoder is not None:
-        rules |= layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.", ENCODER)
+        rules |= _layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.", _ENCODER)
         rules[f"{found.encoder}norm.@"] = f"{reads}final_norm.@"
     if found.decoder is not None:
-        rules |= layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.", DECODER)
+        rules |= _layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.", _DECODER)
         rules[f"{found.decoder}norm.@"] = "decoder.final_norm.@"
     return {**rules, **around.rules(reads, "weight" if _positions(around, told) == "learned" else "table")}
 

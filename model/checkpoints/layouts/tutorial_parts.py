@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
 from model.checkpoints.layouts.questions import Answers, Question, activation, causal, head_dim, heads, norm_order
-from model.checkpoints.layouts.tutorial import layer_rules
+from model.checkpoints.layouts.translators import TUTORIAL
 from model.errors import phrase
 from model.spec.network import ModelSpec, StackSpec
 
@@ -43,8 +43,9 @@ def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
         places = {"q": "query", "k": "key", "v": "value", "o": "output"}
         return {f"fc_{theirs}.@": f"encoder.layers.0.attention.{ours}.@" for theirs, ours in places.items()}
     theirs, number = ("layers.#.", "#") if _prefix(shapes) else ("", "0")
-    decoder = _is_decoder(shapes)
-    return layer_rules(theirs, f"{'decoder' if decoder else 'encoder'}.layers.{number}.", decoder)
+    whole = f"{'decoder' if _is_decoder(shapes) else 'encoder'}.layers.#."
+    rules = {name: ours for name, ours in TUTORIAL.rules(shapes, told).items() if name.startswith(whole) and isinstance(ours, str)}
+    return {name.replace(whole, theirs): ours.replace("#", number) for name, ours in rules.items()}
 
 
 def _query(shapes: Shapes) -> str:

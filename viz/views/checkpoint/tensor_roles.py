@@ -125,6 +125,7 @@ _PARTS = (
     N_("value"),
     N_("output"),
     N_("query, key, value"),
+    N_("query, key, value by group"),
     N_("cross query"),
     N_("cross key"),
     N_("cross value"),

@@ -14,10 +14,11 @@ from model.engine.api import Describe, Inspect, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import BadLayoutFile, BadSetting, OpenQuestions
 from model.inference.run import run
-from model.spec.layout_file import BEHIND, LayoutFile, mistakes, parse, pattern_of, roles
+from model.spec.layout_file import BEHIND, GROUPED, LayoutFile, mistakes, parse, pattern_of, roles
 from model.spec.request import Decoding, RunRequest
-from model.transformer.stacks import EncoderDecoder
+from model.transformer.stacks import CausalLM, EncoderDecoder
 from tests.layout_files import PLAIN, ROTARY, foreign
+from tests.llama_files import IDS, Llama, litgpt_state, meta_state
 from tests.networks import VARIANTS, network
 
 CPU = torch.device("cpu")
@@ -81,6 +82,26 @@ def test_a_translator_with_stacked_projections_and_no_numbers(tmp_path: Path) ->
         wanted = built(torch.tensor([[2, 5, 6, 4]]), torch.tensor([[2, 4, 5]]))[0]
     assert trace.logits is not None
     torch.testing.assert_close(torch.from_numpy(trace.logits.copy()), wanted, rtol=0, atol=1e-5)
+
+
+def test_a_layout_file_reads_a_tensor_by_groups_and_names_without_a_kind(tmp_path: Path) -> None:
+    block = {"attn.attn.@": GROUPED, "attn.proj.@": "output", "norm_1.@": "attention norm", "norm_2.@": "feed-forward norm"}
+    block |= {"mlp.fc_1.@": "feed-forward in", "mlp.fc_2.@": "feed-forward gate", "mlp.proj.@": "feed-forward out"}
+    told = {"transformer.wte.weight": "embedding", "transformer.ln_f.@": "final norm", "lm_head.@": "vocabulary"}
+    told |= {f"transformer.h.{{layer}}.{name}": role for name, role in block.items()}
+    path, layout = written(tmp_path, litgpt_state("attn.attn"), LayoutFile("ours", "language model", told))
+    facts = settings(TOLD[ROTARY], layout_file=layout, n_heads="6", positions="rotary", rotary_base="10000")
+    found = load(path, facts, CPU).network
+    assert isinstance(found, CausalLM)
+    with torch.inference_mode():
+        torch.testing.assert_close(found(torch.tensor([IDS]))[0], Llama(meta_state(), neighbors=False)(IDS), rtol=0, atol=2e-5)
+    shapes = {name: tuple(tensor.shape) for name, tensor in litgpt_state("attn.attn").items()}
+    lost = LayoutFile("ours", "language model", told | {"transformer.h.{layer}.attn.bias_of.@": "query"})
+    assert "no tensor is called “transformer.h.{layer}.attn.bias_of.weight”" in [
+        str(x.fields["detail"]) for x in mistakes(lost, shapes)
+    ]
+    biased = shapes | {"lm_head.bias": (7,)}
+    assert "“lm_head.bias” has the shape [7]" in str(mistakes(LayoutFile("ours", "language model", told), biased)[0])
 
 
 ROLES = {
@@ -169,6 +190,7 @@ GOOD = {"headlight_layout": 1, "name": "x", "network": "encoder", "facts": {}, "
         (GOOD | {"roles": {"a.w": "wings"}}, "“wings” is not a role of the network “encoder”"),
         (GOOD | {"roles": {"a.w": ["query"]}}, "“['query']” is not a role"),
         (GOOD | {"roles": {"{layer}.{layer}": "query"}}, "is not a name with at most one {layer} in it"),
+        (GOOD | {"roles": {"a.@": "positions"}}, "“positions bias” is not a role of the network “encoder”"),
         (GOOD | {"roles": {"a@": "query"}}, "is not a name with at most one {layer} in it"),
         (GOOD | {"facts": {"heads": 3}}, "its fact “heads” is not one of norm_order"),
         (GOOD | {"facts": {"norm": {"a": 1}}}, "or has no plain value"),

@@ -13,9 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from model.__main__ import main
-from model.checkpoints.layouts.llama_like import norm_epsilon
 from model.checkpoints.layouts.loading import inspect, load
-from model.checkpoints.layouts.questions import Question
+from model.checkpoints.layouts.questions import Question, norm_epsilon
 from model.checkpoints.layouts.saved_settings import saved_answers
 from model.engine.api import Describe, Receive, Run
 from model.engine.local import LocalEngine

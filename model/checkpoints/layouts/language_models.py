@@ -1,0 +1,155 @@
+"""Language models: one table for each program, with the role of each of its tensors."""
+
+from model.checkpoints.layouts.base import Shapes
+from model.checkpoints.layouts.questions import (
+    LONGEST,
+    activation,
+    causal,
+    embed_scale,
+    max_positions,
+    norm_epsilon,
+    norm_order,
+    rotary_base,
+    variant,
+)
+from model.checkpoints.layouts.role_tables import RoleTable, decoding, heads_of_all, layout, texts
+from model.errors import Words, phrase
+from model.spec.layout_file import GROUPED, STACKED
+
+
+def _gpt_turned(shapes: Shapes) -> Words | None:
+    """The names are those of Hugging Face's GPT-2 too, which stores its matrices [in, out]: their shapes tell."""
+    rows, *columns = shapes.of.get("transformer.h.0.attn.c_attn.weight", (0,))
+    if not columns or rows == 3 * columns[0]:
+        return None
+    return phrase("it stores {first}attn.c_attn.weight as [in, out], as Hugging Face does", first="transformer.h.0.")
+
+
+GPT = layout(
+    RoleTable(
+        "language model",
+        roles={
+            "transformer.wte.weight": "embedding",
+            "transformer.wpe.weight": "positions",
+            "transformer.h.{layer}.attn.c_attn.@": STACKED,
+            "transformer.h.{layer}.attn.c_proj.@": "output",
+            "transformer.h.{layer}.ln_1.@": "attention norm",
+            "transformer.h.{layer}.ln_2.@": "feed-forward norm",
+            "transformer.h.{layer}.mlp.c_fc.@": "feed-forward in",
+            "transformer.h.{layer}.mlp.c_proj.@": "feed-forward out",
+            "transformer.ln_f.@": "final norm",
+            "lm_head.@": "vocabulary",
+        },
+        asks=(heads_of_all, activation(), decoding, texts),
+        fixed={"norm_order": "pre", "embed_scale": "none"},
+        always=("final norm",),
+    ),
+    name="gpt",
+    title=phrase("minGPT or nanoGPT"),
+    needs=("embedding", "positions", STACKED),
+    objection=_gpt_turned,
+    notes=(phrase("minGPT’s activation is gelu-tanh; nanoGPT’s is gelu, in its first versions gelu-tanh."),),
+)
+
+_LLAMA_LIKE = (rotary_base(), variant(), norm_epsilon(), max_positions(LONGEST), decoding, texts)
+_RMS = {"norm_order": "pre", "norm": "rms", "embed_scale": "none"}
+
+LLAMA = layout(
+    RoleTable(
+        "language model",
+        roles={
+            "tok_embeddings.weight": "embedding",
+            "layers.{layer}.attention.wq.@": "query",
+            "layers.{layer}.attention.wk.@": "key",
+            "layers.{layer}.attention.wv.@": "value",
+            "layers.{layer}.attention.wo.@": "output",
+            "layers.{layer}.feed_forward.w1.@": "feed-forward in",
+            "layers.{layer}.feed_forward.w2.@": "feed-forward out",
+            "layers.{layer}.feed_forward.w3.@": "feed-forward gate",
+            "layers.{layer}.attention_norm.weight": "attention norm",
+            "layers.{layer}.ffn_norm.weight": "feed-forward norm",
+            "norm.weight": "final norm",
+            "output.weight": "vocabulary",
+        },
+        asks=(heads_of_all, activation("silu"), *_LLAMA_LIKE),
+        fixed={**_RMS, "positions": "rotary-pairs"},  # a column turns with its neighbor
+        always=("final norm", "feed-forward gate"),
+        grouped=True,
+    ),
+    name="llama",
+    title=phrase("Llama by Meta’s names, as in llama2.c"),
+    needs=("embedding", "query", "attention norm", "feed-forward gate"),
+    starts=("source",),
+    recomputed=("rope.freqs",),
+)
+
+
+def _litgpt_stacked(shapes: Shapes) -> Words | None:
+    there = [name for name in ("qkv", "attn") if shapes.has(f"transformer.h.#.attn.{name}.weight")]
+    if len(there) == 1:
+        return None
+    return phrase("it has both attn.qkv and attn.attn") if there else phrase("it lacks attn.qkv and attn.attn")
+
+
+LITGPT = layout(
+    RoleTable(
+        "language model",
+        roles={
+            "transformer.wte.weight": "embedding",
+            "transformer.h.{layer}.attn.qkv.@": STACKED,
+            "transformer.h.{layer}.attn.attn.@": GROUPED,  # in versions before 0.5.4
+            "transformer.h.{layer}.attn.proj.@": "output",
+            "transformer.h.{layer}.mlp.fc_1.@": "feed-forward in",
+            "transformer.h.{layer}.mlp.fc_2.@": "feed-forward gate",
+            "transformer.h.{layer}.mlp.proj.@": "feed-forward out",
+            "transformer.h.{layer}.norm_1.weight": "attention norm",
+            "transformer.h.{layer}.norm_2.weight": "feed-forward norm",
+            "transformer.ln_f.weight": "final norm",
+            "lm_head.@": "vocabulary",
+        },
+        asks=(heads_of_all, activation(), embed_scale(), *_LLAMA_LIKE),
+        fixed={**_RMS, "positions": "rotary"},  # a column turns with the one half a head away
+        always=("final norm", "feed-forward gate"),
+        grouped=True,
+    ),
+    name="lit-gpt",
+    title="lit-gpt",
+    needs=("embedding", "attention norm", "feed-forward in", "feed-forward gate"),
+    objection=_litgpt_stacked,
+    starts=("source",),
+)
+
+
+def _other_rows(shapes: Shapes) -> Words | None:
+    """A classifier of texts may have all of the names: its last layer has other rows than the vocabulary."""
+    rows = {shapes.of[name][:1] for name in ("decoder.weight", "encoder.weight") if name in shapes.of}
+    return phrase("decoder.weight has a different number of rows from encoder.weight") if len(rows) > 1 else None
+
+
+_LM_FUTURE = phrase("Whether a position is prevented from attending to later ones (causal mask), as in a language model.")
+TORCH_LM = layout(
+    RoleTable(
+        "language model",
+        roles={
+            "encoder.weight": "embedding",
+            "pos_encoder.pe": "positions",
+            "transformer_encoder.layers.{layer}.self_attn.in_proj_@": STACKED,
+            "transformer_encoder.layers.{layer}.self_attn.out_proj.@": "output",
+            "transformer_encoder.layers.{layer}.linear1.@": "feed-forward in",
+            "transformer_encoder.layers.{layer}.linear2.@": "feed-forward out",
+            "transformer_encoder.layers.{layer}.norm1.@": "attention norm",
+            "transformer_encoder.layers.{layer}.norm2.@": "feed-forward norm",
+            "transformer_encoder.norm.@": "final norm",
+            "decoder.@": "vocabulary",
+        },
+        asks=(heads_of_all, causal("true", _LM_FUTURE), norm_order(), activation(), embed_scale(), decoding, texts),
+        facts={"norm_order": "post", "activation": "relu", "embed_scale": "sqrt"},
+        always=("vocabulary", "attention norm bias", "feed-forward in bias"),
+        table="sinusoidal",
+    ),
+    name="torch-lm",
+    title=phrase("Language model of PyTorch’s tutorial (reference document 001)"),
+    needs=(STACKED, "positions", "embedding", "vocabulary"),
+    objection=_other_rows,
+    notes=(phrase("Padding is not masked: this program has no padding mask."),),
+)

@@ -1,0 +1,298 @@
+"""Layouts as tables: the role of each pattern of names, as in a layout file, and what is asked about such a network.
+
+A layout file (model/spec/layout_file.py) and the tables in translators.py and language_models.py are read in the same way: roles
+tell which tensor becomes which of ours, sizes come from the tensors of roles, and the rest from facts and answers.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from model.checkpoints.layouts import questions
+from model.checkpoints.layouts.base import (
+    ByKeyHead,
+    Layout,
+    Match,
+    MissingTensor,
+    Rules,
+    Shapes,
+    attention,
+    grouped_attention,
+    model_spec,
+    requires,
+)
+from model.errors import Words
+from model.spec.layout_file import BEHIND, GROUPED, LAYER, STACKED, LayoutFile, Network, filled, in_layers
+from model.spec.network import ModelSpec, OutputSpec, Positions, StackSpec
+from model.transformer.positions import FAIRSEQ_FIRST
+
+_PLACES = {
+    "embedding": "embedding.token",
+    "positions": "embedding.positions",
+    "query": "{own}.query",
+    "key": "{own}.key",
+    "value": "{own}.value",
+    "output": "{own}.output",
+    "attention norm": "{residual}.norm",
+    "cross query": "cross_attention.query",
+    "cross key": "cross_attention.key",
+    "cross value": "cross_attention.value",
+    "cross output": "cross_attention.output",
+    "cross norm": "cross_residual.norm",
+    "feed-forward in": "feed_forward.expand",
+    "feed-forward gate": "feed_forward.gate",
+    "feed-forward out": "feed_forward.contract",
+    "feed-forward norm": "feed_forward_residual.norm",
+    "final norm": "final_norm",
+    "vocabulary": "output",
+}
+"""Our name of the tensor with a role, inside its layer or its stack."""
+
+_STACKS = ("encoder ", "decoder ")
+_VALUES: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("norm_order", "norm", "activation", "embed_scale"), str),
+    **dict.fromkeys(("rotary_base", "max_positions"), int),
+    "norm_epsilon": float,
+    "causal": "true".__eq__,
+}
+"""questions.Answers that are fields of each stack, and how their text is read."""
+
+
+@dataclass(frozen=True)
+class RoleTable:
+    """What a program's tensors are, and what is asked about its networks.
+
+    Attributes:
+        network: the kind of network.
+        roles: the role of the tensors that a pattern matches, as in a layout file; `@` may follow any letter.
+        asks: the questions in their order, or functions that make them of sizes and settings.
+        facts: answers that the program's code fixes unless a user says otherwise.
+        fixed: answers that are not asked for.
+        always: roles that each file has, without the stack: where their tensor is missing, the file is incomplete.
+        table: the kind of positional encoding whose table a file holds.
+        grouped: whether heads may share keys; None: shapes tell.
+    """
+
+    network: Network
+    roles: Mapping[str, str]
+    asks: "tuple[questions.Question | Asks, ...]"
+    facts: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    always: tuple[str, ...] = ()
+    table: Positions = "learned"
+    grouped: bool | None = False
+
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The prefix of the roles of each stack."""
+        return _STACKS if self.network == "translator" else ("",)
+
+    def patterns(self, role: str) -> list[str]:
+        """The patterns of the tensors with a role, as `Rules` has them."""
+        return [pattern.replace(LAYER, "#").replace("@", "weight") for pattern, own in self.roles.items() if own == role]
+
+
+class Sizes:
+    """Sizes of a file's tensors by role, in the first layer."""
+
+    def __init__(self, table: RoleTable, shapes: Shapes) -> None:
+        self.table, self._shapes = table, shapes
+        self._names = filled(table.roles, shapes.of)
+        self._there = {role for role, _layer in self._names}
+
+    def has(self, role: str) -> bool:
+        """Whether a tensor has the role, or must have it."""
+        return role in self._there or _split(role)[1] in self.table.always
+
+    def of(self, role: str, axis: int) -> int:
+        """The size of one axis of the role's tensor."""
+        return self._shapes.size(self._name(role), axis)
+
+    def _name(self, role: str, layer: int = 0) -> str:
+        expected = [pattern.replace("#", str(layer)) for pattern in self.table.patterns(role)]
+        return self._names.get((role, layer), (*expected, role)[0])
+
+    def query(self, stack: str) -> str:
+        """The role of the tensor with a stack's queries, alone or with its keys and values."""
+        every = [f"{stack}{role}" for role in ("query", STACKED, GROUPED) if f"{stack}{role}" in self.table.roles.values()]
+        return next((role for role in every if role in self._there), every[0])
+
+    def queries(self, stack: str) -> int:
+        """Columns of all heads' queries."""
+        role = self.query(stack)
+        if role == f"{stack}query":
+            return self.of(role, 0)
+        return self.of(f"{stack}embedding" if self.table.grouped is False else f"{stack}output", 1)
+
+    def keys(self, stack: str) -> int:
+        """Columns of all heads' keys; 0: those of a stacked tensor and its values would differ."""
+        role = self.query(stack)
+        if role == f"{stack}query":
+            return self.of(f"{stack}key", 0)
+        rest = self.of(role, 0) - self.queries(stack)
+        return 0 if rest % 2 else rest // 2
+
+    def grouped(self, stack: str) -> bool:
+        """Whether heads may share keys."""
+        return self.queries(stack) != self.keys(stack) if self.table.grouped is None else self.table.grouped
+
+    def layers(self, stack: str) -> int:
+        """The number of layers, counted from 0 without gaps."""
+        query = self.query(stack)
+        found = {layer for role, layer in self._names if role == query}
+        for number in range(len(found)):
+            if number not in found:
+                raise MissingTensor(self._name(query, number))
+        return len(found)
+
+    def rows(self, stack: str) -> int:
+        """The number of positions in a stack's table, whose other axes are its width and perhaps a batch of one."""
+        name = self._name(f"{stack}positions")
+        if not (rows := max(self._shapes.of.get(name, ())[:-1], default=0)):
+            raise MissingTensor(name)
+        return rows - FAIRSEQ_FIRST if self.table.table == "learned-from-2" else rows
+
+    def has_table(self, stack: str) -> bool:
+        """Whether a file holds the table of a stack's positions."""
+        return f"{stack}positions" in self._there
+
+
+Asks: TypeAlias = Callable[[Sizes, Mapping[str, str]], tuple[questions.Question, ...]]
+
+
+def heads_of_all(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    """How many heads each stack has."""
+    if sizes.table.network == "translator":
+        return questions.heads_of_both(sizes.queries("encoder "), sizes.queries("decoder "), told)
+    queries = sizes.queries("")
+    if sizes.grouped(""):
+        return questions.grouped_heads(queries, sizes.keys(""), told)
+    return questions.heads("n_heads", queries, told), questions.head_dim(queries)
+
+
+def padding(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    """The ids of padding."""
+    return questions.padding_ids(*(sizes.of(f"{stack}embedding", 0) for stack in sizes.table.stacks))
+
+
+def decoding(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    """The ids that decoding needs."""
+    return questions.decoding_ids(sizes.of(f"{sizes.table.stacks[-1]}embedding", 0))
+
+
+def texts(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    """The questions.vocabularies."""
+    return questions.vocabularies(*("source_vocab", "target_vocab")[: len(sizes.table.stacks)])
+
+
+def layout(
+    table: RoleTable,
+    name: str,
+    title: Words,
+    needs: tuple[str, ...] = (),
+    objection: Callable[[Shapes], Words | None] = lambda shapes: None,
+    notes: tuple[Words, ...] = (),
+    starts: tuple[str, ...] = (),
+    ends: tuple[str, ...] = (),
+    recomputed: tuple[str, ...] = (),
+    told: LayoutFile | None = None,
+) -> Layout:
+    """The layout that a table describes.
+
+    Args:
+        needs: roles without which a file is not of this program.
+        objection: evidence against it that the roles do not give.
+        name, title, notes, starts, ends, recomputed, told: as in `Layout`.
+    """
+    needed = requires(*(pattern for role in needs for pattern in table.patterns(role)))
+
+    def match(shapes: Shapes) -> Match:
+        found = needed(shapes)
+        objections = (one,) if (one := objection(shapes)) else ()
+        if table.grouped and found and not objections and not _fits_heads(Sizes(table, shapes)):
+            objections = (questions.NO_HEADS,)
+        return Match(found.in_favour, found.against + objections)
+
+    rules = _rules(table)
+    ask, read = partial(_ask, table), partial(_read, table)
+    return Layout(name, title, match, lambda shapes, settings: rules, ask, read, notes, starts, ends, recomputed, told)
+
+
+def _fits_heads(sizes: Sizes) -> bool:
+    try:
+        return bool(questions.head_widths(sizes.queries(""), sizes.keys("")))
+    except MissingTensor:
+        return True  # `ask` says which tensor it lacks
+
+
+def _rules(table: RoleTable) -> Rules:
+    found: dict[str, str | tuple[str, ...]] = {}
+    for pattern, role in table.roles.items():
+        stacked = next((each for each in (GROUPED, STACKED) if each in role), None)
+        parts = [role.replace(stacked, part) for part in STACKED.split(", ")] if stacked else [role][: role != BEHIND]
+        places = tuple(_place(table, part, pattern) for part in parts)
+        ours = ByKeyHead(places) if stacked == GROUPED else places
+        found[pattern.replace(LAYER, "#")] = places[0] if len(places) == 1 else ours
+    return found
+
+
+def _place(table: RoleTable, role: str, pattern: str) -> str:
+    """Our name of a role: in layers with `#` for the layer's number, or the only layer's where its name has no number."""
+    kind = "@" if "@" in pattern else "bias" if role.endswith(" bias") else "weight"
+    stack, part = _split(role.removesuffix(" bias"))
+    if part == "positions" and not table.table.startswith("learned"):
+        kind = "table"
+    own, residual = ("self_attention", "self_residual") if stack == "decoder" else ("attention", "attention_residual")
+    before = f"{stack or ('encoder' if table.network == 'encoder' else '')}.".removeprefix(".") if part != "vocabulary" else ""
+    layer = f"layers.{'#' if LAYER in pattern else '0'}." if in_layers(role) else ""
+    return f"{before}{layer}{_PLACES[part].format(own=own, residual=residual)}.{kind}"
+
+
+def _split(role: str) -> tuple[str, str]:
+    """A role's stack, and the role inside it."""
+    stack = next((stack for stack in _STACKS if role.startswith(stack)), "")
+    return stack.strip(), role.removeprefix(stack)
+
+
+def _ask(table: RoleTable, shapes: Shapes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    sizes, known = Sizes(table, shapes), {**table.facts, **settings}
+    asked = [one for each in table.asks for one in ((each,) if isinstance(each, questions.Question) else each(sizes, known))]
+    return tuple(  # a fact answers its question, unless a setting says otherwise
+        replace(one, default=one.check(table.facts[one.name])) if one.name in table.facts else one for one in asked
+    )
+
+
+def _read(table: RoleTable, shapes: Shapes, answers: questions.Answers) -> ModelSpec:
+    sizes, told = Sizes(table, shapes), {**table.fixed, **answers.of}
+    found = {stack.strip(): _stack(sizes, stack, answers, told) for stack in table.stacks}
+    if table.network == "encoder":
+        return model_spec(answers, found[""], None, None)
+    output = OutputSpec(tied=not sizes.has("vocabulary"), bias=sizes.has("vocabulary bias"))
+    no_output = told.get("output_layer") == "none"
+    return model_spec(answers, found.get("encoder"), found.get("decoder") or found[""], None if no_output else output)
+
+
+def _stack(sizes: Sizes, stack: str, answers: questions.Answers, told: Mapping[str, str]) -> StackSpec:
+    values = {name: read(told[name]) for name, read in _VALUES.items() if name in told}
+    values.setdefault("norm", "standard" if sizes.has(f"{stack}attention norm bias") else "bias-free")
+    if sizes.has_table(stack) or "positions" not in told:
+        values |= {"positions": sizes.table.table, "max_positions": sizes.rows(stack)}
+    else:
+        values["positions"] = told["positions"]
+    if stack == "decoder ":
+        values |= {"passes": int(told.get("decoder_passes", 1)), "decode_positions": told.get("decode_positions", "running")}
+    queries, bias = sizes.queries(stack), sizes.has(f"{sizes.query(stack)} bias")
+    return StackSpec(
+        vocab=sizes.of(f"{stack}embedding", 0),
+        d_model=sizes.of(f"{stack}embedding", 1),
+        layers=sizes.layers(stack),
+        attention=grouped_attention(answers, queries, sizes.keys(stack), bias)
+        if sizes.grouped(stack)
+        else attention(answers, f"{stack.strip()}_heads" if stack else "n_heads", queries, bias),
+        hidden=sizes.of(f"{stack}feed-forward in", 0),
+        bias=sizes.has(f"{stack}feed-forward in bias"),
+        gated=sizes.has(f"{stack}feed-forward gate"),
+        final_norm=sizes.has(f"{stack}final norm"),
+        **values,
+    )
