@@ -1,12 +1,12 @@
 """Questions that a file leaves open, and their answers: from `--set`, a spec.json beside the file, or a form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from model.checkpoints.layouts.question import Question as Question
 from model.errors import BadSetting, OpenQuestions, UnknownField, Words, phrase
-from model.spec.network import Activation, DecodePositions, EmbedScale, Norm, NormOrder, Positions
+from model.spec.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
 
 
@@ -29,26 +29,6 @@ class Answers:
         return int(self.of[name]) if name in self.of else None
 
     @property
-    def norm_order(self) -> NormOrder:
-        """The norm order: post-norm or pre-norm."""
-        return cast(NormOrder, self.of["norm_order"])
-
-    @property
-    def norm(self) -> Norm:
-        """The kind of norm."""
-        return cast(Norm, self.of["norm"])
-
-    @property
-    def activation(self) -> Activation:
-        """The activation function of the feed-forward network."""
-        return cast(Activation, self.of["activation"])
-
-    @property
-    def embed_scale(self) -> EmbedScale:
-        """Whether embeddings are scaled."""
-        return cast(EmbedScale, self.of["embed_scale"])
-
-    @property
     def positions(self) -> Positions:
         """The kind of positional encoding."""
         return cast(Positions, self.of["positions"])
@@ -58,9 +38,18 @@ class Answers:
         """Which positions a cached decode gives."""
         return cast(DecodePositions, self.of["decode_positions"])
 
-    def flag(self, name: str) -> bool:
-        """The answer as a boolean."""
-        return self.of[name] == "true"
+    def fields(self) -> dict[str, Any]:
+        """The answers that are fields of every stack, by field."""
+        return {name: read(self.of[name]) for name, read in _FIELDS.items() if name in self.of}
+
+
+_FIELDS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("norm_order", "norm", "activation", "embed_scale"), str),
+    **dict.fromkeys(("rotary_base", "max_positions"), int),
+    "norm_epsilon": float,
+    "causal": "true".__eq__,
+}
+"""How the text of an answer becomes the value of a stack's field."""
 
 
 def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, layout: str) -> Answers:

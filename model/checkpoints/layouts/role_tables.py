@@ -7,7 +7,7 @@ tell which tensor becomes which of ours, sizes come from the tensors of roles, a
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from model.checkpoints.layouts import questions
 from model.checkpoints.layouts.base import (
@@ -50,13 +50,6 @@ _PLACES = {
 """Our name of the tensor with a role, inside its layer or its stack."""
 
 _STACKS = ("encoder ", "decoder ")
-_VALUES: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("norm_order", "norm", "activation", "embed_scale"), str),
-    **dict.fromkeys(("rotary_base", "max_positions"), int),
-    "norm_epsilon": float,
-    "causal": "true".__eq__,
-}
-"""questions.Answers that are fields of each stack, and how their text is read."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,11 @@ class Sizes:
         return self.queries(stack) != self.keys(stack) if self.table.grouped is None else self.table.grouped
 
     def layers(self, stack: str) -> int:
-        """The number of layers, counted from 0 without gaps."""
+        """The number of layers, counted from 0.
+
+        Raises:
+            MissingTensor: one between them is missing.
+        """
         query = self.query(stack)
         found = {layer for role, layer in self._names if role == query}
         for number in range(len(found)):
@@ -147,7 +144,11 @@ class Sizes:
         return len(found)
 
     def rows(self, stack: str) -> int:
-        """The number of positions in a stack's table, whose other axes are its width and perhaps a batch of one."""
+        """The number of positions in a stack's table, whose other axes are its width and perhaps a batch of one.
+
+        Raises:
+            MissingTensor: there is no such table.
+        """
         name = self._name(f"{stack}positions")
         if not (rows := max(self._shapes.of.get(name, ())[:-1], default=0)):
             raise MissingTensor(name)
@@ -231,14 +232,14 @@ def _rules(table: RoleTable) -> Rules:
     for pattern, role in table.roles.items():
         stacked = next((each for each in (GROUPED, STACKED) if each in role), None)
         parts = [role.replace(stacked, part) for part in STACKED.split(", ")] if stacked else [role][: role != BEHIND]
-        places = tuple(_place(table, part, pattern) for part in parts)
+        places = tuple(place(table, part, pattern) for part in parts)
         ours = ByKeyHead(places) if stacked == GROUPED else places
         found[pattern.replace(LAYER, "#")] = places[0] if len(places) == 1 else ours
     return found
 
 
-def _place(table: RoleTable, role: str, pattern: str) -> str:
-    """Our name of a role: in layers with `#` for the layer's number, or the only layer's where its name has no number."""
+def place(table: RoleTable, role: str, pattern: str) -> str:
+    """Our name of a role's tensor: in layers with `#` for the number, or the only layer's where the pattern has no number."""
     kind = "@" if "@" in pattern else "bias" if role.endswith(" bias") else "weight"
     stack, part = _split(role.removesuffix(" bias"))
     if part == "positions" and not table.table.startswith("learned"):
@@ -274,7 +275,7 @@ def _read(table: RoleTable, shapes: Shapes, answers: questions.Answers) -> Model
 
 
 def _stack(sizes: Sizes, stack: str, answers: questions.Answers, told: Mapping[str, str]) -> StackSpec:
-    values = {name: read(told[name]) for name, read in _VALUES.items() if name in told}
+    values = questions.Answers(told).fields()
     values.setdefault("norm", "standard" if sizes.has(f"{stack}attention norm bias") else "bias-free")
     if sizes.has_table(stack) or "positions" not in told:
         values |= {"positions": sizes.table.table, "max_positions": sizes.rows(stack)}

@@ -111,12 +111,11 @@ def _stack(shapes: Shapes, name: str, answers: Answers) -> StackSpec:
         layers=shapes.layers(f"{name}.layers.#.attention.query_matrix.weight"),
         attention=AttentionSpec(heads, width // heads, projections="shared"),
         hidden=shapes.size(_FORWARD[name], 0),
-        activation=answers.activation,
         positions="sinusoidal-column",
         max_positions=shapes.size(_TABLES[name], 1),
-        embed_scale=answers.embed_scale,
         wiring="memory" if name == "decoder" else "standard",
         decode_positions=answers.decode_positions if name == "decoder" else "running",
+        **answers.fields(),
     )
 
 

@@ -140,15 +140,12 @@ def _stack(shapes: Shapes, found: Stacks, prefix: str, role: str, around: Around
         layers=1 if found.lone else shapes.layers(f"{found.layer(prefix)}{IN_PROJECTION}"),
         attention=attention(answers, "n_heads", width, shapes.has(f"{first}self_attn.in_proj_bias")),
         hidden=shapes.size(f"{first}linear1.weight", 0),
-        activation=answers.activation,
         bias=shapes.has(f"{first}linear1.bias"),
-        norm_order=answers.norm_order,
         norm="standard" if shapes.has(f"{first}norm1.bias") else "bias-free",
         final_norm=shapes.has(f"{prefix}norm.weight"),
         positions=answers.positions if embedding and (table or not around.tables) else "none",
         max_positions=rows,
-        embed_scale=answers.embed_scale if embedding else "none",
-        causal=answers.flag("causal"),
+        **answers.fields() | ({} if embedding else {"embed_scale": "none"}),
     )
 
 

@@ -83,10 +83,10 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     if _is_module(shapes):
         return model_spec(answers, one, None, None)
     hidden = shapes.size(f"{_prefix(shapes)}positionwise_feedforward.fc_1.weight", 0)
-    whole = replace(one, wiring="standard", hidden=hidden, activation=answers.activation, norm_order=answers.norm_order)
+    whole = replace(one, wiring="standard", hidden=hidden, **answers.fields())
     if not _is_decoder(shapes):
         return model_spec(answers, whole, None, None)
-    return model_spec(answers, replace(whole, layers=0), replace(whole, causal=answers.flag("causal")), None)
+    return model_spec(answers, replace(whole, layers=0, causal=True), whole, None)
 
 
 TUTORIAL_PARTS = Layout(
