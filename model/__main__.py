@@ -5,6 +5,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -16,10 +18,8 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loaded import Runner
-from model.cli.archive import makes_an_archive, save
 from model.cli.fetch import fetch, list_
-from model.cli.figure import draw, draws_a_figure
-from model.cli.lecture import lecture
+from model.cli.figure import draw, draws, save
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
@@ -42,7 +42,34 @@ from model.trace.types import Trace
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
 
 
-@click.group()
+class Program(click.Group):
+    """The commands of this file and those of `viz`, if it is there.
+
+    What draws stands above the engine and imports it. So this program, which nothing imports, finds it by name, when it is wanted.
+    """
+
+    DRAWING = ("archive", "figure", "lecture")
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return sorted([*super().list_commands(ctx), *(self.DRAWING if find_spec("viz") else ())])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name; None: there is none.
+
+        Raises:
+            ClickException: it draws, and what draws is not installed.
+        """
+        if cmd_name not in self.DRAWING:
+            return super().get_command(ctx, cmd_name)
+        try:
+            found: click.Command = import_module("viz.__main__").cli.commands[cmd_name]
+        except ModuleNotFoundError as error:
+            raise click.ClickException(f"{cmd_name} needs the app's packages, see requirements-web.txt: {error}") from error
+        return found
+
+
+@click.group(cls=Program)
 def cli() -> None:
     """Runs, explains, inspects, exports, evaluates and trains the Transformers that Headlight shows."""
     if (threads := environment.threads()) is not None:
@@ -53,8 +80,7 @@ def cli() -> None:
 @asks_for_a_run
 @click.option("--keep", default="", help=f"record more: {','.join(KEEP)}, or all")
 @click.option("--out", type=click.Path(path_type=Path), help="the trace file to write: *.trace.safetensors")
-@makes_an_archive
-@draws_a_figure
+@draws
 @DEVICE
 def run(
     request: RunRequest,
@@ -73,10 +99,9 @@ def run(
         write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
         save(trace, archive, site, head)
-    caption = draw(trace, figure, site, head, figure_set) if figure is not None else ""
     click.echo(_written(checkpoint, trace))
-    if caption:
-        click.echo(caption)
+    if figure is not None:
+        draw(trace, figure, site, head, figure_set)
     _warn(warning_of_run(trace))
     if found := trace.model.get(FROM_FLOAT32):
         differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())
@@ -253,7 +278,6 @@ def _keep(names: str) -> tuple[Keep, ...]:
 
 
 cli.add_command(fetch)
-cli.add_command(lecture)
 cli.add_command(list_)
 cli.add_command(matters)
 cli.add_command(serve)

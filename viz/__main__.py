@@ -1,6 +1,6 @@
-"""Command line: a picture of a trace file for print, `python -m viz figure`, or all of it in one zip, `python -m viz archive`.
+"""Commands that draw: a picture of a trace file for print, all of it in one zip, the check of a lecture.
 
-It needs no torch and starts no app.
+`python -m viz` has them alone, without torch; `python -m model` has them beside its own.
 """
 
 import sys
@@ -82,6 +82,23 @@ def archive(trace: Path, out: Path, site: str | None, head: int, figures: tuple[
     about = About(link, card.read_text(encoding="utf-8") if card else "")
     makers = (overview, partial(printed, endings=tuple(dict.fromkeys(figures))))
     write_output(out, packed(found, Place(_chosen(found, site).site, head), about, makers))
+
+
+@cli.group()
+def lecture() -> None:
+    """Works with lectures (docs/lectures.md)."""
+
+
+@lecture.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def check(files: tuple[Path, ...]) -> None:
+    """Checks lectures: every link, head and token of FILES, and every claim against the real run.
+
+    Prints each problem with its line; the exit status is 1 if there is any.
+    """
+    from viz.lectures.presenter.check import check_files  # draws all pages: a figure starts sooner without it
+
+    sys.exit(check_files(files))
 
 
 def _chosen(trace: Trace, site: str | None) -> Attention:

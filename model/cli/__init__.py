@@ -1,5 +1,5 @@
 """Command line: how a program ends, options of a run, `matters`, `serve`, `view`, float features from
-files, and figures, which another program draws.
+files, and figures, which other commands draw.
 
 May import: model.attribution, model.checkpoints, model.engine, model.errors, model.inference, model.known_models, model.spec,
 model.trace.

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
+import click
 import numpy as np
 import pandas as pd
 import pytest
 
-from model.cli import archive as model_archive
+from model.__main__ import cli
+from model.cli import figure as handed_over
 from model.errors import UnknownHead
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
@@ -137,9 +139,6 @@ def test_run_hands_its_trace_and_its_card_to_the_command(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "CARD.md").write_text("Trained by nobody.", encoding="utf-8")
-    asked: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(model_archive, "made_by_viz", lambda what, trace, options: asked.append((what, options)))
-    model_archive.save(RUN, Path("out.zip"), str(SITE), 1)
-    ((what, options),) = asked
-    assert what == "archive"
-    assert options == [f"--out={tmp_path / 'out.zip'}", "--head=1", f"--site={SITE}", f"--card={Path('tiny/CARD.md')}"]
+    with click.Context(cli):
+        handed_over.save(RUN, Path("out.zip"), str(SITE), 1)
+    assert (tmp_path / "out.zip").read_bytes() == run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))

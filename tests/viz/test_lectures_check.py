@@ -1,18 +1,14 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
 import re
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from click.testing import CliRunner
 
-from model.__main__ import cli
+from model.__main__ import main
 from model.engine.api import Listing, Models
 from model.engine.local import CHECKPOINTS, LocalEngine
-from viz.lectures.presenter.__main__ import main
 from viz.lectures.script import library, parser
 from viz.lectures.script.answers import answer
 from viz.lectures.script.check import Located, check, check_step, located
@@ -199,21 +195,12 @@ def test_the_command_names_problems_by_file_and_line(tmp_path: Path, capsys: pyt
     path, good = tmp_path / "t.en.md", tmp_path / "good.en.md"
     path.write_text(lines('output = "9"'), encoding="utf-8")
     good.write_text(lines('output = "1 4 1 3"'), encoding="utf-8")
-    assert main([str(path), str(good)]) == 1
+    with pytest.raises(SystemExit, match="1"):
+        main(["lecture", "check", str(path), str(good)])
     told = capsys.readouterr()
     assert f"{path}:8: not true" in told.err
     assert "good.en.md: steps 1, claims 1, problems 0" in told.out
-    assert main([str(good)]) == 0
-    assert main([str(tmp_path / "absent.md")]) == 1
-
-
-def test_the_command_line_starts_the_check_of_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = list[list[str]]()
-
-    def run(command: list[str], **_options: object) -> SimpleNamespace:
-        started.append(command)
-        return SimpleNamespace(returncode=1)
-
-    monkeypatch.setattr("model.cli.lecture.subprocess.run", run)
-    assert CliRunner().invoke(cli, ["lecture", "check", "a.md"]).exit_code == 1
-    assert started == [[sys.executable, "-m", "viz.lectures.presenter", str(Path("a.md").absolute())]]
+    with pytest.raises(SystemExit, match="0"):
+        main(["lecture", "check", str(good)])
+    with pytest.raises(SystemExit, match="1"):
+        main(["lecture", "check", str(tmp_path / "absent.md")])

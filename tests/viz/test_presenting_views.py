@@ -11,7 +11,7 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
 from viz.lectures.presenter import handout
-from viz.lectures.presenter.__main__ import not_drawn
+from viz.lectures.presenter.check import not_drawn
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.html_pages import FOLDER
 from viz.lectures.presenter.panels import Picture

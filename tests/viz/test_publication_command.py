@@ -1,15 +1,17 @@
 """`python -m viz figure` and `python -m model run --figure`: a picture of a run, from a terminal."""
 
 import io
-import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pypdf
 import pytest
 
+from model.__main__ import cli
+from model.__main__ import main as program
 from model.cli import figure as handed_over
-from model.errors import BadSetting
+from model.errors import BadSetting, HeadlightError
 from model.trace.serialization import to_bytes
 from tests.traces import translation
 from viz.__main__ import main
@@ -58,26 +60,28 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path) -> None:
     assert main(["figure", str(tmp_path / "no.trace.safetensors"), "--out=x.svg"]) == 1
 
 
-@pytest.mark.slow
-def test_a_run_hands_its_trace_to_the_program_that_draws(tmp_path: Path) -> None:
+def test_a_run_hands_its_trace_and_options_to_the_command_that_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "head.svg"
-    caption = handed_over.draw(translation(), out, "decoder.0.2.cross", 4, ("colors=grayscale", "title=no"))
-    assert caption.startswith("Cross-attention, layer 3, head 5. Model: German → English. German: “zwei junge hunde")
-    assert "zwei" in out.read_text(encoding="utf-8")
-    with pytest.raises(click.ClickException, match=r"“nothing” is not accepted\. Allowed: one of head, lines, atlas"):
-        handed_over.draw(translation(), out, None, 0, ("picture=nothing",))
+    with click.Context(cli):
+        handed_over.draw(translation(), out, "decoder.0.2.cross", 4, ("width=174", "title=no"))
+        assert capsys.readouterr().out.startswith("Cross-attention, layer 3, head 5. Model: German → English. German: “zwei junge")
+        drawn = out.read_text(encoding="utf-8")
+        assert 'width="174mm"' in drawn
+        assert "zwei" in drawn
+        handed_over.draw(translation(), out, "decoder.0.2.cross", 4, ("width=174",))
+        assert out.read_text(encoding="utf-8").count("head 5") == drawn.count("head 5") + 1, "title=no leaves the title out"
+        with pytest.raises(HeadlightError, match=r"“nothing” is not accepted\. Allowed: one of head, lines, atlas"):
+            handed_over.draw(translation(), out, None, 0, ("picture=nothing",))
+        for setting in ("wide", "=174"):
+            with pytest.raises(BadSetting, match="--figure-set"):
+                handed_over.draw(translation(), out, None, 0, (setting,))
 
 
-def test_the_options_of_a_figure_reach_the_program_that_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def ran(command: list[object], **_how: object) -> subprocess.CompletedProcess[str]:
-        asked.extend(map(str, command))
-        return subprocess.CompletedProcess([], 0, "a caption\n", "")
-
-    monkeypatch.setattr(subprocess, "run", ran)
-    assert handed_over.draw(translation(), tmp_path / "x.pdf", None, 2, ("width=174", "labels=no")) == "a caption"
-    assert asked[1:4] == ["-m", "viz", "figure"]
-    assert asked[5:] == [f"--out={tmp_path / 'x.pdf'}", "--head=2", "--width=174", "--no-labels"]
-    with pytest.raises(BadSetting, match="--figure-set"):
-        handed_over.draw(translation(), tmp_path / "x.pdf", None, 2, ("wide",))
+def test_without_the_packages_that_draw_the_engine_still_has_its_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "viz", None)
+    monkeypatch.setitem(sys.modules, "viz.__main__", None)
+    assert program(["lecture", "check", "a.md"]) == 2
+    assert capsys.readouterr().err.startswith("lecture needs the app's packages, see requirements-web.txt: ")
+    assert program(["run", "--help"]) == 0

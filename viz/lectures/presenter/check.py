@@ -1,7 +1,7 @@
-"""Checks lectures: `python -m viz.lectures.presenter FILE …`, which `python -m model lecture check` starts."""
+"""Checks files of lectures and says what is wrong: `python -m model lecture check FILE …`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tqdm import tqdm
@@ -20,7 +20,7 @@ QUIET = 2
 """Seconds that the check of a lecture may take without saying how far it is."""
 
 
-def main(paths: list[str]) -> int:
+def check_files(paths: Iterable[Path]) -> int:
     """Prints what is wrong with each file, as FILE:LINE: SENTENCE.
 
     Returns:
@@ -29,8 +29,8 @@ def main(paths: list[str]) -> int:
     engine, wrong = open_engine(), 0
     for path in paths:
         try:
-            lecture = open_file(Path(path))
-            with tqdm(total=2 * len(lecture.steps), desc=path, unit="step", mininterval=1, delay=QUIET, leave=False) as bar:
+            lecture = open_file(path)
+            with tqdm(total=2 * len(lecture.steps), desc=str(path), unit="step", mininterval=1, delay=QUIET, leave=False) as bar:
                 found = [*check(lecture, engine, bar.update), *not_drawn(lecture, engine, bar.update)]
             problems = sorted(found, key=lambda problem: problem.line)
         except HeadlightError as error:
@@ -40,7 +40,7 @@ def main(paths: list[str]) -> int:
         for problem in problems:
             print(f"{path}:{problem.line}: {problem.sentence}", file=sys.stderr)
         claims = sum(len(step.expects) for step in lecture.steps)
-        gaps = {"path": path, "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
+        gaps = {"path": str(path), "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
         print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
         wrong += len(problems)
     return min(wrong, 1)
@@ -60,7 +60,3 @@ def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = 
         except HeadlightError:
             continue
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
