@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from typing import Any
 import httpx
 import uvicorn
 
-from model.engine.api import Healthy
+from model.engine.api import Healthy, SharedEngine
+from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
+from model.engine.http.server import application
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +36,27 @@ class Loopback(httpx.BaseTransport):
             return httpx.Response(response.status_code, headers=response.headers, content=await response.aread())
 
         return asyncio.run(handled())
+
+
+def behind(engine: SharedEngine, access: AccessLimits | None = None, token: str = "") -> RemoteEngine:
+    """A client of an engine behind HTTP, without a network."""
+    return RemoteEngine("http://here", token, Loopback(application(engine, access or AccessLimits())))
+
+
+@contextmanager
+def served(engine: SharedEngine, token: str = "") -> Iterator[RemoteEngine]:
+    """A client of an engine that a thread of this process serves on loopback."""
+    address = listening(application(engine, AccessLimits(token)))
+    with address as port, closing(RemoteEngine(f"http://127.0.0.1:{port}", token)) as remote:
+        yield remote
+
+
+def settled(so: Callable[[], bool], seconds: float = 120) -> None:
+    """Waits until `so`."""
+    until = time.monotonic() + seconds
+    while not so():
+        assert time.monotonic() < until
+        time.sleep(0.002)
 
 
 def free_port() -> int:

@@ -1,13 +1,14 @@
 """While a run takes long: the next sentence reaches the engine at once, the last picture stays, and Stop ends the run."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.app.visiting import PAGES, Visitor
 from tests.held import HeldEngine
+from tests.hosts import settled
 from viz.session import background_calls, state
 
 
@@ -52,13 +53,6 @@ def look_again(visitor: Visitor) -> None:
         visitor.app.run()
 
 
-def wait(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
 def test_a_slow_run_does_not_keep_the_next_sentence_from_the_engine(engine: HeldEngine) -> None:
     visitor = Visitor(text="w4 w5")
     engine.go.clear()
@@ -88,7 +82,7 @@ def test_stop_ends_the_run_and_keeps_the_last_picture(engine: HeldEngine) -> Non
     visitor.app.run()
     assert len(engine.asked) == asked, "what was stopped is not begun again by itself"
     engine.go.set()
-    wait(lambda: engine.scheduler.running == 0)
+    settled(lambda: engine.scheduler.running == 0)
     visitor.app.button[0].click()
     visitor.app.run()
     look_again(visitor)
@@ -100,7 +94,7 @@ def test_stop_says_how_far_the_run_had_come(engine: HeldEngine) -> None:
     engine.left = 3  # the encoder, and two tokens
     engine.go.clear()
     type_and_look(visitor, "w6 w7")
-    wait(
+    settled(
         lambda: any(call.feed.newest is not None and len(call.feed.newest.ids) == 2 for call in background_calls.BY_TOKEN.values())
     )
     visitor.app.button(key="stop").click()

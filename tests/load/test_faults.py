@@ -4,8 +4,7 @@ import re
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -24,7 +23,7 @@ from model.errors import EngineAway, HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
-from tests.hosts import free_port, start
+from tests.hosts import free_port, settled, start
 from tests.networks import END, VARIANTS, save_checkpoint
 from tests.runs import CPU, assert_same, for_session
 
@@ -60,13 +59,6 @@ def figure(url: str, name: str) -> float:
     return sum(map(float, re.findall(rf"^{name}(?:{{.*}})? (\S+)$", httpx.get(f"{url}/metrics").text, flags=re.MULTILINE)))
 
 
-def wait(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
 def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_is_asked_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +74,7 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_is_asked_again(
             name = engine.ask(Receive((folder / "tiny" / "model.safetensors").read_bytes(), "mine.safetensors"))
             before = figure(url, "headlight_batches_total")
             lost = [threads.submit(outcome, engine, person, STEPS) for person in everybody]
-            wait(lambda: figure(url, "headlight_running") == PEOPLE and figure(url, "headlight_batches_total") > before + 5)
+            settled(lambda: figure(url, "headlight_running") == PEOPLE and figure(url, "headlight_batches_total") > before + 5)
             assert not any(each.done() for each in lost)
             kill(process)
             assert {type(each.result()) for each in lost} == {EngineAway}
@@ -96,7 +88,7 @@ def test_a_host_killed_in_the_middle_of_decodes_loses_these_and_is_asked_again(
             kill(process)
         process = start(folder, port)
         try:
-            wait(lambda: engine.ask(Healthy()))
+            settled(lambda: engine.ask(Healthy()))
             again = list(threads.map(lambda person: outcome(engine, person, 12), everybody))
             for person, trace in enumerate(again):
                 assert_same(trace, local.ask(Run(request(person, 12))))

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from model.trace.progress import LISTENER, Progress
+from tests.hosts import settled
 from viz.session import patient_engine
 from viz.session.background_calls import Call, Calls, Pending, Stopped
 
@@ -47,31 +47,22 @@ def ask(call: Call | None, query: str = "") -> dict[str, Any]:
     return asyncio.run(asked())
 
 
-def until(so: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(12_000):
-        if so():
-            return
-        pause.wait(0.005)
-    raise AssertionError
-
-
 def test_the_browser_is_told_the_tokens_written_so_far() -> None:
     compute = Written(ONE, THREE)
     call = Call("key", compute, runs=True)
-    until(lambda: call.feed.count == 2)
+    settled(lambda: call.feed.count == 2)
     told = ask(call, "?seen=1")
     assert told == {"done": False, "seen": 2, "written": 3, "most": 60, "rate": 4.0, "text": "w4 ␣w5 ↵"}
     compute.go.set()
     assert call.wait(60)
-    until(lambda: call.feed.count == 3)
+    settled(lambda: call.feed.count == 3)
     assert ask(call, "?seen=2")["done"]
 
 
 def test_who_has_seen_everything_waits_for_more_and_gets_it_without_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patient_engine, "ANSWER_SECONDS", 60.0)
     call = Call("key", Written(ONE), runs=True)
-    until(lambda: call.feed.count == 1)
+    settled(lambda: call.feed.count == 1)
     threading.Timer(0.05, lambda: call.feed.put(THREE)).start()
     assert ask(call, "?seen=1")["written"] == 3
 
@@ -90,7 +81,7 @@ def test_a_stopped_call_says_how_far_it_had_come() -> None:
     calls, compute = Calls(), Written(ONE, THREE)
     with pytest.raises(Pending) as pause:
         calls.ask("slow", compute, 0.0)
-    until(lambda: pause.value.call.feed.newest == THREE)
+    settled(lambda: pause.value.call.feed.newest == THREE)
     calls.stop()
     compute.go.set()
     with pytest.raises(Stopped) as stopped:

@@ -1,44 +1,28 @@
 """Questions about what mattered take longer than a run: they say how far they are, can be stopped, and let others go between."""
 
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from model.attribution.questions import Heads, Prune, Words
 from model.engine.api import Run, SharedEngine
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.spec.request import Decoding, RunRequest
 from model.trace.progress import LISTENER, Listener, Progress
-from tests.hosts import listening
-from tests.networks import save_checkpoint
-from tests.runs import CPU, for_session
+from tests.hosts import served, settled
+from tests.runs import for_session
 
 SECONDS = 60
 REQUEST = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("measured")
-    save_checkpoint(found / "tiny")
-    return found
-
-
-@pytest.fixture
-def local(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_BATCH", "1")
-    found = LocalEngine(folder, CPU)
-    yield found
-    found.scheduler.close()
 
 
 @contextmanager
@@ -65,7 +49,7 @@ def test_a_question_says_how_much_is_measured(local: LocalEngine, question: Any)
 
 def test_progress_arrives_over_http(local: LocalEngine) -> None:
     progress: list[Progress] = []
-    with listening(application(local, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
+    with served(local) as remote:
         with heard(progress.append, CancelToken()):
             found = remote.ask(Prune(REQUEST))
         assert found.order == local.ask(Prune(REQUEST)).order
@@ -85,10 +69,7 @@ def stopped(engine: SharedEngine) -> None:
 
 def test_a_question_that_nobody_waits_for_ends(local: LocalEngine) -> None:
     stopped(local)
-    until = time.monotonic() + SECONDS
-    while local.scheduler.running and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not local.scheduler.running, "the run ends at its next call of the network"
+    settled(lambda: not local.scheduler.running)  # the run ends at its next call of the network
 
 
 def test_others_get_their_turn_while_a_question_is_measured(local: LocalEngine) -> None:

@@ -46,16 +46,14 @@ def test_a_folder_that_is_repaired_is_used_without_a_restart(tmp_path: Path) -> 
     assert engine.ask(Run(RunRequest("a", "w4"))) is engine.ask(Run(RunRequest("a", "w4")))
 
 
-def test_weights_that_were_trained_on_give_another_run(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "a")
-    engine = LocalEngine(tmp_path, CPU)
-    first, inspected = engine.ask(Run(RunRequest("a", "w4", "w5"))), engine.ask(Inspect("a"))
-    assert engine.ask(Inspect("a")) is inspected
-    shutil.rmtree(tmp_path / "a")
-    save_checkpoint(tmp_path / "a", seed=1)
-    second = engine.ask(Run(RunRequest("a", "w4", "w5")))
+def test_weights_that_were_trained_on_give_another_run(tmp_path: Path, local: LocalEngine) -> None:
+    first, inspected = local.ask(Run(RunRequest("tiny", "w4", "w5"))), local.ask(Inspect("tiny"))
+    assert local.ask(Inspect("tiny")) is inspected
+    shutil.rmtree(tmp_path / "tiny")
+    save_checkpoint(tmp_path / "tiny", seed=1)
+    second = local.ask(Run(RunRequest("tiny", "w4", "w5")))
     assert second.model["fingerprint"] != first.model["fingerprint"]
-    assert engine.ask(Inspect("a")) is not inspected
+    assert local.ask(Inspect("tiny")) is not inspected
 
 
 def other_weights(folder: Path) -> None:
@@ -64,10 +62,9 @@ def other_weights(folder: Path) -> None:
     save_checkpoint(folder, seed=1)
 
 
-def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_computed(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "a")
-    engine, request = LocalEngine(tmp_path, CPU), RunRequest("a", "w4", "w5")
-    network, begun, go_on = engine.checkpoint("a").network, threading.Event(), threading.Event()
+def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_computed(tmp_path: Path, local: LocalEngine) -> None:
+    request = RunRequest("tiny", "w4", "w5")
+    network, begun, go_on = local.checkpoint("tiny").network, threading.Event(), threading.Event()
     assert isinstance(network, EncoderDecoder)
     encode = network.encode
 
@@ -78,19 +75,18 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
 
     network.encode = slow  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(2) as pool:
-        old = pool.submit(for_session("a", engine.ask), Run(request))
+        old = pool.submit(for_session("a", local.ask), Run(request))
         assert begun.wait(60)
-        other_weights(tmp_path / "a")
-        new = pool.submit(for_session("b", engine.ask), Run(request))
-        while len(engine.scheduler._queue._in_flight) < 2:
+        other_weights(tmp_path / "tiny")
+        new = pool.submit(for_session("b", local.ask), Run(request))
+        while len(local.scheduler._queue._in_flight) < 2:
             assert not new.done(), "it was given the run of the old weights"
             threading.Event().wait(0.001)
         go_on.set()
         expected = LocalEngine(tmp_path, CPU).ask(Run(request))
         assert new.result(60).model["fingerprint"] == expected.model["fingerprint"] != old.result(60).model["fingerprint"]
-    assert engine.ask(Run(request)) is new.result()
-    assert engine.ask(Explain(request, "decoder.0.0.cross", 0, 0, 0))
-    engine.scheduler.close()
+    assert local.ask(Run(request)) is new.result()
+    assert local.ask(Explain(request, "decoder.0.0.cross", 0, 0, 0))
 
 
 def test_weights_that_were_replaced_while_they_were_loaded_are_loaded_again(
@@ -226,28 +222,25 @@ def test_the_network_of_a_checkpoint_that_was_deleted_or_replaced_is_let_go_by_t
     assert {name for name, network in networks.items() if network() is None} == {"deleted", "replaced"}
 
 
-def test_the_network_of_older_files_is_freed(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "a")
-    engine = LocalEngine(tmp_path, CPU)
-    older = weakref.ref(engine.checkpoint("a").network)
-    other_weights(tmp_path / "a")
-    engine.checkpoint("a")
+def test_the_network_of_older_files_is_freed(tmp_path: Path, local: LocalEngine) -> None:
+    older = weakref.ref(local.checkpoint("tiny").network)
+    other_weights(tmp_path / "tiny")
+    local.checkpoint("tiny")
     gc.collect()
     assert older() is None
 
 
-def test_a_network_is_converted_to_a_precision_once(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "a")
-    engine = LocalEngine(tmp_path, CPU)
-    lowered, half = (engine.checkpoint("a", precision=precision) for precision in LOWER)
-    assert engine.checkpoint("a", precision="bfloat16") is lowered
+def test_a_network_is_converted_to_a_precision_once(local: LocalEngine) -> None:
+    lowered, half = (local.checkpoint("tiny", precision=precision) for precision in LOWER)
+    assert local.checkpoint("tiny", precision="bfloat16") is lowered
     assert [next(each.network.parameters()).dtype for each in (lowered, half)] == [torch.bfloat16, torch.float16]
-    assert engine.checkpoint("a", precision="float32") is engine.checkpoint("a") is not lowered
+    assert local.checkpoint("tiny", precision="float32") is local.checkpoint("tiny") is not lowered
 
 
-def test_only_a_lack_of_memory_is_told_as_one_and_the_next_try_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_checkpoint(tmp_path / "a")
-    engine, load = LocalEngine(tmp_path, CPU), loader.load
+def test_only_a_lack_of_memory_is_told_as_one_and_the_next_try_may_load(
+    local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = loader.load
     failures: list[RuntimeError] = [torch.OutOfMemoryError("out of memory"), RuntimeError("a mistake of ours")]
 
     def failing(*asked: Any) -> Any:
@@ -257,10 +250,10 @@ def test_only_a_lack_of_memory_is_told_as_one_and_the_next_try_may_load(tmp_path
 
     monkeypatch.setattr(loader, "load", failing)
     with pytest.raises(NoRoom):
-        engine.checkpoint("a")
+        local.checkpoint("tiny")
     with pytest.raises(RuntimeError, match="a mistake of ours"):
-        engine.checkpoint("a")
-    assert engine.checkpoint("a") is engine.checkpoint("a")
+        local.checkpoint("tiny")
+    assert local.checkpoint("tiny") is local.checkpoint("tiny")
 
 
 @pytest.mark.parametrize(

@@ -47,12 +47,6 @@ def test_threads_are_chosen_and_counted_in_words(monkeypatch: pytest.MonkeyPatch
     assert str(LocalEngine.from_environment().ask(Models()).device) == said
 
 
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEADLIGHT_DEVICE", "abacus")
-    with pytest.raises(BadSetting, match=r"HEADLIGHT_DEVICE: “abacus” is not accepted. Allowed: auto, .*cpu"):
-        LocalEngine.from_environment()
-
-
 def test_the_precision_of_runs_that_ask_for_none_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_checkpoint(tmp_path / "mine")
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
@@ -63,12 +57,16 @@ def test_the_precision_of_runs_that_ask_for_none_is_chosen(tmp_path: Path, monke
     assert engine.ask(Run(RunRequest("mine", "w4", precision="float32"))).model["dtype"] == "float32"
 
 
-@pytest.mark.parametrize("threads", ["many", "0", "-1", "1.5", "99999", "٣", "0000199999", "1" * 5000])
-def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
-    monkeypatch.setenv("HEADLIGHT_THREADS", threads)
-    with pytest.raises(
-        BadSetting, match=rf"HEADLIGHT_THREADS: “{threads[:40]}” is not accepted. Allowed: a whole number from 1 to 1024"
-    ):
+THREADS = ["many", "0", "-1", "1.5", "99999", "٣", "0000199999", "1" * 5000]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [("HEADLIGHT_DEVICE", "abacus", "auto, .*cpu"), *(("HEADLIGHT_THREADS", n, "a whole number from 1 to 1024") for n in THREADS)],
+)
+def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(BadSetting, match=rf"{variable}: “{value[:40]}” is not accepted. Allowed: {allowed}"):
         LocalEngine.from_environment()
 
 

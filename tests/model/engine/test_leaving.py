@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
 from model.spec.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
-from tests.hosts import listening
+from tests.hosts import listening, settled
 from tests.networks import save_checkpoint
 from tests.runs import CPU, for_session
 
@@ -55,13 +55,6 @@ class Held:
     def has(self, waiting: int, running: int) -> None:
         """Waits until so many wait and so many run."""
         settled(lambda: self.engine.ask(Gauges()) == {"waiting": waiting, "running": running, "device_bytes": 0})
-
-
-def settled(so: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from starlette.types import ASGIApp
 from model.__main__ import main
 from model.attribution.questions import Heads, Prune
 from model.engine import environment
-from model.engine.api import Describe, Explain, Run, Tensors, Texts
+from model.engine.api import Describe, Explain, Export, Run, Tensors, Texts
 from model.engine.client_address import client_address
 from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
 from model.engine.http.protocol import SESSION_HEADER
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
@@ -26,20 +25,11 @@ from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
 from model.spec.inputs import Features, RandomFeatures
 from model.spec.questions import Question
 from model.spec.request import Decoding, RunRequest
-from tests.hosts import Loopback
-from tests.networks import save_checkpoint
-from tests.runs import CPU
+from tests.hosts import behind
 from viz.session.patient_engine import NonBlockingEngine
 
 PUBLIC = {"HEADLIGHT_PUBLIC": "1"}
 SLOW = AccessLimits(pace=0.001, burst=2)
-
-
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> LocalEngine:
-    folder = tmp_path_factory.mktemp("limits")
-    save_checkpoint(folder / "tiny")
-    return LocalEngine(folder, CPU)
 
 
 def ask(app: ASGIApp, peer: str, *headers: dict[str, str]) -> list[int]:
@@ -107,7 +97,7 @@ def test_what_would_be_computed_is_counted(local: LocalEngine, changes: dict[str
     request = replace(RunRequest("tiny", "w4"), **changes)
     public = AccessLimits.from_environment(PUBLIC)
     for engine in (
-        RemoteEngine("http://x", transport=Loopback(application(local, public))),
+        behind(local, public),
         NonBlockingEngine(local, Session("mine", "192.0.2.7"), public),
     ):
         with pytest.raises(Refused, match=words):
@@ -185,7 +175,7 @@ def test_a_class_of_costly_questions_stalled_a_public_server(local: LocalEngine)
     asked = [Prune(RunRequest("tiny", "w4", "w5 w6"), order) for order in ("least", "most")]
     public = replace(AccessLimits.from_environment(PUBLIC), pace=0.01)
     for engine in (
-        RemoteEngine("http://x", transport=Loopback(application(local, replace(public)))),
+        behind(local, replace(public)),
         NonBlockingEngine(local, Session("mine", "192.0.2.7"), replace(public)),
     ):
         engine.ask(asked[0])
@@ -211,7 +201,7 @@ def test_callers_without_number_are_remembered_in_bounds() -> None:
 
 
 def test_visitors_of_the_app_are_counted_each_alone_by_app_and_host(local: LocalEngine) -> None:
-    host = RemoteEngine("http://x", transport=Loopback(application(local, replace(SLOW, proxies=1))))
+    host = behind(local, replace(SLOW, proxies=1))
     words = itertools.cycle(("w4", "w5", "w6", "w7", "w8", "w9"))
     for visitor in ("192.0.2.7", "192.0.2.8"):
         engine = NonBlockingEngine(host, Session("mine", visitor), AccessLimits())
@@ -241,6 +231,13 @@ def test_every_question_of_the_app_counts_and_an_equal_one_does_not(
         engine.ask(question(number))
     with pytest.raises(Refused, match="Too many requests"):
         engine.ask(question(2))
+
+
+def test_two_kinds_of_questions_about_one_model_are_counted_as_two(local: LocalEngine) -> None:
+    engine = NonBlockingEngine(local, Session("mine", "192.0.2.7"), AccessLimits(pace=0.001, burst=1))
+    engine.ask(Describe("tiny"))
+    with pytest.raises(Refused, match="Too many requests"):
+        engine.ask(Export("tiny"))
 
 
 @pytest.mark.parametrize("proxies", ["many", "-1", "17", "1.5", "٣", "0000000000001"])

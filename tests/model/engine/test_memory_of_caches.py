@@ -53,11 +53,9 @@ def test_runs_of_many_sentences_stay_within_the_budget(tmp_path: Path) -> None:
     assert held["networks"] >= network
 
 
-def test_the_metrics_say_what_is_held_by_kind_and_what_may_be(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "tiny")
-    engine = LocalEngine(tmp_path, CPU)
-    trace = engine.ask(Run(RunRequest("tiny", "w4 w5")))
-    found = {(s.name, s.labels.get("kind")): s.value for metric in EngineMetrics(engine).collect() for s in metric.samples}
+def test_the_metrics_say_what_is_held_by_kind_and_what_may_be(local: LocalEngine) -> None:
+    trace = local.ask(Run(RunRequest("tiny", "w4 w5")))
+    found = {(s.name, s.labels.get("kind")): s.value for metric in EngineMetrics(local).collect() for s in metric.samples}
     assert found["headlight_memory_bytes", "traces"] >= trace.nbytes
     assert found["headlight_memory_bytes", "networks"] > 0
     assert found["headlight_memory_budget_bytes", None] == BUDGET.most_bytes

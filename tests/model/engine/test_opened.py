@@ -3,18 +3,14 @@
 import os
 from pathlib import Path
 
-import httpx
 import pytest
 
 from model.engine.api import Describe, Inspect, Models, Receive, Run
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file
 from model.errors import BadSetting, NotACheckpoint, Refused, UnknownModel
 from model.spec.request import RunRequest
-from tests.hosts import Loopback
+from tests.hosts import behind
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN, SETTINGS
 from tests.runs import CPU
@@ -93,21 +89,14 @@ def test_a_vocabulary_that_went_is_asked_for_and_taken_when_it_comes_back(tmp_pa
 
 
 def test_a_host_that_forgot_a_vocabulary_gets_it_again(tmp_path: Path) -> None:
-    class Hosts(httpx.BaseTransport):
-        now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
-
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            return self.now.handle_request(request)
-
     put(tmp_path / "mine.pt")
-    hosts = Hosts()
-    engine = RemoteEngine("http://here", transport=hosts)
+    engine = behind(LocalEngine(tmp_path, CPU))
     told = (*TOLD, ("source_vocab", engine.ask(Receive(WORDS.encode(), "words.txt"))))
-    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
+    engine._client = behind(LocalEngine(tmp_path, CPU))._client  # the host was started again
     assert engine.ask(Inspect("mine.pt", told)).layout == "tutorial"
 
 
 def test_no_path_is_asked_of_a_host_elsewhere(tmp_path: Path) -> None:
-    engine = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
+    engine = behind(LocalEngine(tmp_path, CPU))
     with pytest.raises(Refused):
         engine.open_path(put(tmp_path / "mine.pt"))

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +35,7 @@ from model.trace import serialization
 from model.trace.progress import LISTENER, PARTIAL, Listener, Progress, ProgressFeed
 from model.trace.types import Trace
 from tests import traces
-from tests.hosts import listening
-from tests.networks import save_checkpoint
+from tests.hosts import listening, served, settled
 from tests.runs import CPU, for_session
 
 LONG = Decoding(max_length=12)
@@ -94,20 +93,6 @@ class Stepped:
 
     def step(self, count: int = 1) -> None:
         self.allowed.release(count)
-
-
-@contextmanager
-def served(engine: LocalEngine) -> Iterator[RemoteEngine]:
-    """An engine that is asked over HTTP."""
-    with listening(application(engine, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
-        yield remote
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("progress")
-    save_checkpoint(found / "tiny")
-    return found
 
 
 @pytest.fixture(params=["local", "http"])
@@ -199,16 +184,6 @@ def test_two_who_wait_for_one_run_are_both_told_and_one_who_stops_leaves_it_to_t
     assert mine.newest is not None
     assert yours.newest is not None
     assert len(mine.newest.ids) < len(yours.newest.ids) == len(second.outcome.steps)
-
-
-def settled(so: Callable[[], bool]) -> None:
-    """Waits until `so`."""
-    waiting = threading.Event()
-    for _ in range(SECONDS * 200):
-        if so():
-            return
-        waiting.wait(0.005)
-    raise AssertionError
 
 
 def test_a_listener_that_takes_long_keeps_no_other_run_waiting(folder: Path) -> None:

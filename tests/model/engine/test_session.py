@@ -3,25 +3,19 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 
-import httpx
 import pytest
 
 from model.engine.api import Run, Texts
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import SESSION, Session, in_session
 from model.errors import Superseded
 from model.spec.questions import Answer, Question
 from model.spec.request import RunRequest
 from tests.held import HeldEngine
-from tests.hosts import listening
-from tests.networks import save_checkpoint
+from tests.hosts import served
 from tests.runs import CPU
 from viz.session.patient_engine import NonBlockingEngine
 
@@ -42,13 +36,6 @@ class NotingEngine(LocalEngine):
             self.noted.append((what, SESSION.get()))
             self.threads.add(threading.get_ident())
         return super().ask(question)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("sessions")
-    save_checkpoint(found / "tiny")
-    return found
 
 
 @pytest.fixture
@@ -106,12 +93,12 @@ def test_a_session_ends_with_its_call_even_if_it_fails() -> None:
 
 def test_a_host_takes_the_requests_of_one_connection_for_those_of_their_own_sessions(folder: Path) -> None:
     engine = NotingEngine(folder)
-    with listening(application(engine, AccessLimits())) as port, closing(RemoteEngine(f"http://127.0.0.1:{port}")) as remote:
+    with served(engine) as remote:
         for number, session in zip(range(9), cycle((MINE, YOURS, Session())), strict=False):
             with in_session(session):
                 remote.ask(Texts("tiny", strip="source", ids=(number,)))
         assert [session.id for _, session in engine.noted] == ["mine", "yours", ""] * 3
         assert {session.client for _, session in engine.noted} == {""}, "the address is for the host's access limits"
         body = b'{"model": "tiny", "strip": "source", "ids": [4], "settings": []}'
-        assert httpx.post(f"http://127.0.0.1:{port}/v1/texts", content=body).is_success
+        assert remote._client.post("/v1/texts", content=body).is_success
         assert engine.noted[-1] == ("source", Session())

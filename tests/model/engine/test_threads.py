@@ -1,7 +1,7 @@
 """Threads that cannot be started, and threads that die: one caller is told, and the engine goes on."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +11,7 @@ import pytest
 from torch import Tensor
 
 from model.engine.api import Healthy, Run
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import DEAD, application
+from model.engine.http.server import DEAD
 from model.engine.local import LocalEngine
 from model.engine.scheduling.call_queue import CallQueue
 from model.engine.scheduling.queue import Ticket
@@ -25,8 +23,7 @@ from model.inference.run import run
 from model.spec.request import RunRequest
 from model.trace.progress import Report
 from model.trace.types import Trace
-from tests.hosts import Loopback
-from tests.networks import save_checkpoint
+from tests.hosts import behind
 from tests.runs import CPU, SPECS, assert_same, checkpoint, for_session, request, traced
 
 PAPER = SPECS["paper"]
@@ -34,14 +31,6 @@ PAPER = SPECS["paper"]
 
 class PanicException(BaseException):
     """What a library that is written in Rust raises: no Exception."""
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[LocalEngine]:
-    save_checkpoint(tmp_path / "tiny")
-    found = LocalEngine(tmp_path, CPU)
-    yield found
-    found.scheduler.close()
 
 
 @pytest.fixture
@@ -68,24 +57,22 @@ def a_run(scheduler: Scheduler) -> Trace:
 
 
 def test_one_thread_of_a_run_that_could_not_be_started_ended_the_engine_for_good(
-    engine: LocalEngine, no_more_threads: Callable[..., None]
+    local: LocalEngine, no_more_threads: Callable[..., None]
 ) -> None:
     no_more_threads("headlight-run")
     with pytest.raises(Busy):
-        for_session("a", engine.ask)(Run(RunRequest("tiny", "w4")))
-    assert engine.ask(Healthy())
+        for_session("a", local.ask)(Run(RunRequest("tiny", "w4")))
+    assert local.ask(Healthy())
     no_more_threads()
-    assert for_session("a", engine.ask)(Run(RunRequest("tiny", "w4"))).steps
+    assert for_session("a", local.ask)(Run(RunRequest("tiny", "w4"))).steps
     no_more_threads("headlight-run")
-    assert for_session("b", engine.ask)(Run(RunRequest("tiny", "w5"))).steps, "the thread that is there does it"
+    assert for_session("b", local.ask)(Run(RunRequest("tiny", "w5"))).steps, "the thread that is there does it"
 
 
-def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path, no_more_threads: Callable[..., None]) -> None:
-    save_checkpoint(tmp_path / "tiny")
+def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(folder: Path, no_more_threads: Callable[..., None]) -> None:
     no_more_threads("headlight-compute")
-    engine = LocalEngine(tmp_path, CPU)
-    transport = Loopback(application(engine, AccessLimits()))
-    remote = RemoteEngine("http://here", transport=transport)
+    engine = LocalEngine(folder, CPU)
+    remote = behind(engine)
     assert not remote.ask(Healthy())
     said = remote._client.get("/healthz")
     assert (said.status_code, said.json()) == (503, {"status": DEAD})
@@ -96,12 +83,11 @@ def test_a_host_whose_compute_thread_is_dead_says_so_and_recovers(tmp_path: Path
     assert remote.ask(Healthy())
     assert remote.ask(Run(RunRequest("tiny", "w4"))).steps
     engine.scheduler.close()
-    remote.close()
 
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
 def test_a_compute_thread_that_died_left_everybody_waiting(
-    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+    local: LocalEngine, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
     def die(self: CallQueue) -> None:
         raise error("dead")
@@ -109,9 +95,9 @@ def test_a_compute_thread_that_died_left_everybody_waiting(
     with monkeypatch.context() as patched:
         patched.setattr(CallQueue, "take", die)
         with pytest.raises((RunFailed, ValueError)):
-            for_session("a", engine.ask)(Run(RunRequest("tiny", "w4")))
-    assert for_session("a", engine.ask)(Run(RunRequest("tiny", "w4"))).steps
-    assert engine.ask(Healthy())
+            for_session("a", local.ask)(Run(RunRequest("tiny", "w4")))
+    assert for_session("a", local.ask)(Run(RunRequest("tiny", "w4"))).steps
+    assert local.ask(Healthy())
 
 
 @pytest.mark.parametrize("error", [PanicException, SystemExit, ValueError])
@@ -147,22 +133,21 @@ def test_a_run_that_ended_by_what_is_no_exception_never_answered(error: type[Bas
     scheduler.close()
 
 
-def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     def panic(*_: object) -> None:
         raise PanicException("called `Option::unwrap()` on a `None` value")
 
-    remote = RemoteEngine("http://here", transport=Loopback(application(engine, AccessLimits())))
+    remote = behind(local)
     with monkeypatch.context() as patched:
         patched.setattr("model.engine.local.run_in", panic)
         with pytest.raises(RunFailed):
             remote.ask(Run(RunRequest("tiny", "w4")))
     assert remote.ask(Run(RunRequest("tiny", "w4"))).steps
-    remote.close()
 
 
 @pytest.mark.parametrize("calls", [0, 1])
-def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> None:
-    scheduler, blocked, go_on = Scheduler().start(), threading.Event(), threading.Event()
+def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(scheduler: Scheduler, calls: int) -> None:
+    blocked, go_on = threading.Event(), threading.Event()
     found, asked = checkpoint(PAPER), request(PAPER)
 
     def slow(ask: Callable[[Call], Tensor], report: Report) -> Trace:
@@ -191,12 +176,11 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(calls: int) -> 
         finally:
             go_on.set()
         assert_same(held.result(60), other)
-    scheduler.close()
 
 
-def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_runs_end_when_nothing_is_to_be_done(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("model.engine.scheduling.scheduler.IDLE_SECONDS", 0.01)
-    scheduler, ended = Scheduler().start(), threading.Event()
+    ended = threading.Event()
     for number in range(3):
         assert scheduler.do(number, lambda ask, report: threading.current_thread().name) == "headlight-run"
         for _ in range(6000):
@@ -204,11 +188,9 @@ def test_threads_of_runs_end_when_nothing_is_to_be_done(monkeypatch: pytest.Monk
                 break
             ended.wait(0.01)
         assert not scheduler._workers
-    scheduler.close()
 
 
-def test_who_asks_a_closed_engine_is_told_at_once() -> None:
-    scheduler = Scheduler().start()
+def test_who_asks_a_closed_engine_is_told_at_once(scheduler: Scheduler) -> None:
     scheduler.close()
     with pytest.raises(EngineStopped, match=r"^The engine of this program is being stopped\. Start Headlight again\.$"):
         scheduler.do("one", lambda ask, report: 1)

@@ -9,9 +9,6 @@ import pytest
 from model.attribution.questions import Heads
 from model.engine import trace_engine
 from model.engine.api import Describe, Explain, Export, Inspect, Models, Receive, Run, Tensors, Texts
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.trace_engine import EngineWithTraces, with_traces
 from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, UnknownTensor
@@ -20,7 +17,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Trace
 from tests import opened
-from tests.hosts import Loopback
+from tests.hosts import behind
 
 DATA = opened.GREEDY.read_bytes()
 RUN = from_bytes(DATA)
@@ -119,7 +116,7 @@ def test_a_file_is_opened_by_its_path_and_read_again_when_it_changes(engine: Eng
 
 
 def test_a_trace_behind_an_engine_server_is_the_same(engine: EngineWithTraces) -> None:
-    remote = RemoteEngine("http://here", "", Loopback(application(engine, AccessLimits())))
+    remote = behind(engine)
     name = remote.ask(Receive(opened.file(opened.program()), "vit.trace.safetensors"))
     assert remote.ask(Describe(name)).recorded
     assert remote.ask(Run(RunRequest(name, ""))).recorded == opened.program().recorded

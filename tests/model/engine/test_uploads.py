@@ -6,14 +6,10 @@ import json
 import pickle
 from pathlib import Path
 
-import httpx
 import pytest
 import torch
 
 from model.engine.api import Describe, Receive, Run
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file
 from model.engine.shared_uploads import UploadedFiles
@@ -21,7 +17,7 @@ from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, from_json
 from model.spec.request import RunRequest, Settings
 from model.tokenizers.subwords.tokenizer import Subwords
-from tests.hosts import Loopback
+from tests.hosts import behind
 from tests.networks import save_checkpoint
 from tests.reference import SETTINGS
 from tests.runs import CPU
@@ -70,17 +66,10 @@ def test_weights_whose_vocabulary_comes_later_can_be_used_then(tmp_path: Path) -
 
 
 def test_a_host_that_forgot_everything_gets_the_weights_and_their_vocabulary_again(tmp_path: Path) -> None:
-    class Hosts(httpx.BaseTransport):
-        now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
-
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            return self.now.handle_request(request)
-
-    hosts = Hosts()
-    engine = RemoteEngine("http://here", transport=hosts)
+    engine = behind(LocalEngine(tmp_path, CPU))
     name, words = engine.ask(Receive(WEIGHTS, "mine.pt")), engine.ask(Receive(WORDS, "words.txt"))
     assert words == TOLD[-1][1]
-    hosts.now = Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
+    engine._client = behind(LocalEngine(tmp_path, CPU))._client  # the host was started again
     trace = engine.ask(Run(RunRequest(name, "wort3 wort5", target=(2, 3), settings=TOLD)))
     assert trace.tokens["source"].texts == ("<sos>", "wort3", "wort5", "<eos>")
 
@@ -157,11 +146,9 @@ def test_a_pickled_vocabulary_with_the_ending_of_weights_is_a_vocabulary() -> No
 def test_a_pair_that_a_host_has_lost_is_sent_again(tmp_path: Path) -> None:
     settings = tuple(SETTINGS["000_tiny_a"].items())
     pair = byte_pairs()
-    remote = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
+    remote = behind(LocalEngine(tmp_path, CPU))
     weights = remote.ask(Receive(resized("000_tiny_a", len(json.loads(pair["vocab.json"]))), "mine.pt"))
     names = ",".join(remote.ask(Receive(content, name)) for name, content in pair.items())
-    remote._client = RemoteEngine(
-        "http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits()))
-    )._client
+    remote._client = behind(LocalEngine(tmp_path, CPU))._client  # the host was started again
     trace = remote.ask(Run(RunRequest(weights, "the dogs", target=(2, 5), settings=(*settings, ("source_vocab", names)))))
     assert "".join(trace.tokens["source"].texts[1:-1]) == "the dogs"

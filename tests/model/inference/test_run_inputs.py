@@ -9,9 +9,6 @@ import torch
 
 from model.__main__ import main
 from model.engine.api import Run
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.errors import HeadlightError, TooManyCharacters, TooManyTokens
 from model.inference import inputs
@@ -20,7 +17,7 @@ from model.spec.inputs import POSITIONS, Features, RandomFeatures
 from model.spec.network import StackSpec
 from model.spec.request import Decoding, Precision, RunRequest, allowed_characters
 from model.tokenizers.words import SPECIALS, WordTokenizer
-from tests.hosts import Loopback
+from tests.hosts import behind
 from tests.networks import VARIANTS, save_checkpoint
 from tests.runs import CPU
 
@@ -85,7 +82,7 @@ def test_the_command_line_and_a_host_say_the_same_sentence(tmp_path: Path, capsy
     options = ["--source", text, "--out", str(tmp_path / "t.trace.safetensors")]
     assert main(["run", str(tmp_path / "tiny"), *options]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    host = RemoteEngine("http://here", transport=Loopback(application(LocalEngine(tmp_path, CPU), AccessLimits())))
+    host = behind(LocalEngine(tmp_path, CPU))
     with pytest.raises(TooManyCharacters) as refused:
         host.ask(Run(RunRequest("tiny", text)))
     assert line == str(refused.value) == "The text has 3,000 characters, but the limit is 1,600. Shorten it."

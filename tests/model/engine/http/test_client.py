@@ -19,26 +19,11 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, Refused, TookTooLong, UnknownModel
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
-from tests.hosts import Loopback
+from tests.hosts import Loopback, behind
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
 
 REQUEST = RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=3))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    save_checkpoint(tmp_path / "tiny")
-    return tmp_path
-
-
-@pytest.fixture
-def local(folder: Path) -> LocalEngine:
-    return LocalEngine(folder, CPU)
-
-
-def behind(local: LocalEngine, access: AccessLimits | None = None, token: str = "") -> RemoteEngine:
-    return RemoteEngine("http://here", token, Loopback(application(local, access or AccessLimits())))
 
 
 class Scripted(httpx.BaseTransport):
@@ -117,7 +102,7 @@ def test_other_weights_than_before_are_said_once_and_then_counted_right(folder: 
 @pytest.mark.parametrize("token", ["", "wrong", "sécret"])
 def test_without_the_token_nothing_is_told(local: LocalEngine, token: str) -> None:
     with pytest.raises(Refused, match="HEADLIGHT_TOKEN is missing or wrong"):
-        RemoteEngine("http://x", "", Loopback(application(local, AccessLimits("secret")))).ask(Models())
+        behind(local, AccessLimits("secret")).ask(Models())
     headers = {"authorization": f"Bearer {token}".encode()}
     with httpx.Client(transport=Loopback(application(local, AccessLimits("secret"))), base_url="http://x") as client:
         reply = client.post("/v1/models", headers=headers)  # type: ignore[arg-type]

@@ -64,11 +64,10 @@ def test_the_next_call_of_a_run_stands_behind_those_that_waited(waiting: CallQue
 
 @pytest.mark.parametrize(("outcome", "released"), [(OutOfMemory(device="cpu", found="1 × 1"), 1), (ValueError("other"), 0)])
 def test_memory_is_given_back_after_a_run_that_had_too_little(
-    monkeypatch: pytest.MonkeyPatch, outcome: Exception, released: int
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, outcome: Exception, released: int
 ) -> None:
     times: list[int] = []
     monkeypatch.setattr("model.inference.batching.release", lambda: times.append(1))
-    scheduler = Scheduler().start()
 
     def fails(*_: Any) -> None:
         raise outcome
@@ -76,7 +75,6 @@ def test_memory_is_given_back_after_a_run_that_had_too_little(
     with pytest.raises(type(outcome)):
         scheduler.do("any", fails)
     assert scheduler.do("other", lambda ask, report: 1) == 1
-    scheduler.close()
     assert len(times) == released
 
 

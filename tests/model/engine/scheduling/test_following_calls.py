@@ -26,36 +26,28 @@ def counting(until: int, then: Callable[[int], None] = lambda done: None, done: 
     return Call(NETWORK, None, torch.zeros(1, 1), computed_by=lambda: torch.tensor(done), then=following)  # type: ignore[arg-type]
 
 
-def test_the_last_answer_is_that_of_all_whoever_computes_them() -> None:
+def test_the_last_answer_is_that_of_all_whoever_computes_them(scheduler: Scheduler) -> None:
     threads: list[str] = []
     assert alone(counting(5)) == 5
-    with_one = Scheduler().start()
-    try:
-        work = counting(5, lambda done: threads.append(threading.current_thread().name))
-        assert with_one.do("any", lambda ask, report: ask(work)) == 5
-    finally:
-        with_one.close()
+    work = counting(5, lambda done: threads.append(threading.current_thread().name))
+    assert scheduler.do("any", lambda ask, report: ask(work)) == 5
     assert threads == ["headlight-compute"] * 5
-    assert sum(with_one.batches.values()) == 5
+    assert sum(scheduler.batches.values()) == 5
 
 
 @pytest.mark.parametrize("error", [ValueError("three is too many"), KeyboardInterrupt()], ids=["an error", "no Exception"])
-def test_an_error_on_the_way_is_that_of_its_run_alone(error: BaseException) -> None:
+def test_an_error_on_the_way_is_that_of_its_run_alone(scheduler: Scheduler, error: BaseException) -> None:
     def then(done: int) -> None:
         if done == 3:
             raise error
 
-    scheduler = Scheduler().start()
-    try:
-        with pytest.raises((ValueError, RunFailed), match=r"three is too many|KeyboardInterrupt"):
-            scheduler.do("one", lambda ask, report: ask(counting(9, then)))
-        assert scheduler.do("other", lambda ask, report: ask(counting(9))) == 9
-    finally:
-        scheduler.close()
+    with pytest.raises((ValueError, RunFailed), match=r"three is too many|KeyboardInterrupt"):
+        scheduler.do("one", lambda ask, report: ask(counting(9, then)))
+    assert scheduler.do("other", lambda ask, report: ask(counting(9))) == 9
 
 
-def test_a_run_that_nobody_waits_for_makes_no_further_call() -> None:
-    scheduler, third, newer = Scheduler().start(), threading.Event(), threading.Event()
+def test_a_run_that_nobody_waits_for_makes_no_further_call(scheduler: Scheduler) -> None:
+    third, newer = threading.Event(), threading.Event()
     made: list[int] = []
 
     def then(done: int) -> None:
@@ -84,14 +76,13 @@ def test_a_run_that_nobody_waits_for_makes_no_further_call() -> None:
         assert scheduler.do("last", lambda ask, report: ask(counting(2))) == 2
     finally:
         newer.set()
-        scheduler.close()
     assert made == [1, 2, 3]
     assert len(outcome) == 1
 
 
-def test_runs_that_follow_take_turns() -> None:
+def test_runs_that_follow_take_turns(scheduler: Scheduler) -> None:
     """A long decode lets another run in after each of its calls."""
-    scheduler, began = Scheduler().start(), threading.Event()
+    began = threading.Event()
     made: list[str] = []
 
     def long(done: int) -> None:
@@ -108,23 +99,16 @@ def test_runs_that_follow_take_turns() -> None:
         threading.Timer(0.05, short_there.set).start()  # by then its call is in the queue
         return ask(waiting)
 
-    try:
-        thread = threading.Thread(target=lambda: scheduler.do("long", lambda ask, report: ask(counting(200, long))))
-        thread.start()
-        scheduler.do("short", lambda ask, report: short(ask))
-        thread.join(60)
-    finally:
-        scheduler.close()
+    thread = threading.Thread(target=lambda: scheduler.do("long", lambda ask, report: ask(counting(200, long))))
+    thread.start()
+    scheduler.do("short", lambda ask, report: short(ask))
+    thread.join(60)
     assert made.index("short") < 6
     assert made.count("long") == 200
 
 
-def test_where_tensors_are_only_read_they_may_be_inference_tensors() -> None:
+def test_where_tensors_are_only_read_they_may_be_inference_tensors(scheduler: Scheduler) -> None:
     """The steps of a decode make tensors of answers: in the compute thread, too, no gradient is recorded."""
-    scheduler = Scheduler().start()
     modes: list[bool] = []
-    try:
-        scheduler.do("any", lambda ask, report: ask(counting(2, lambda done: modes.append(torch.is_inference_mode_enabled()))))
-    finally:
-        scheduler.close()
+    scheduler.do("any", lambda ask, report: ask(counting(2, lambda done: modes.append(torch.is_inference_mode_enabled()))))
     assert modes == [True, True]

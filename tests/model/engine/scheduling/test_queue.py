@@ -27,30 +27,27 @@ def joined(line: Queue, *asked: tuple[str, str]) -> list[tuple[Ticket, Waiter]]:
     return [line.join(request, work, session) for request, session in asked]
 
 
-def test_whoever_came_first_goes_first() -> None:
+@pytest.mark.parametrize(
+    ("asked", "turns", "superseded"),
+    [
+        ((("a", "one"), ("b", "two"), ("c", ""), ("d", "")), "abcd", ""),
+        ((("a", "one"), ("b", "two"), ("c", "one")), "bc", "a"),
+        ((("a", "one"), ("a", "one")), "a", ""),
+        ((("a", "one"), ("a", "two"), ("b", "one")), "ab", "a"),
+    ],
+    ids=["first come, first served", "the newer one of a session", "the same again", "another waits for it, too"],
+)
+def test_whose_turn_it_is_and_who_is_told_that_a_newer_request_came(
+    asked: tuple[tuple[str, str], ...], turns: str, superseded: str
+) -> None:
     line = Queue(9)
-    joined(line, ("a", "one"), ("b", "two"), ("c", ""), ("d", ""))
-    assert len(line) == 4
-    assert order(line) == ["a", "b", "c", "d"]
+    places = joined(line, *asked)
+    assert len(line) == len(turns)
+    assert all(isinstance(waiter.outcome, Superseded) for _ticket, waiter in places if waiter.finished.is_set())
+    assert "".join(str(ticket.request) for ticket, waiter in places if waiter.finished.is_set()) == superseded
+    assert all(ticket.given_up == (str(ticket.request) not in turns) for ticket, _waiter in places)
+    assert order(line) == list(turns)
     assert line.next() is None
-
-
-def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one_and_tells_it() -> None:
-    line = Queue(9)
-    (old, waiter), _, (new, newer) = joined(line, ("a", "one"), ("b", "two"), ("c", "one"))
-    assert isinstance(waiter.outcome, Superseded)
-    assert waiter.finished.is_set()
-    assert not newer.finished.is_set()
-    assert (old.given_up, new.given_up) == (True, False)
-    assert order(line) == ["b", "c"]
-
-
-def test_requests_of_nobodys_session_do_not_replace_each_other() -> None:
-    line = Queue(9)
-    (_, first), (_, second) = joined(line, ("a", ""), ("b", ""))
-    assert not first.finished.is_set()
-    assert not second.finished.is_set()
-    assert order(line) == ["a", "b"]
 
 
 def test_equal_requests_wait_for_one_piece_of_work() -> None:
@@ -58,25 +55,8 @@ def test_equal_requests_wait_for_one_piece_of_work() -> None:
     (first, one), (second, other) = joined(line, ("a", "one"), ("a", "two"))
     assert first is second
     assert first.waiters == [one, other]
-    assert len(line) == 1
     first.finish("done")
     assert (one.outcome, other.outcome) == ("done", "done")
-
-
-def test_the_same_request_again_of_the_same_session_replaces_nobody() -> None:
-    line = Queue(9)
-    (_, first), (_, second) = joined(line, ("a", "one"), ("a", "one"))
-    assert first.outcome is None
-    assert second.outcome is None
-    assert order(line) == ["a"]
-
-
-def test_work_that_another_caller_waits_for_goes_on_when_one_asks_for_something_else() -> None:
-    line = Queue(9)
-    (shared, gone), (_, other), _ = joined(line, ("a", "one"), ("a", "two"), ("b", "one"))
-    assert isinstance(gone.outcome, Superseded)
-    assert shared.waiters == [other]
-    assert order(line) == ["a", "b"]
 
 
 def test_a_full_line_refuses_and_nothing_has_changed() -> None:

@@ -1,8 +1,7 @@
 """Many callers, one device: bounded, fair, nothing computed twice, and nobody waits for what is not wanted any more."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,11 @@ import torch
 from model.checkpoints import loader
 from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
-from model.engine.scheduling.queue import Queue
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, EngineStopped, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
 from model.spec.request import RunRequest
 from model.transformer.stacks import EncoderDecoder
+from tests.hosts import settled
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same, for_session
 
@@ -70,14 +69,6 @@ class Callers:
             thread.join(120)
 
 
-def settled(so: Callable[[], bool]) -> None:
-    """Waits until `so`, two minutes at most."""
-    until = time.monotonic() + 120
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.001)
-
-
 @pytest.fixture
 def callers() -> Iterator[Callers]:
     """Callers of a scheduler that does one thing at a time and lets three wait."""
@@ -127,15 +118,6 @@ def test_equal_requests_in_flight_are_worked_on_once(callers: Callers) -> None:
     assert {callers.outcomes[name] for name in "abc"} == {f"done for {callers.order[0]}"}
 
 
-def test_one_session_cannot_keep_the_others_waiting() -> None:
-    line = Queue(9)
-    for name, session in (("x1", "x"), ("y1", "y"), ("x2", "x"), ("n1", ""), ("n2", ""), ("x3", "x")):
-        line.join(name, str, session)
-    turns = [line.next() for _ in range(4)]
-    assert [ticket.request for ticket in turns if ticket] == ["y1", "n1", "n2", "x3"]
-    assert line.next() is None
-
-
 def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one(callers: Callers) -> None:
     callers.ask("first", session="other")
     callers.ask("old", session="mine")
@@ -145,26 +127,6 @@ def test_a_newer_request_of_a_session_takes_the_place_of_its_older_one(callers: 
     assert isinstance(callers.outcomes["old"], Superseded)
     assert callers.outcomes["new"] == "done for new"
     assert callers.order == ["first", "new"]
-
-
-def test_what_somebody_else_waits_for_too_is_done_for_them(callers: Callers) -> None:
-    callers.ask("first", session="other")
-    callers.ask("old", request="shared", session="mine")
-    callers.ask("same", request="shared", session="yours")
-    callers.ask("new", session="mine")
-    settled(lambda: "old" in callers.outcomes)
-    callers.finish()
-    assert isinstance(callers.outcomes["old"], Superseded)
-    assert callers.outcomes["same"] in ("done for old", "done for same")
-
-
-def test_a_full_line_keeps_a_place_for_the_newer_request_of_a_session_in_it(callers: Callers) -> None:
-    for name in "abcd":
-        callers.ask(name, session=name)
-    callers.ask("e", session="d")
-    callers.finish()
-    assert isinstance(callers.outcomes["d"], Superseded)
-    assert callers.outcomes["e"] == "done for e"
 
 
 def test_a_caller_waits_no_longer_than_the_deadline() -> None:
@@ -188,10 +150,8 @@ def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
     assert str(callers.outcomes["b"]) == str(EngineStopped())
 
 
-def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "tiny")
-    engine = LocalEngine(tmp_path, CPU)
-    network, begun, steps = engine.checkpoint("tiny").network, threading.Event(), list[int]()
+def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(local: LocalEngine) -> None:
+    network, begun, steps = local.checkpoint("tiny").network, threading.Event(), list[int]()
     assert isinstance(network, EncoderDecoder)
     decode, gate = network.decode, threading.Event()
 
@@ -206,30 +166,27 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(tmp_path: Path)
 
     def old() -> None:
         try:
-            for_session("mine", engine.ask)(Run(RunRequest("tiny", "w4 w5")))
+            for_session("mine", local.ask)(Run(RunRequest("tiny", "w4 w5")))
         except Superseded as error:
             failed.append(error)
 
     first = threading.Thread(target=old)
     first.start()
     assert begun.wait(120)
-    second = threading.Thread(target=lambda: for_session("mine", engine.ask)(Run(RunRequest("tiny", "w6", target="w4"))))
+    second = threading.Thread(target=lambda: for_session("mine", local.ask)(Run(RunRequest("tiny", "w6", target="w4"))))
     second.start()
     first.join(120)
     assert len(failed) == 1
     gate.set()
     second.join(120)
     assert len(steps) == 2
-    engine.scheduler.close()
 
 
-def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "tiny")
-    engine = LocalEngine(tmp_path, CPU)
-    trace = engine.ask(Run(RunRequest("tiny", "w4")))
-    computed = sum(engine.scheduler.batches.values())
-    assert for_session("anybody", engine.ask)(Run(RunRequest("tiny", "w4"))) is trace
-    assert sum(engine.scheduler.batches.values()) == computed
+def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path, local: LocalEngine) -> None:
+    trace = local.ask(Run(RunRequest("tiny", "w4")))
+    computed = sum(local.scheduler.batches.values())
+    assert for_session("anybody", local.ask)(Run(RunRequest("tiny", "w4"))) is trace
+    assert sum(local.scheduler.batches.values()) == computed
     tight = LocalEngine(tmp_path, CPU, cache_bytes=trace.nbytes + 1)
     kept = [tight.ask(Run(RunRequest("tiny", text))) for text in ("w4", "w5")]
     assert [tight.ask(Run(RunRequest("tiny", text))) is old for text, old in zip(("w5", "w4"), reversed(kept), strict=True)] == [
@@ -238,10 +195,10 @@ def test_an_answer_that_is_kept_needs_no_computing(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_checkpoint(tmp_path / "tiny")
-    engine = LocalEngine(tmp_path, CPU)
-    network = engine.checkpoint("tiny").network
+def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(
+    tmp_path: Path, local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = local.checkpoint("tiny").network
     assert isinstance(network, EncoderDecoder)
     encode = network.encode
 
@@ -253,26 +210,23 @@ def test_a_run_without_room_is_refused_in_words_and_the_engine_goes_on(tmp_path:
     monkeypatch.setattr(network, "encode", cramped)
     with ThreadPoolExecutor(3) as pool:
         texts = ("w4 w5", "w4 w5 w6", "w7")
-        answers = [pool.submit(engine.ask, Run(RunRequest("tiny", text, target="w4"))) for text in texts]
+        answers = [pool.submit(local.ask, Run(RunRequest("tiny", text, target="w4"))) for text in texts]
     with pytest.raises(OutOfMemory, match=r"cpu does not have enough memory for this run \(1 × 5 positions at once\)\. Shorten"):
         answers[1].result()
     for text, answer in zip(texts, answers, strict=True):
         if text != "w4 w5 w6":
             assert_same(answer.result(), LocalEngine(tmp_path, CPU).ask(Run(RunRequest("tiny", text, target="w4"))))
-    assert engine.ask(Run(RunRequest("tiny", "w8"))).steps
-    assert engine.scheduler.running == 0
+    assert local.ask(Run(RunRequest("tiny", "w8"))).steps
+    assert local.scheduler.running == 0
 
 
-def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words() -> None:
-    scheduler = Scheduler().start()
-
+def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words(scheduler: Scheduler) -> None:
     def work(ask: Any, report: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(OutOfMemory):
         scheduler.do("one", work)
     assert scheduler.do("two", lambda ask, report: 2) == 2
-    scheduler.close()
 
 
 def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
