@@ -17,7 +17,7 @@ from model.spec.request import Decoding, RunRequest
 from tests.llama_files import IDS, Llama, litgpt_state, meta_state
 from tests.llama_files import TOLD as LLAMA_TOLD
 from tests.reference import GOLDEN, SETTINGS
-from tests.toolkits import OpenNMT, onmt_state
+from tests.toolkits import OPENNMT, Reference, onmt_file, onmt_state
 
 CPU = torch.device("cpu")
 WIDTH, HEADS, WORDS, LONGEST = 12, 3, 11, 16
@@ -268,12 +268,10 @@ def opennmt(name: str, apart: bool) -> Case:
     """A file of OpenNMT-py, whose logits for a given target are compared."""
 
     def measure(folder: Path) -> float:
-        state, generator = onmt_state()
-        whole = state | {f"generator.{each}": tensor for each, tensor in generator.items()}
-        saved = {"model": state, "generator": generator} if apart else {"model": whole}
-        path = _written(folder, saved | {"opt": Namespace(heads=3)})
+        state = onmt_state()
+        path = _written(folder, onmt_file(state, apart) | {"opt": Namespace(heads=3)})
         trace = run(load(path, {}, CPU), RunRequest("x", SOURCE, TARGET, Decoding(max_length=0)), CPU, "cpu")
-        return _difference(trace.logits, OpenNMT(state, generator)(SOURCE, TARGET)[1])
+        return _difference(trace.logits, Reference(OPENNMT, state)(SOURCE, TARGET)[1])
 
     return Case(name, measure)
 

@@ -1,41 +1,42 @@
-"""State dicts of toolkits, small and random, by the names that each toolkit gives its tensors."""
+"""State dicts of toolkits for translation, small and random, by the names that each toolkit gives its tensors; and their network,
+written anew from Vaswani et al. 2017 in plain torch, one head after the other.
+"""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 SOURCE, TARGET = (2, 5, 6, 4, 7, 3), (2, 8, 4, 9)
 WIDTH, HEADS, HIDDEN = 12, 3, 20
-State = dict[str, Tensor]
+State: TypeAlias = dict[str, Tensor]
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+Pair: TypeAlias = tuple[str, str]
 
 
-def random_state(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> State:
+def random_state(shapes: Shapes, seed: int = 0) -> State:
     """Every tensor random; gains of norms around 1."""
     generator = torch.Generator().manual_seed(seed)
     return {
-        name: (1.0 if "norm" in name and name.endswith("weight") else 0.0) + 0.3 * torch.randn(shape, generator=generator)
+        name: (1.0 if "norm" in name and name.endswith(("weight", "a_2")) else 0.0) + 0.3 * torch.randn(shape, generator=generator)
         for name, shape in shapes.items()
     }
 
 
-def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
+def linear(name: str, rows: int, columns: int) -> Shapes:
     return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-
-
-def norm(name: str) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (WIDTH,), f"{name}.bias": (WIDTH,)}
 
 
 def mapped(state: State, name: str, x: Tensor) -> Tensor:
     """x Wᵀ + b."""
-    return x @ state[f"{name}.weight"].T + state[f"{name}.bias"]
+    return x @ state[f"{name}.weight"].T + state.get(f"{name}.bias", torch.zeros(()))
 
 
-def normed(state: State, name: str, x: Tensor, epsilon: float) -> Tensor:
-    """LayerNorm, written out."""
-    deviation = (x.var(-1, keepdim=True, unbiased=False) + epsilon).sqrt()
-    return (x - x.mean(-1, keepdim=True)) / deviation * state[f"{name}.weight"] + state[f"{name}.bias"]
+def standard(x: Tensor, epsilon: float) -> Tensor:
+    return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + epsilon).sqrt()
 
 
 def waves(positions: int) -> Tensor:
@@ -48,108 +49,194 @@ def waves(positions: int) -> Tensor:
     return table
 
 
-# --- JoeyNMT -----------------------------------------------------------------------------------------------------------
+def fairseq_waves(count: int) -> Tensor:
+    """All sines before all cosines; padding has the id 1, and positions count on from it."""
+    half = WIDTH // 2
+    each = [math.exp(column * -math.log(10000) / (half - 1)) for column in range(half)]
+    return torch.tensor([[wave(number * one) for wave in (math.sin, math.cos) for one in each] for number in range(2, 2 + count)])
 
-JOEY_ATTENTIONS = {"encoder": ("src_src_att",), "decoder": ("trg_trg_att", "src_trg_att")}
-JOEY_NORMS = {"encoder": ("layer_norm",), "decoder": ("x_layer_norm", "dec_layer_norm")}
+
+@dataclass(frozen=True)
+class Toolkit:
+    """Names of a translator's tensors: first the encoder's, then the decoder's.
+
+    Attributes:
+        words, tables: the embeddings, and the tables of positions.
+        layers: what stands before a layer's number.
+        attentions: of a layer, each with one of `norms`; the norm of the feed-forward network comes last.
+        maps: of queries, keys, values and outputs.
+        hidden: the two maps of the feed-forward network.
+        last: the norms after the stacks.
+        normed: what a norm computes before gain and shift.
+        begins: the row of a table that is the first position's.
+    """
+
+    words: Pair
+    tables: Pair
+    layers: Pair
+    attentions: tuple[tuple[str, ...], tuple[str, ...]]
+    maps: tuple[str, str, str, str]
+    norms: tuple[tuple[str, ...], tuple[str, ...]]
+    hidden: Pair
+    last: Pair
+    output: str
+    output_bias: bool = False
+    gain: Pair = ("weight", "bias")
+    normed: Callable[[Tensor], Tensor] = lambda x: standard(x, 1e-5)
+    begins: int = 0
+
+    def state(self, first: bool = True) -> State:
+        """A file of two layers that read and one that writes; `first`: norms come before sublayers."""
+        shapes: Shapes = {self.words[0]: (10, WIDTH), self.words[1]: (11, WIDTH)} | linear(self.output, 11, WIDTH)
+        norms = list(self.last) if first else []
+        for stack, number in ((0, 0), (0, 1), (1, 0)):
+            layer = f"{self.layers[stack]}{number}"
+            for name in (f"{layer}.{each}.{part}" for each in self.attentions[stack] for part in self.maps):
+                shapes |= linear(name, WIDTH, WIDTH)
+            shapes |= linear(f"{layer}.{self.hidden[0]}", HIDDEN, WIDTH) | linear(f"{layer}.{self.hidden[1]}", WIDTH, HIDDEN)
+            norms += [f"{layer}.{name}" for name in self.norms[stack]]
+        shapes |= {f"{name}.{part}": (WIDTH,) for name in norms for part in self.gain}
+        return random_state({name: shape for name, shape in shapes.items() if self.output_bias or name != f"{self.output}.bias"})
+
+
+@dataclass
+class Reference:
+    """The network of a file; it returns the encoder's output and the logits of a given target, without padding."""
+
+    kit: Toolkit
+    state: State
+    first: bool = True
+    scale: bool = True
+
+    def norm(self, name: str, x: Tensor, here: bool) -> Tensor:
+        gain, shift = (self.state.get(f"{name}.{part}", torch.zeros(())) for part in self.kit.gain)
+        return self.kit.normed(x) * gain + shift if here else x
+
+    def around(self, norm: str, x: Tensor, inside: Callable[[Tensor], Tensor]) -> Tensor:
+        return self.norm(norm, x + inside(self.norm(norm, x, self.first)), not self.first)
+
+    def attend(self, name: str, x: Tensor, memory: Tensor, past: bool) -> Tensor:
+        q, k, v, output = (f"{name}.{part}" for part in self.kit.maps)
+        queries, keys, values = mapped(self.state, q, x), mapped(self.state, k, memory), mapped(self.state, v, memory)
+        hidden, found, wide = torch.ones(len(x), len(memory)).triu(1).bool() & past, [], WIDTH // HEADS
+        for own in (slice(head * wide, (head + 1) * wide) for head in range(HEADS)):
+            scores = (queries[:, own] @ keys[:, own].T / math.sqrt(wide)).masked_fill(hidden, -math.inf)
+            found.append(scores.softmax(-1) @ values[:, own])
+        return mapped(self.state, output, torch.cat(found, dim=-1))
+
+    def embed(self, stack: int, ids: tuple[int, ...]) -> Tensor:
+        table, begin = self.state.get(self.kit.tables[stack]), self.kit.begins
+        rows = fairseq_waves(len(ids)) if table is None else table.reshape(-1, WIDTH)[begin : begin + len(ids)]
+        return self.state[self.kit.words[stack]][list(ids)] * (math.sqrt(WIDTH) if self.scale else 1.0) + rows
+
+    def layer(self, stack: int, number: int, x: Tensor, memory: Tensor | None = None) -> Tensor:
+        before = f"{self.kit.layers[stack]}{number}."
+        *norms, last = (before + name for name in self.kit.norms[stack])
+        own, *cross = (before + name for name in self.kit.attentions[stack])
+        x = self.around(norms[0], x, lambda y: self.attend(own, y, y, past=stack == 1))
+        for name in cross:
+            assert memory is not None
+            x = self.around(norms[1], x, lambda y: self.attend(name, y, memory, past=False))  # noqa: B023
+        wide, narrow = (before + name for name in self.kit.hidden)
+        return self.around(last, x, lambda y: mapped(self.state, narrow, mapped(self.state, wide, y).relu()))
+
+    def __call__(self, source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        read = self.layer(0, 1, self.layer(0, 0, self.embed(0, source)))
+        memory = self.norm(self.kit.last[0], read, self.first)
+        last = self.norm(self.kit.last[1], self.layer(1, 0, self.embed(1, target), memory), self.first)
+        if f"{self.kit.output}.weight" not in self.state:
+            return memory, last @ self.state[self.kit.words[1]].T
+        return memory, mapped(self.state, self.kit.output, last)
+
+
+JOEY = Toolkit(
+    words=("src_embed.lut.weight", "trg_embed.lut.weight"),
+    tables=("encoder.pe.pe", "decoder.pe.pe"),
+    layers=("encoder.layers.", "decoder.layers."),
+    attentions=(("src_src_att",), ("trg_trg_att", "src_trg_att")),
+    maps=("q_layer", "k_layer", "v_layer", "output_layer"),
+    norms=(("layer_norm", "feed_forward.layer_norm"), ("x_layer_norm", "dec_layer_norm", "feed_forward.layer_norm")),
+    hidden=("feed_forward.pwff_layer.0", "feed_forward.pwff_layer.3"),
+    last=("encoder.layer_norm", "decoder.layer_norm"),
+    output="decoder.output_layer",
+    normed=lambda x: standard(x, 1e-6),
+)
+FAIRSEQ = Toolkit(
+    words=("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),
+    tables=("encoder.embed_positions.weight", "decoder.embed_positions.weight"),
+    layers=("encoder.layers.", "decoder.layers."),
+    attentions=(("self_attn",), ("self_attn", "encoder_attn")),
+    maps=("q_proj", "k_proj", "v_proj", "out_proj"),
+    norms=(("self_attn_layer_norm", "final_layer_norm"), ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm")),
+    hidden=("fc1", "fc2"),
+    last=("encoder.layer_norm", "decoder.layer_norm"),
+    output="decoder.output_projection",
+    begins=2,
+)
+OPENNMT = Toolkit(
+    words=("encoder.embeddings.make_embedding.emb_luts.0.weight", "decoder.embeddings.make_embedding.emb_luts.0.weight"),
+    tables=("encoder.embeddings.make_embedding.pe.pe", "decoder.embeddings.make_embedding.pe.pe"),
+    layers=("encoder.transformer.", "decoder.transformer_layers."),
+    attentions=(("self_attn",), ("self_attn", "context_attn")),
+    maps=("linear_query", "linear_keys", "linear_values", "final_linear"),
+    norms=(("layer_norm", "feed_forward.layer_norm"), ("layer_norm_1", "layer_norm_2", "feed_forward.layer_norm")),
+    hidden=("feed_forward.w_1", "feed_forward.w_2"),
+    last=("encoder.layer_norm", "decoder.layer_norm"),
+    output="generator.0",
+    output_bias=True,
+    normed=lambda x: standard(x, 1e-6),
+)
+ANNOTATED = Toolkit(
+    words=("src_embed.0.lut.weight", "tgt_embed.0.lut.weight"),
+    tables=("src_embed.1.pe", "tgt_embed.1.pe"),
+    layers=("encoder.layers.", "decoder.layers."),
+    attentions=(("self_attn",), ("self_attn", "src_attn")),
+    maps=("linears.0", "linears.1", "linears.2", "linears.3"),
+    norms=(("sublayer.0.norm", "sublayer.1.norm"), ("sublayer.0.norm", "sublayer.1.norm", "sublayer.2.norm")),
+    hidden=("feed_forward.w_1", "feed_forward.w_2"),
+    last=("encoder.norm", "decoder.norm"),
+    output="generator.proj",
+    output_bias=True,
+    gain=("a_2", "b_2"),
+    normed=lambda x: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6),
+)
 
 
 def joey_state(first: bool) -> State:
-    shapes: dict[str, tuple[int, ...]] = {"src_embed.lut.weight": (10, WIDTH), "trg_embed.lut.weight": (11, WIDTH)}
-    for stack, layers in (("encoder", 2), ("decoder", 1)):
-        for layer in (f"{stack}.layers.{number}" for number in range(layers)):
-            for attention in JOEY_ATTENTIONS[stack]:
-                for part in ("k_layer", "v_layer", "q_layer", "output_layer"):
-                    shapes |= linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
-            shapes |= linear(f"{layer}.feed_forward.pwff_layer.0", HIDDEN, WIDTH)
-            shapes |= linear(f"{layer}.feed_forward.pwff_layer.3", WIDTH, HIDDEN)
-            for name in (*JOEY_NORMS[stack], "feed_forward.layer_norm"):
-                shapes |= norm(f"{layer}.{name}")
-        shapes |= norm(f"{stack}.layer_norm") if first else {}
-    shapes["decoder.output_layer.weight"] = (11, WIDTH)
-    table = waves(50)[None]
-    return random_state(shapes) | {"encoder.pe.pe": table, "decoder.pe.pe": table.clone()}
+    return JOEY.state(first) | {name: waves(50)[None] for name in JOEY.tables}
 
 
-FAIRSEQ_ATTENTIONS = {"encoder": ("self_attn",), "decoder": ("self_attn", "encoder_attn")}
+def annotated_state() -> State:
+    """Its tables are no waves: what the file holds is used."""
+    return ANNOTATED.state() | random_state(dict.fromkeys(ANNOTATED.tables, (1, 50, WIDTH)), seed=1)
 
 
 def fairseq_state(first: bool, learned: bool, tied: bool = False) -> State:
-    """A file of fairseq: two layers that read, one that writes."""
-    shapes: dict[str, tuple[int, ...]] = {"encoder.embed_tokens.weight": (10, WIDTH), "decoder.embed_tokens.weight": (11, WIDTH)}
-    for stack, layers in (("encoder", 2), ("decoder", 1)):
-        for layer in (f"{stack}.layers.{number}" for number in range(layers)):
-            for attention in FAIRSEQ_ATTENTIONS[stack]:
-                shapes |= norm(f"{layer}.{attention}_layer_norm")
-                for part in ("k_proj", "v_proj", "q_proj", "out_proj"):
-                    shapes |= linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
-            shapes |= linear(f"{layer}.fc1", HIDDEN, WIDTH) | linear(f"{layer}.fc2", WIDTH, HIDDEN)
-            shapes |= norm(f"{layer}.final_layer_norm")
-        shapes |= norm(f"{stack}.layer_norm") if first else {}
-        shapes |= {f"{stack}.embed_positions.weight": (40, WIDTH)} if learned else {}
-    shapes |= {} if tied else {"decoder.output_projection.weight": (11, WIDTH)}
-    counters = {"encoder.version": torch.tensor([3.0]), "decoder.version": torch.tensor([3.0])}
-    if not learned:
-        counters |= {f"{stack}.embed_positions._float_tensor": torch.zeros(1) for stack in ("encoder", "decoder")}
-    return random_state(shapes) | counters
+    state = FAIRSEQ.state(first) | {f"{stack}.version": torch.tensor([3.0]) for stack in ("encoder", "decoder")}
+    if learned:
+        state |= random_state(dict.fromkeys(FAIRSEQ.tables, (40, WIDTH)), seed=1)
+    else:
+        state |= {f"{stack}.embed_positions._float_tensor": torch.zeros(1) for stack in ("encoder", "decoder")}
+    return {name: tensor for name, tensor in state.items() if not tied or FAIRSEQ.output not in name}
 
 
-ONMT_LAYERS = {"encoder": "encoder.transformer", "decoder": "decoder.transformer_layers"}
-ONMT_ATTENTIONS = {"encoder": ("self_attn",), "decoder": ("self_attn", "context_attn")}
-ONMT_NORMS = {"encoder": ("layer_norm",), "decoder": ("layer_norm_1", "layer_norm_2")}
+def onmt_state() -> State:
+    return OPENNMT.state() | {name: waves(40)[:, None] for name in OPENNMT.tables}
 
 
-def onmt_state() -> tuple[State, State]:
-    """A file of OpenNMT-py: two layers that read, one that writes; and the map to the vocabulary, which has a table of its own."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for stack, layers, words in (("encoder", 2, 10), ("decoder", 1, 11)):
-        shapes[f"{stack}.embeddings.make_embedding.emb_luts.0.weight"] = (words, WIDTH)
-        for layer in (f"{ONMT_LAYERS[stack]}.{number}" for number in range(layers)):
-            for attention in ONMT_ATTENTIONS[stack]:
-                for part in ("linear_keys", "linear_values", "linear_query", "final_linear"):
-                    shapes |= linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
-            shapes |= linear(f"{layer}.feed_forward.w_1", HIDDEN, WIDTH) | linear(f"{layer}.feed_forward.w_2", WIDTH, HIDDEN)
-            for name in (*ONMT_NORMS[stack], "feed_forward.layer_norm"):
-                shapes |= norm(f"{layer}.{name}")
-        shapes |= norm(f"{stack}.layer_norm")
-    tables = {f"{stack}.embeddings.make_embedding.pe.pe": waves(40)[:, None] for stack in ONMT_LAYERS}
-    return random_state(shapes) | tables, random_state(linear("0", 11, WIDTH), seed=1)
+def onmt_file(state: State, apart: bool = True) -> dict[str, State]:
+    """A file of OpenNMT-py; `apart`: the map to the vocabulary has a table of its own."""
+    output = {name.removeprefix("generator."): tensor for name, tensor in state.items() if name.startswith("generator.")}
+    rest = {name: tensor for name, tensor in state.items() if not name.startswith("generator.")}
+    return {"model": rest, "generator": output} if apart else {"model": state}
 
 
-class OpenNMT:
-    """OpenNMT-py's Transformer, as its modules `multi_headed_attn.py`, `position_ffn.py` and `transformer.py` compute it."""
-
-    def __init__(self, state: State, generator: State) -> None:
-        self.state, self.generator = state, generator
-
-    def norm(self, name: str, x: Tensor) -> Tensor:
-        return normed(self.state, name, x, 1e-6)
-
-    def attend(self, name: str, x: Tensor, memory: Tensor, past: bool) -> Tensor:
-        wide = WIDTH // HEADS
-        names = [f"{name}.linear_{part}" for part in ("query", "keys", "values")]
-        q, k, v = (mapped(self.state, each, y) for each, y in zip(names, (x, memory, memory), strict=True))
-        q, k, v = (each.view(-1, HEADS, wide).transpose(0, 1) for each in (q / math.sqrt(wide), k, v))
-        hidden = torch.ones(len(x), len(memory), dtype=torch.bool).triu(1) & past
-        weights = (q @ k.transpose(1, 2)).masked_fill(hidden, -1e18).softmax(-1)
-        return mapped(self.state, f"{name}.final_linear", (weights @ v).transpose(0, 1).reshape(-1, WIDTH))
-
-    def feed(self, name: str, x: Tensor) -> Tensor:
-        inner = mapped(self.state, f"{name}.w_1", self.norm(f"{name}.layer_norm", x)).relu()
-        return mapped(self.state, f"{name}.w_2", inner) + x
-
-    def embed(self, stack: str, ids: tuple[int, ...]) -> Tensor:
-        name = f"{stack}.embeddings.make_embedding"
-        return self.state[f"{name}.emb_luts.0.weight"][list(ids)] * math.sqrt(WIDTH) + self.state[f"{name}.pe.pe"][: len(ids), 0]
-
-    def __call__(self, source: tuple[int, ...], target: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-        x, y = self.embed("encoder", source), self.embed("decoder", target)
-        for layer in ("encoder.transformer.0", "encoder.transformer.1"):
-            inside = self.norm(f"{layer}.layer_norm", x)
-            x = self.feed(f"{layer}.feed_forward", self.attend(f"{layer}.self_attn", inside, inside, past=False) + x)
-        memory, layer = self.norm("encoder.layer_norm", x), "decoder.transformer_layers.0"
-        inside = self.norm(f"{layer}.layer_norm_1", y)
-        y = self.attend(f"{layer}.self_attn", inside, inside, past=True) + y
-        y = self.attend(f"{layer}.context_attn", self.norm(f"{layer}.layer_norm_2", y), memory, past=False) + y
-        last = self.norm("decoder.layer_norm", self.feed(f"{layer}.feed_forward", y))
-        return memory, mapped(self.generator, "0", last)
+def gpt_state(width: int = 16, bias: bool = False, layers: int = 1) -> State:
+    """nanoGPT's names; with `bias`, minGPT's."""
+    shapes: Shapes = {"transformer.wte.weight": (11, width), "transformer.wpe.weight": (9, width)}
+    linears = {"attn.c_attn": (3 * width, width), "attn.c_proj": (width, width), "mlp.c_fc": (20, width), "mlp.c_proj": (width, 20)}
+    for layer in (f"transformer.h.{number}" for number in range(layers)):
+        shapes |= {name: shape for each, size in linears.items() for name, shape in linear(f"{layer}.{each}", *size).items()}
+        shapes |= {f"{layer}.ln_{number}.{part}": (width,) for number in (1, 2) for part in ("weight", "bias")}
+    shapes |= {f"transformer.ln_f.{part}": (width,) for part in ("weight", "bias")}
+    return random_state({name: shape for name, shape in shapes.items() if bias or not name.endswith("bias")})

@@ -1,6 +1,7 @@
 """`run` and `inspect` on a file of each layout: what is written is the trace of that run."""
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from model.trace.serialization import from_bytes
 from tests.llama_files import litgpt_state, meta_state
 from tests.networks import VARIANTS, translator
 from tests.reference import GOLDEN, SETTINGS, expected
-from tests.toolkits import fairseq_state, joey_state, onmt_state
+from tests.toolkits import annotated_state, fairseq_state, gpt_state, joey_state, onmt_state
 
 FEATURES = GOLDEN / "002_tiny_decoder_layer.expected.safetensors"
 RUNS = {
@@ -55,45 +56,25 @@ def test_run_writes_the_trace(name: str, tmp_path: Path, capsys: pytest.CaptureF
 
 def made(layout: str) -> dict[str, torch.Tensor]:
     """Random weights of a layout that no reference document has."""
-    torch.manual_seed(0)
-    if layout == "own":
-        return translator(VARIANTS["paper"]).state_dict()
-    if layout == "gpt":
-        block = {"ln_1.weight": (8,), "attn.c_attn.weight": (24, 8), "attn.c_proj.weight": (8, 8), "ln_2.weight": (8,)}
-        block |= {"mlp.c_fc.weight": (32, 8), "mlp.c_proj.weight": (8, 32)}
-        whole = {f"transformer.h.0.{name}": shape for name, shape in block.items()}
-        whole |= {"transformer.wte.weight": (11, 8), "transformer.wpe.weight": (9, 8), "transformer.ln_f.weight": (8,)}
-        return {name: torch.randn(shape) for name, shape in (whole | {"lm_head.weight": (11, 8)}).items()}
-    if layout == "torch-transformer":
-        return nn.TransformerEncoderLayer(8, 2, 16).state_dict()
-    if layout == "annotated":
-        return annotated_state()
-    states = {"llama": meta_state(), "lit-gpt": litgpt_state("attn.qkv"), "joeynmt": joey_state(first=True)}
-    if layout == "opennmt":
-        state, generator = onmt_state()
-        return state | {f"generator.{name}": tensor for name, tensor in generator.items()}
-    return states.get(layout) or fairseq_state(first=True, learned=False)
-
-
-def annotated_state() -> dict[str, torch.Tensor]:
-    """One layer on each side of the Annotated Transformer."""
-    state = {"generator.proj.weight": torch.randn(11, 8), "generator.proj.bias": torch.randn(11)}
-    for stack, short, attentions in (("encoder", "src", ["self_attn"]), ("decoder", "tgt", ["self_attn", "src_attn"])):
-        state |= {f"{short}_embed.0.lut.weight": torch.randn(11, 8), f"{short}_embed.1.pe": torch.randn(1, 9, 8)}
-        names = [f"{stack}.norm", *(f"{stack}.layers.0.sublayer.{i}.norm" for i in range(len(attentions) + 1))]
-        state |= {f"{name}.{part}": torch.randn(8) for name in names for part in ("a_2", "b_2")}
-        linears = {f"{name}.linears.{i}": nn.Linear(8, 8) for name in attentions for i in range(4)}
-        linears |= {"feed_forward.w_1": nn.Linear(8, 16), "feed_forward.w_2": nn.Linear(16, 8)}
-        for name, linear in linears.items():
-            state |= {f"{stack}.layers.0.{name}.{part}": tensor for part, tensor in linear.state_dict().items()}
-    return state
+    states: dict[str, Callable[[], dict[str, torch.Tensor]]] = {
+        "own": lambda: translator(VARIANTS["paper"]).state_dict(),
+        "gpt": gpt_state,
+        "torch-transformer": lambda: nn.TransformerEncoderLayer(8, 2, 16).state_dict(),
+        "annotated": annotated_state,
+        "llama": meta_state,
+        "lit-gpt": lambda: litgpt_state("attn.qkv"),
+        "joeynmt": lambda: joey_state(first=True),
+        "opennmt": onmt_state,
+        "fairseq": lambda: fairseq_state(first=True, learned=False),
+    }
+    return states[layout]()
 
 
 OTHERS = {
     "own": "n_heads=2 norm_order=post activation=relu embed_scale=sqrt decoder_passes=1 pad_id=1 bos_id=2",
     "gpt": "n_heads=2 activation=gelu",
     "torch-transformer": "n_heads=2 norm_order=post activation=relu causal=false",
-    "annotated": "n_heads=2 pad_id=1 bos_id=2",
+    "annotated": "n_heads=3 pad_id=1 bos_id=2",
     "joeynmt": "n_heads=3 norm_order=pre embed_scale=sqrt pad_id=1 bos_id=2",
     "fairseq": "n_heads=3 activation=relu embed_scale=sqrt",
     "llama": "n_heads=6 rotary_base=10000 norm_epsilon=1e-05 variant=plain",

@@ -34,20 +34,15 @@ from model.trace.types import Array, Site, Trace
 from model.transformer.build import build
 from tests.networks import VARIANTS, network
 from tests.reference import GOLDEN, SETTINGS
+from tests.weight_files import CPU, saved
 
 pytestmark = pytest.mark.usefixtures("read_by_torch")
-CPU = torch.device("cpu")
 TUTORIAL = {"n_heads": "2", "decoder_passes": "2", "pad_id": "1"}
 
 
 def weights(name: str) -> dict[str, Tensor]:
     state: dict[str, Tensor] = torch.load(GOLDEN / f"{name}.pt", weights_only=True)
     return dict(state)
-
-
-def saved(folder: Path, data: Any) -> Path:
-    torch.save(data, folder / "weights.pt")
-    return folder / "weights.pt"
 
 
 def forced(path: Path, settings: dict[str, str], source: Any = (2, 5, 3), target: Any = (2, 7)) -> Trace:

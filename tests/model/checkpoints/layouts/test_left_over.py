@@ -13,16 +13,12 @@ from torch import Tensor, nn
 from model.__main__ import main
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import IncompleteWeights, OpenQuestions, UnknownLayout, in_english
-from model.inference.run import run
 from model.inspection.leftovers import what_is
-from model.spec.request import Decoding, RunRequest
-from model.trace.types import Trace
 from tests.reference import GOLDEN
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH
+from tests.weight_files import CPU, assert_same, saved, traced
 
 pytestmark = [pytest.mark.usefixtures("read_by_torch"), pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
-CPU = torch.device("cpu")
-WIDTH, HEADS = 12, 3
-SOURCE, TARGET = (2, 5, 6, 4, 7, 3), (2, 8, 4, 9)
 TOLD = {"n_heads": "3", "norm_order": "post", "activation": "relu", "causal": "true", "embed_scale": "none"}
 TUTORIAL = {"n_heads": "2", "decoder_passes": "2", "pad_id": "1"}
 
@@ -60,26 +56,13 @@ def classifier(**more: nn.Module) -> nn.Module:
     return made
 
 
-def saved(folder: Path, data: Any) -> Path:
-    torch.save(data, folder / "weights.pt")
-    return folder / "weights.pt"
-
-
-def traced(path: Path, told: dict[str, str], target: tuple[int, ...] | None = TARGET) -> Trace:
-    return run(load(path, told, CPU), RunRequest("x", SOURCE, target, Decoding(max_length=0), keep=("hidden",)), CPU, "cpu")
-
-
-def assert_close(found: Any, wanted: Tensor) -> None:
-    torch.testing.assert_close(torch.from_numpy(found.copy()), wanted.detach(), rtol=0, atol=2e-5)
-
-
 def test_a_table_of_positions_for_each_side_ran_with_one_of_them_on_both(tmp_path: Path) -> None:
     theirs: Any = two_tables()
-    trace = traced(saved(tmp_path, theirs.state_dict()), TOLD)
+    trace = traced(saved(tmp_path, theirs.state_dict()), TOLD, SOURCE, TARGET)
     x, y = torch.tensor([SOURCE]), torch.tensor([TARGET])
     source = theirs.src_emb(x) + theirs.src_pos.weight[: len(SOURCE)]
     target = theirs.tgt_emb(y) + theirs.tgt_pos.weight[: len(TARGET)]
-    assert_close(trace.logits, theirs(source, target)[0])
+    assert_same(trace.logits, theirs(source, target)[0])
     assert {name: len(table) for name, table in trace.positions.items()} == {"encoder": len(SOURCE), "decoder": len(TARGET)}
 
 
@@ -89,7 +72,7 @@ def test_a_table_whose_name_speaks_for_one_side_is_not_added_on_the_other_unaske
         OpenQuestions, match=r"leaves these settings open: target_positions\. Add --set target_positions=src_pos\.weight\|none"
     ):
         load(saved(tmp_path, state), TOLD, CPU)
-    trace = traced(tmp_path / "weights.pt", TOLD | {"target_positions": "none"})
+    trace = traced(tmp_path / "weights.pt", TOLD | {"target_positions": "none"}, SOURCE, TARGET)
     assert (trace.positions["decoder"] == 0).all()
     assert not (trace.positions["encoder"] == 0).any()
 
@@ -103,7 +86,7 @@ def test_the_only_table_is_proposed_where_its_name_speaks_of_no_side(tmp_path: P
         load(path, TOLD, CPU)
     asked = {question.name: question for question in inspect(path, TOLD).ask}["target_positions"]
     assert (asked.answer, asked.proposal) == (None, "positional_encoding.pos_embedding")
-    trace = traced(path, TOLD | {"target_positions": asked.proposal})
+    trace = traced(path, TOLD | {"target_positions": asked.proposal}, SOURCE, TARGET)
     assert not (trace.positions["decoder"] == 0).all()
 
 
@@ -115,7 +98,7 @@ def test_one_embedding_for_source_and_target_was_a_dead_end(tmp_path: Path) -> N
         load(path, {name: TOLD[name] for name in TOLD if name != "embed_scale"}, CPU)
     told = TOLD | {"positions": "none", "source_embedding": "shared.weight", "target_embedding": "shared.weight"}
     wanted = theirs(theirs.shared(torch.tensor([SOURCE])), theirs.shared(torch.tensor([TARGET])))[0]
-    assert_close(traced(path, told).logits, wanted)
+    assert_same(traced(path, told, SOURCE, TARGET).logits, wanted)
     del theirs.generator
     state = theirs.state_dict() | {"bias": torch.zeros(11)}
     with pytest.raises(UnknownLayout, match="bias has no place"):
@@ -191,9 +174,9 @@ def test_a_file_of_one_harmless_extra_name_was_refused(name: str, tmp_path: Path
     wrapped = {f"module.{key}": value for key, value in classifier().state_dict().items()}
     path = saved(tmp_path, wrapped | {key if key == "n_averaged" else f"module.{key}": value for key, value in extra.items()})
     told = TOLD | {"causal": "false", "output_layer": "none"}
-    trace = traced(path, told, None)
-    plain = traced(saved(tmp_path, classifier().state_dict()), told, None)
-    assert_close(trace.hidden["encoder.0.1"], torch.from_numpy(plain.hidden["encoder.0.1"].copy()))
+    trace = traced(path, told, SOURCE)
+    plain = traced(saved(tmp_path, classifier().state_dict()), told, SOURCE)
+    assert_same(trace.hidden["encoder.0.1"], torch.from_numpy(plain.hidden["encoder.0.1"].copy()))
     saved(tmp_path, wrapped | {f"module.{key}": value for key, value in extra.items()})
     found = inspect(path, told)
     assert {tensor.name.removeprefix("module.") for tensor in found.tensors if tensor.status == "unneeded"} == extra.keys()

@@ -13,15 +13,14 @@ from model.errors import BadSetting, ContradictsFile, IncompleteWeights, OpenQue
 from model.inference.run import run
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.transformer.stacks import CausalLM
+from tests import weight_files
 from tests.llama_files import HEADS, IDS, KEY_HEADS, LAYERS, TOLD, WIDE, WIDTH, WORDS, Llama, litgpt_state, meta_state
 from tests.toolkits import State
-
-CPU = torch.device("cpu")
+from tests.weight_files import CPU
 
 
 def saved(folder: Path, state: State, **beside: Any) -> Path:
-    torch.save({"model": state, **beside}, folder / "weights.pt")
-    return folder / "weights.pt"
+    return weight_files.saved(folder, {"model": state, **beside})
 
 
 def furthest(path: Path, told: dict[str, str], wanted: Tensor, dtype: torch.dtype = torch.float32) -> float:

@@ -11,14 +11,12 @@ from torch import Tensor, nn
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import BadSetting, UnknownLayout
 from model.inference.run import run
-from model.spec.inputs import Features, Given
-from model.spec.request import KEEP, Decoding, RunRequest
-from model.trace.types import Array, Trace
+from model.spec.inputs import Features
+from model.spec.request import RunRequest
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, gpt_state, mapped
+from tests.weight_files import CPU, assert_same, saved, traced
 
 pytestmark = [pytest.mark.usefixtures("read_by_torch"), pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
-CPU = torch.device("cpu")
-SOURCE, TARGET = (2, 5, 6, 4, 7, 3), (2, 8, 4, 9)
-WIDTH, HEADS = 12, 3
 
 
 def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -29,17 +27,6 @@ def shaken(module: nn.Module, seed: int = 0) -> nn.Module:
             centre = 1.0 if parameter.dim() == 1 and ("norm" in name or "ln" in name) and name.endswith(("weight", "a_2")) else 0.0
             parameter.copy_(centre + 0.4 * torch.randn(parameter.shape, generator=generator))
     return module
-
-
-def traced(folder: Path, state: Any, settings: dict[str, str], source: Given, target: Given | None = None) -> Trace:
-    torch.save(state, folder / "weights.pt")
-    checkpoint = load(folder / "weights.pt", settings, CPU)
-    return run(checkpoint, RunRequest("x", source, target, Decoding(max_length=0), keep=KEEP), CPU, "cpu")
-
-
-def assert_same(found: Array | None, wanted: Tensor) -> None:
-    assert found is not None
-    torch.testing.assert_close(torch.from_numpy(found.copy()), wanted.detach(), rtol=0, atol=2e-5)
 
 
 def rows(count: int, seed: int) -> Tensor:
@@ -66,9 +53,9 @@ def test_a_whole_nn_transformer_alone(tmp_path: Path, first: bool, activation: s
     how = {"dim_feedforward": 20, "dropout": 0.0, "batch_first": True, "norm_first": first, "activation": activation}
     theirs = shaken(nn.Transformer(WIDTH, HEADS, 2, 3, **how))  # type: ignore[arg-type]
     source, target = rows(5, 1), rows(4, 2)
-    trace = traced(tmp_path, theirs.state_dict(), settings(first, activation, "true"), given(source), given(target))
+    trace = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "true"), given(source), given(target))
     assert_same(trace.stages["decoder/final"], theirs(source, target, tgt_mask=triangle(4))[0])
-    open_eyes = traced(tmp_path, theirs.state_dict(), settings(first, activation, "false"), given(source), given(target))
+    open_eyes = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "false"), given(source), given(target))
     assert_same(open_eyes.stages["decoder/final"], theirs(source, target)[0])
 
 
@@ -77,9 +64,9 @@ def test_an_nn_transformer_encoder_alone(tmp_path: Path, first: bool, activation
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 20, 0.0, activation, batch_first=True, norm_first=first)
     theirs = shaken(nn.TransformerEncoder(layer, 11, enable_nested_tensor=False))  # "10" comes after "9"
     x = rows(5, 1)
-    trace = traced(tmp_path, theirs.state_dict(), settings(first, activation, "false"), given(x))
+    trace = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "false"), given(x))
     assert_same(trace.hidden["encoder.0.10"], theirs(x)[0])
-    causal = traced(tmp_path, theirs.state_dict(), settings(first, activation, "true"), given(x))
+    causal = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "true"), given(x))
     assert_same(causal.hidden["decoder.0.10"], theirs(x, mask=triangle(5))[0])
 
 
@@ -87,7 +74,7 @@ def test_an_nn_transformer_decoder_alone(tmp_path: Path) -> None:
     layer = nn.TransformerDecoderLayer(WIDTH, HEADS, 20, 0.0, batch_first=True)
     theirs = shaken(nn.TransformerDecoder(layer, 2, nn.LayerNorm(WIDTH)))
     memory, target = rows(5, 1), rows(4, 2)
-    trace = traced(tmp_path, theirs.state_dict(), settings(False, "relu", "true"), given(memory), given(target))
+    trace = traced(saved(tmp_path, theirs.state_dict()), settings(False, "relu", "true"), given(memory), given(target))
     assert_same(trace.stages["decoder/final"], theirs(target, memory, tgt_mask=triangle(4))[0])
 
 
@@ -102,7 +89,7 @@ def test_a_decoder_alone_that_reads_ids_was_never_asked_for_its_padding(tmp_path
     assert {"source_pad_id", "source_vocab"}.isdisjoint(asked), "its source are vectors"
     memory, target, hidden = rows(5, 1), (2, pad, 8, 4), torch.tensor([[False, True, False, False]])
     told = settings(False, "relu", "true", positions="none", embed_scale="none", target_pad_id=str(pad))
-    trace = traced(tmp_path, state, told, given(memory), target)
+    trace = traced(saved(tmp_path, state), told, given(memory), target)
     read = theirs(embedding(torch.tensor([target])), memory, tgt_mask=triangle(4).isinf(), tgt_key_padding_mask=hidden)
     assert_same(trace.logits, output(read)[0])
     assert not trace.at("decoder.0.0.self").mask[2, 1]
@@ -116,12 +103,12 @@ def test_a_layer_of_an_encoder_alone(tmp_path: Path, first: bool, activation: st
     theirs = shaken(nn.TransformerEncoderLayer(WIDTH, HEADS, 20, 0.0, activation, batch_first=True, norm_first=first))
     x = rows(5, 1)
     state = {f"module.{name}": tensor for name, tensor in theirs.state_dict().items()}
-    trace = traced(tmp_path, state, settings(first, activation, "false"), given(x))
+    trace = traced(saved(tmp_path, state), settings(first, activation, "false"), given(x))
     assert_same(trace.hidden["encoder.0.0"], theirs(x)[0])
     whole: Any = theirs
     normed = whole.norm1(x) if first else x
     assert_same(trace.at("encoder.0.0.self").weights, whole.self_attn(normed, normed, normed, average_attn_weights=False)[1][0])
-    causal = traced(tmp_path, state, settings(first, activation, "true"), given(x))
+    causal = traced(saved(tmp_path, state), settings(first, activation, "true"), given(x))
     assert_same(causal.hidden["decoder.0.0"], theirs(x, src_mask=triangle(5))[0])
 
 
@@ -130,16 +117,16 @@ def test_a_layer_of_an_encoder_alone(tmp_path: Path, first: bool, activation: st
 def test_a_layer_of_a_decoder_alone(tmp_path: Path, first: bool, activation: str, bias: bool) -> None:
     layer = nn.TransformerDecoderLayer(WIDTH, HEADS, 20, 0.0, activation, batch_first=True, norm_first=first, bias=bias)
     theirs, memory, target = shaken(layer), rows(5, 1), rows(4, 2)
-    trace = traced(tmp_path, theirs.state_dict(), settings(first, activation, "true"), given(memory), given(target))
+    trace = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "true"), given(memory), given(target))
     assert_same(trace.hidden["decoder.0.0"], theirs(target, memory, tgt_mask=triangle(4))[0])
-    open_eyes = traced(tmp_path, theirs.state_dict(), settings(first, activation, "false"), given(memory), given(target))
+    open_eyes = traced(saved(tmp_path, theirs.state_dict()), settings(first, activation, "false"), given(memory), given(target))
     assert_same(open_eyes.hidden["decoder.0.0"], theirs(target, memory)[0])
 
 
 def test_a_lone_layer_with_foreign_names_beside_it_is_not_taken_for_one(tmp_path: Path) -> None:
     state = nn.TransformerEncoderLayer(WIDTH, HEADS, 20).state_dict() | {"head.weight": torch.zeros(3, WIDTH)}
     with pytest.raises(UnknownLayout, match=r"The closest is torch-transformer. What does not fit: head\.weight"):
-        traced(tmp_path, state, settings(False, "relu", "false"), given(rows(5, 1)))
+        traced(saved(tmp_path, state), settings(False, "relu", "false"), given(rows(5, 1)))
 
 
 class Translator(nn.Module):
@@ -164,108 +151,31 @@ class Translator(nn.Module):
 def test_a_model_around_an_nn_transformer(tmp_path: Path) -> None:
     theirs = shaken(Translator())
     told = settings(False, "relu", "true", embed_scale="sqrt")
-    trace = traced(tmp_path, {"state_dict": {f"module.{n}": t for n, t in theirs.state_dict().items()}}, told, SOURCE, TARGET)
+    state = {"state_dict": {f"module.{n}": t for n, t in theirs.state_dict().items()}}
+    trace = traced(saved(tmp_path, state), told, SOURCE, TARGET)
     assert_same(trace.logits, theirs(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0])
-
-
-class Norm(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.a_2, self.b_2 = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))
-
-    def forward(self, x: Tensor) -> Tensor:
-        n = x.shape[-1]
-        mean = x.sum(-1, keepdim=True) / n
-        deviation = (((x - mean) ** 2).sum(-1, keepdim=True) / (n - 1)).sqrt()
-        normed: Tensor = self.a_2 * (x - mean) / (deviation + 1e-6) + self.b_2
-        return normed
-
-
-def annotated(decoder: bool) -> dict[str, Any]:
-    """The modules of one layer by name."""
-    attentions = {
-        name: nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4)) for name in ["self_attn", "src_attn"][: 1 + decoder]
-    }
-    return {
-        **{f"{name}.linears": linears for name, linears in attentions.items()},
-        "feed_forward.w_1": nn.Linear(WIDTH, 20),
-        "feed_forward.w_2": nn.Linear(20, WIDTH),
-        **{f"sublayer.{i}.norm": Norm() for i in range(2 + decoder)},
-    }
-
-
-def attend(linears: Any, x: Tensor, memory: Tensor, allowed: Tensor) -> Tensor:
-    """One head after the other."""
-    q, k, v = linears[0](x), linears[1](memory), linears[2](memory)
-    heads = []
-    for own in (slice(h * WIDTH // HEADS, (h + 1) * WIDTH // HEADS) for h in range(HEADS)):
-        scores = q[:, own] @ k[:, own].T / math.sqrt(WIDTH // HEADS)
-        heads.append(scores.masked_fill(~allowed, -1e9).softmax(-1) @ v[:, own])
-    output: Tensor = linears[3](torch.cat(heads, dim=-1))
-    return output
-
-
-def test_the_annotated_transformer(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    layers = {"encoder": [annotated(False) for _ in range(2)], "decoder": [annotated(True)]}
-    tops = {"encoder.norm": Norm(), "decoder.norm": Norm(), "generator.proj": nn.Linear(WIDTH, 11)}
-    words = {"src_embed": nn.Embedding(10, WIDTH), "tgt_embed": nn.Embedding(11, WIDTH)}
-    named = {f"{s}.layers.{i}.{n}": m for s, pile in layers.items() for i, layer in enumerate(pile) for n, m in layer.items()}
-    named |= tops | {f"{name}.0.lut": embedding for name, embedding in words.items()}
-    table = torch.randn(1, 50, WIDTH)  # any: what the file holds is used
-    state = {f"{n}.{p}": t for n, m in named.items() for p, t in shaken(m, len(n)).state_dict().items()}
-    told = {"n_heads": str(HEADS), "pad_id": "1"}
-    trace = traced(tmp_path, state | {"src_embed.1.pe": table, "tgt_embed.1.pe": table}, told, SOURCE, TARGET)
-
-    def forward(x: Tensor, layer: dict[str, Any], norm: Norm) -> Tensor:
-        inner: Tensor = x + layer["feed_forward.w_2"](layer["feed_forward.w_1"](norm(x)).relu())
-        return inner
-
-    x, y = (
-        e(torch.tensor(ids)) * math.sqrt(WIDTH) + table[0, : len(ids)]
-        for e, ids in zip(words.values(), (SOURCE, TARGET), strict=True)
-    )
-    for layer in layers["encoder"]:
-        normed = layer["sublayer.0.norm"](x)
-        x = forward(
-            x + attend(layer["self_attn.linears"], normed, normed, torch.ones(6, 6, dtype=torch.bool)),
-            layer,
-            layer["sublayer.1.norm"],
-        )
-    memory = tops["encoder.norm"](x)
-    for layer in layers["decoder"]:
-        normed = layer["sublayer.0.norm"](y)
-        y = y + attend(layer["self_attn.linears"], normed, normed, torch.ones(4, 4, dtype=torch.bool).tril())
-        y = y + attend(layer["src_attn.linears"], layer["sublayer.1.norm"](y), memory, torch.ones(4, 6, dtype=torch.bool))
-        y = forward(y, layer, layer["sublayer.2.norm"])
-    assert_same(trace.stages["encoder/final"], memory)
-    assert_same(trace.logits, tops["generator.proj"](tops["decoder.norm"](y)))
 
 
 @pytest.mark.parametrize(("activation", "bias"), [("gelu", False), ("gelu-tanh", True)], ids=["nanoGPT", "minGPT"])
 def test_gpt(tmp_path: Path, activation: str, bias: bool) -> None:
-    def norm() -> nn.LayerNorm:
-        return nn.LayerNorm(WIDTH, bias=bias)
+    state = gpt_state(WIDTH, bias, layers=2)
+    state |= {"lm_head.weight": state["transformer.wte.weight"], "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8).tril()}
+    wrapped = {"model": {f"_orig_mod.{name}": tensor for name, tensor in state.items()}, "iter_num": 3}
+    trace = traced(saved(tmp_path, wrapped), {"n_heads": str(HEADS), "activation": activation}, SOURCE)
 
-    torch.manual_seed(1)
-    modules: dict[str, Any] = {"wte": nn.Embedding(10, WIDTH), "wpe": nn.Embedding(8, WIDTH), "ln_f": norm()}
-    for i in range(2):
-        linears = {"attn.c_attn": 3 * WIDTH, "attn.c_proj": WIDTH, "mlp.c_fc": 20}
-        modules |= {f"h.{i}.{name}": nn.Linear(WIDTH, rows, bias) for name, rows in linears.items()}
-        modules |= {f"h.{i}.mlp.c_proj": nn.Linear(20, WIDTH, bias), f"h.{i}.ln_1": norm(), f"h.{i}.ln_2": norm()}
-    state = {f"transformer.{n}.{p}": t for n, m in modules.items() for p, t in shaken(m, len(n)).state_dict().items()}
-    state |= {"lm_head.weight": modules["wte"].weight.detach(), "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8).tril()}
-    wrapped = {f"_orig_mod.{name}": tensor for name, tensor in state.items()}
-    trace = traced(tmp_path, {"model": wrapped, "iter_num": 3}, {"n_heads": str(HEADS), "activation": activation}, SOURCE)
+    def of(name: str, x: Tensor) -> Tensor:
+        return mapped(state, f"transformer.h.{name}", x)
 
-    x = modules["wte"].weight[list(SOURCE)] + modules["wpe"].weight[: len(SOURCE)]
+    def normed(name: str, x: Tensor) -> Tensor:
+        return nn.functional.layer_norm(x, (WIDTH,), state[f"transformer.{name}.weight"], state.get(f"transformer.{name}.bias"))
+
+    x = state["transformer.wte.weight"][list(SOURCE)] + state["transformer.wpe.weight"][: len(SOURCE)]
     for i in range(2):
-        normed = modules[f"h.{i}.ln_1"](x)
-        q, k, v = modules[f"h.{i}.attn.c_attn"](normed).split(WIDTH, dim=-1)
+        q, k, v = of(f"{i}.attn.c_attn", normed(f"h.{i}.ln_1", x)).split(WIDTH, dim=-1)
         q, k, v = (t.view(len(SOURCE), HEADS, -1).transpose(0, 1) for t in (q, k, v))
         mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).flatten(1)
-        x = x + modules[f"h.{i}.attn.c_proj"](mixed)
-        inner = modules[f"h.{i}.mlp.c_fc"](modules[f"h.{i}.ln_2"](x))
+        x = x + of(f"{i}.attn.c_proj", mixed)
+        inner = of(f"{i}.mlp.c_fc", normed(f"h.{i}.ln_2", x))
         inner = nn.functional.gelu(inner, approximate="tanh" if activation == "gelu-tanh" else "none")
-        x = x + modules[f"h.{i}.mlp.c_proj"](inner)
-    assert_same(trace.logits, modules["ln_f"](x) @ modules["wte"].weight.T)
+        x = x + of(f"{i}.mlp.c_proj", inner)
+    assert_same(trace.logits, normed("ln_f", x) @ state["lm_head.weight"].T)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import nn
 
 from model.__main__ import main
 from model.checkpoints.layouts.loading import inspect, load
@@ -24,25 +24,15 @@ from model.inspection.report import Inspection
 from model.safe_loading.plan import OtherEntry
 from model.spec.request import RunRequest
 from tests.reference import GOLDEN
-from tests.toolkits import fairseq_state, onmt_state
+from tests.toolkits import fairseq_state, gpt_state, onmt_file, onmt_state
 
 CPU = torch.device("cpu")
 WIDTH = 16
 
 
-def gpt() -> dict[str, Tensor]:
-    """nanoGPT's names."""
-    torch.manual_seed(0)
-    linears = {"attn.c_attn": (3 * WIDTH, WIDTH), "attn.c_proj": (WIDTH, WIDTH), "mlp.c_fc": (20, WIDTH), "mlp.c_proj": (WIDTH, 20)}
-    shapes: dict[str, tuple[int, ...]] = {f"h.0.{name}.weight": shape for name, shape in linears.items()}
-    shapes |= {"h.0.ln_1.weight": (WIDTH,), "h.0.ln_2.weight": (WIDTH,), "ln_f.weight": (WIDTH,)}
-    shapes |= {"wte.weight": (11, WIDTH), "wpe.weight": (9, WIDTH)}
-    return {f"transformer.{name}": torch.randn(shape) for name, shape in shapes.items()}
-
-
 def saved(folder: Path, **beside: Any) -> Path:
     """A file as a training program writes it; the opener is the real one, which makes no object of it."""
-    torch.save({"model": gpt(), **beside}, folder / "ckpt.pt")
+    torch.save({"model": gpt_state(), **beside}, folder / "ckpt.pt")
     return folder / "ckpt.pt"
 
 
@@ -98,7 +88,7 @@ def test_programs_save_options_in_many_places(beside: dict[str, Any], tmp_path: 
 
 
 def test_options_in_the_header_of_safetensors(tmp_path: Path) -> None:
-    save_file(gpt(), tmp_path / "a.safetensors", {"format": "pt", "n_head": "4"})
+    save_file(gpt_state(), tmp_path / "a.safetensors", {"format": "pt", "n_head": "4"})
     assert answers(inspect(tmp_path / "a.safetensors", {}))["n_heads"][0] == "4"
 
 
@@ -173,10 +163,9 @@ class Fields:
 @pytest.mark.parametrize("options", ["opt", "cfg.model", "args"])
 def test_toolkits_answer_for_themselves_whatever_lies_beside(tmp_path: Path, options: str) -> None:
     told = {"encoder_attention_heads": 3, "decoder_attention_heads": 3, "activation_fn": "gelu", "no_scale_embedding": False}
-    state, generator = onmt_state()
     opt = Namespace(heads=3, pos_ffn_activation_fn="gelu", model_dtype="fp32")
     saved = {
-        "opt": {"model": state, "generator": generator, "opt": opt, "vocab": {"src": Fields()}},
+        "opt": {**onmt_file(onmt_state()), "opt": opt, "vocab": {"src": Fields()}},
         "args": {"model": fairseq_state(True, True), "args": Namespace(**told), "cfg": None},
         "cfg.model": {"model": fairseq_state(True, True), "args": None, "cfg": {"model": Namespace(**told)}},
     }
