@@ -114,7 +114,12 @@ class CheckpointStore:
         Raises:
             UnknownModel: there is none of that name.
         """
-        return _stamp(self.path(name))
+        path = self.path(name)
+        try:
+            found = [(file, file.stat()) for file in _files(path) if file.is_file()]
+        except OSError:
+            return None
+        return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
@@ -123,16 +128,8 @@ class CheckpointStore:
         return type(error)(**plain)
 
 
-def _stamp(path: Path) -> Stamp | None:
-    """Version of a folder, of a snapshot with the other files of its checkpoint, or of a file with its answers file."""
-    try:
-        found = [(file, file.stat()) for file in _files(path) if file.is_file()]
-    except OSError:
-        return None
-    return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
-
-
 def _files(path: Path) -> list[Path]:
+    """The files of a folder, a snapshot's with the others of its checkpoint, or a weight file with its answers file."""
     if path.is_dir():
         return sorted(path.iterdir())
     if (whole := snapshots.folder_of(path)) is not None:

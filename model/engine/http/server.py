@@ -22,6 +22,7 @@ from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import openapi
 from model.engine.http.access import STATUS, AccessLimits
 from model.engine.http.metrics import EngineMetrics
+from model.engine.http.progress_stream import Answer, with_progress
 from model.engine.http.protocol import (
     ENDPOINTS,
     FIELDS_HEADER,
@@ -34,7 +35,6 @@ from model.engine.http.protocol import (
     pack,
     without_unknown_fields,
 )
-from model.engine.http.streamed_reply import Answer, with_progress
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Session, in_session
 from model.errors import (

@@ -21,10 +21,9 @@ from starlette.responses import Response
 from model.engine.api import Run, SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
-from model.engine.http.progress_stream import MEDIA, progress_line, status_line, trace_block
+from model.engine.http.progress_stream import MEDIA, progress_line, status_line, trace_block, with_progress
 from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.http.server import application
-from model.engine.http.streamed_reply import with_progress
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.scheduling.scheduler import Scheduler
