@@ -8,8 +8,7 @@ import torch
 from model import known_models
 from model.checkpoints import native, snapshots
 from model.checkpoints.layouts import loading
-from model.checkpoints.layouts.given_answers import TextsOf, texts_of_a_path
-from model.checkpoints.layouts.raw_folder import raw_file
+from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
 from model.checkpoints.loaded import Runner
 from model.errors import MissingFile, MustNotBeSet, UnknownModel, phrase
 from model.huggingface import folder

@@ -33,7 +33,10 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
         UnknownTensor: there is none of that name.
     """
     if isinstance(network, ForeignNetwork | RecordedNetwork):
-        return _of_foreign(network, name)
+        there = network.tables() | dict(network.state_dict())
+        if name not in there:
+            raise UnknownTensor(asked=name, there=", ".join(there))
+        return there[name]
     state: dict[str, Tensor] = network.state_dict()
     if name in state:
         return state[name]
@@ -46,14 +49,6 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     if not found:
         raise UnknownTensor(asked=name, there=", ".join((*_FORMS, *state)))
     return found()
-
-
-def _of_foreign(network: ForeignNetwork | RecordedNetwork, name: str) -> Tensor:
-    """A tensor of an external network: a stored one, or its positions."""
-    there = network.tables() | dict(network.state_dict())
-    if name not in there:
-        raise UnknownTensor(asked=name, there=", ".join(there))
-    return there[name]
 
 
 def _embeddings(network: Network) -> dict[str, Embedding]:

@@ -16,8 +16,7 @@ import click
 import httpx
 
 from model.checkpoints import loader
-from model.checkpoints.layouts.given_answers import parse_settings
-from model.checkpoints.layouts.raw_folder import WEIGHT_FILES
+from model.checkpoints.layouts.given_answers import WEIGHT_FILES, parse_settings
 from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
 from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from model import known_models
 from model.checkpoints import snapshots
-from model.checkpoints.layouts.raw_folder import ANSWERS, WEIGHT_FILES
+from model.checkpoints.layouts.given_answers import ANSWERS, WEIGHT_FILES
 from model.checkpoints.loaded import Runner
 from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name

@@ -61,12 +61,24 @@ class Edit:
         Raises:
             BadEdit: there is no such edit, or it has no such fields.
         """
-        kind = EDITS.get(_name_of(text))
+        kind: Any = EDITS.get(_name_of(text))
         if kind is None or len(text) > LONGEST:
             there = f"there is no such edit; there is: {', '.join(EDITS)}"
             reason = f"it has more than {LONGEST:,} characters" if kind else there
             raise BadEdit(edit=text[:80], reason=reason)
-        made: Edit = _parsed(kind, text)
+        hints = {name: hint for name, hint in get_type_hints(kind).items() if name in {f.name for f in fields(kind)}}
+        given: dict[str, Any] = {}
+        for key, value in _pairs(text):
+            if key not in hints:
+                raise BadEdit(
+                    edit=text, reason=phrase("“{key}” does not exist here. Available: {names}", key=key, names=", ".join(hints))
+                )
+            if key in given:
+                raise BadEdit(edit=text, reason=phrase("{key} is given twice", key=key))
+            given[key] = _value(hints[key], value, text, key)
+        if missing := [f.name for f in fields(kind) if f.default is MISSING and f.name not in given]:
+            raise BadEdit(edit=text, reason=phrase("a value is missing for: {names}", names=", ".join(missing)))
+        made: Edit = kind(**given)
         return made
 
     def refuse(self, reason: Phrase) -> BadEdit:
@@ -154,27 +166,6 @@ def _name_of(text: str) -> str:
     """The first word of a text."""
     found = _NAME.match(text)
     return found.group(1) if found else ""
-
-
-def _parsed(kind: type[Any], text: str) -> Any:
-    """The dataclass of type `kind` that `_text_of` made `text` of.
-
-    Raises:
-        BadEdit: a key is unknown, missing or given twice, or its value is of another type.
-    """
-    hints = {name: hint for name, hint in get_type_hints(kind).items() if name in {f.name for f in fields(kind)}}
-    given: dict[str, Any] = {}
-    for key, value in _pairs(text):
-        if key not in hints:
-            raise BadEdit(
-                edit=text, reason=phrase("“{key}” does not exist here. Available: {names}", key=key, names=", ".join(hints))
-            )
-        if key in given:
-            raise BadEdit(edit=text, reason=phrase("{key} is given twice", key=key))
-        given[key] = _value(hints[key], value, text, key)
-    if missing := [f.name for f in fields(kind) if f.default is MISSING and f.name not in given]:
-        raise BadEdit(edit=text, reason=phrase("a value is missing for: {names}", names=", ".join(missing)))
-    return kind(**given)
 
 
 def _pairs(text: str) -> Iterator[tuple[str, str]]:

@@ -140,19 +140,18 @@ class StackSpec:
                 rotated.
         """
         if self.positions in ROTARY:
-            self._check_rotary()
+            if self.attention.head_dim % 2:
+                raise BadSetting(
+                    name="head_dim", found=self.attention.head_dim, allowed=phrase("an even number, because positions are rotary")
+                )
+            if self.wiring == "memory" or self.decode_positions != "running":
+                raise DoesNotFit(
+                    name="wiring", reason=phrase("rotary positions need the wiring standard and decode_positions running")
+                )
         if not self.hidden and self.wiring not in WITHOUT_FEED_FORWARD:
             raise BadSetting(name="hidden", found=0, allowed=phrase("a number above 0, because the wiring is not “attention”"))
         if self.hidden and self.wiring == "no-feed-forward":
             raise BadSetting(name="hidden", found=self.hidden, allowed=phrase("0, because the wiring is “no-feed-forward”"))
-
-    def _check_rotary(self) -> None:
-        if self.attention.head_dim % 2:
-            raise BadSetting(
-                name="head_dim", found=self.attention.head_dim, allowed=phrase("an even number, because positions are rotary")
-            )
-        if self.wiring == "memory" or self.decode_positions != "running":
-            raise DoesNotFit(name="wiring", reason=phrase("rotary positions need the wiring standard and decode_positions running"))
 
 
 @dataclass(frozen=True)

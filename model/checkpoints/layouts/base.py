@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from model.checkpoints.layouts.questions import Answers, Question, heads_differ
+from model.checkpoints.layouts.questions import Answers, Question
 from model.errors import BadSetting, Words, phrase
 from model.spec.layout_file import LayoutFile
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
@@ -163,7 +163,9 @@ def attention(answers: Answers, heads: str, width: int, bias: bool) -> Attention
     head_dim = width // count
     told = answers.optional_number("head_dim")
     if told is not None and told != head_dim:
-        raise heads_differ(heads, count, told, width)
+        gaps = {"name": heads, "count": count, "width": width, "fits": head_dim}
+        allowed = phrase("{fits}, the width of a head where {name}={count} and there are {width:,} columns", **gaps)
+        raise BadSetting(name="head_dim", found=told, allowed=allowed)
     return AttentionSpec(count, head_dim, bias)
 
 

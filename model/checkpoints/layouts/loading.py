@@ -77,7 +77,9 @@ class Diagnosis:
         try:
             spec = self.chosen.layout.read(self.shapes, answers)
         except MissingTensor as error:
-            raise self._lacks(error) from error
+            raise IncompleteWeights(
+                path=self.path, layout=self.chosen.layout.name, detail=phrase("it lacks {name}", name=error.args[0])
+            ) from error
         return specs.from_json(specs.to_json(spec))
 
     def placement(self, spec: ModelSpec) -> Placement:
@@ -106,11 +108,6 @@ class Diagnosis:
             if tensors[name].dtype not in DTYPES
         ]
         return IncompleteWeights(path=self.path, layout=self.chosen.layout.name, detail=wrong[0]) if wrong else None
-
-    def _lacks(self, error: MissingTensor) -> IncompleteWeights:
-        return IncompleteWeights(
-            path=self.path, layout=self.chosen.layout.name, detail=phrase("it lacks {name}", name=error.args[0])
-        )
 
 
 def diagnose(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_of_a_path) -> Diagnosis:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from model.checkpoints.layouts.question import Question as Question
-from model.errors import BadSetting, OpenQuestions, UnknownField, Words, phrase
+from model.errors import OpenQuestions, UnknownField, Words, phrase
 from model.spec.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
 
@@ -117,13 +117,6 @@ def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[
         heads("decoder_heads", decoder, told, also=("n_heads",)),
         head_dim(encoder, decoder),
     )
-
-
-def heads_differ(name: str, count: int, told: int, width: int) -> BadSetting:
-    """The error for a head_dim that contradicts the number of heads."""
-    gaps = {"name": name, "count": count, "width": width, "fits": width // count}
-    allowed = phrase("{fits}, the width of a head where {name}={count} and there are {width:,} columns", **gaps)
-    return BadSetting(name="head_dim", found=told, allowed=allowed)
 
 
 def choice(name: str, consequence: Words, kind: Any, default: str | None = None, also: tuple[str, ...] = ()) -> Question:

@@ -35,21 +35,17 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
             specials = _of_its_own(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
             starts, ends = strip in layout.starts, strip in layout.ends
             if isinstance(vocabulary, Subwords):
-                found[strip] = _of_pieces(vocabulary, specials, starts, ends)
+                # its own pieces tell how a text is split, whatever the setting says
+                start, end = (() if id_ is None else (id_,) for id_ in (specials.start, specials.end))
+                own = (specials.pad, specials.start, specials.end)
+                special = vocabulary.process.special.union(id_ for id_ in own if id_ is not None)
+                unknown = vocabulary.process.unknown if specials.unknown is None else specials.unknown
+                found[strip] = SubwordTokenizer(vocabulary, special, unknown, start if starts else (), end if ends else ())
             else:
                 found[strip] = VocabularyTokenizer(split, vocabulary, specials, starts, ends)
         elif stack.vocab:
             found[strip] = IdTokenizer(stack.vocab, specials)
     return found
-
-
-def _of_pieces(vocabulary: Subwords, specials: Specials, starts: bool, ends: bool) -> SubwordTokenizer:
-    """A subword tokenizer with the network's special ids around a text; it ignores the setting for splitting."""
-    start, end = (() if id_ is None else (id_,) for id_ in (specials.start, specials.end))
-    own = (specials.pad, specials.start, specials.end)
-    special = vocabulary.process.special.union(id_ for id_ in own if id_ is not None)
-    unknown = vocabulary.process.unknown if specials.unknown is None else specials.unknown
-    return SubwordTokenizer(vocabulary, special, unknown, start if starts else (), end if ends else ())
 
 
 def _of_its_own(told: Specials, vocabulary: tuple[str, ...]) -> Specials:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints import loader
-from model.checkpoints.layouts.raw_folder import answers_of, raw_file, weight_files
+from model.checkpoints.layouts.given_answers import answers_of, raw_file, weight_files
 from model.errors import DamagedFile, MissingFile, OpenQuestions, SeveralFiles
 from tests.networks import save_checkpoint
 from tests.reference import CPU, GOLDEN
