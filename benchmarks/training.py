@@ -13,7 +13,7 @@ import torch
 from accelerate import Accelerator
 
 from benchmarks.timing import Row
-from model.training import recipes, resume
+from model.training import recipes, records
 from model.training.data import Batch, Pair, collate
 from model.training.recipes import Recipe
 from model.training.train import PRECISIONS, step, train
@@ -61,7 +61,7 @@ def steps(recipe: Recipe, device: str, repeats: int) -> tuple[int, float]:
     """
     how = recipe.optimisation
     accelerator = Accelerator(mixed_precision=PRECISIONS[how.precision], cpu=device == "cpu")
-    course = resume.begin(build(recipe.spec(VOCABULARIES)), how, repeats, accelerator)
+    course = records.begin(build(recipe.spec(VOCABULARIES)), how, repeats, accelerator)
     batch = made_up(how.sentences_per_batch).to(accelerator.device)
     seconds = []
     for turn in range(repeats + 2):

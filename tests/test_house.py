@@ -37,7 +37,6 @@ TORCH_FREE = (
     "spec.validation",
     "attribution.questions",
     "attribution.results",
-    "attribution.serialization",
     "trace.rollout",
     "trace.types",
     "trace.serialization",

@@ -7,8 +7,7 @@ import torch
 
 from model.attribution.edges import edge_effects
 from model.attribution.example import example_of
-from model.attribution.heads import head_effects
-from model.attribution.prune import prune_curve
+from model.attribution.heads import head_effects, prune_curve
 from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
 from model.attribution.results import Result
 from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count

@@ -4,25 +4,27 @@ What all copies of a batch have in common, such as heads that are silenced in ea
 layer where the first copy differs; the states [1, position, model] in front of each layer are kept for the next batches. A copy is
 a row from its own layer on. A row is computed exactly as it would be alone: rows of a batch do not see each other.
 
-For networks of our own, and for copies that read the same ids.
+Keys and values that copies share are kept, too. For networks of our own, and for copies that read the same ids.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from operator import attrgetter
+from typing import TypeAlias
 
 import cachetools
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.attribution.copies import Copies, chained
+from model.attribution.copies import Copies, Layout, Rows, chained
 from model.attribution.example import Example
-from model.attribution.joining import Layout, Rows
-from model.attribution.projected import Held, Projected, held
 from model.inference.interventions import needs_weights, sites
 from model.inference.long_inputs import LONG
+from model.trace.types import Site
 from model.transformer.attention import Intervention, Run
+from model.transformer.cache import NoCache
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, Decoder, Encoder, EncoderDecoder
 
@@ -73,6 +75,37 @@ class _Stack:
         return run.see(f"stages/{self.name}/final", self.module.final_norm(x))
 
 
+Pair: TypeAlias = tuple[Tensor, Tensor]
+"""Keys and values, each [1, head, key, head_dim]."""
+
+Held: TypeAlias = cachetools.LRUCache[tuple[Site, bytes], Pair]
+"""Keys and values by their site, and what is silenced in front of the stream that they are made of."""
+
+
+class Projected(NoCache):
+    """The keys and values of one call, from a store where they are shared.
+
+    Args:
+        store: of all calls.
+        streams: what is silenced in front of the streams that are shared in this call, by the kind of the sites that read them.
+    """
+
+    def __init__(self, store: Held, streams: Mapping[str, bytes]) -> None:
+        self._store, self._streams = store, streams
+
+    def keys_and_values(self, site: Site, compute: Callable[[], Pair]) -> Pair:
+        """Keys and values of a site, computed where they are not known yet."""
+        stream = self._streams.get(site.kind)
+        if stream is None:
+            return compute()
+        found = self._store.get((site, stream))
+        if found is None:
+            found = compute()
+            if self._store.getsizeof(found) <= self._store.maxsize:
+                self._store[site, stream] = found
+        return found
+
+
 class Layerwise:
     """An example whose copies are computed layer by layer.
 
@@ -85,7 +118,7 @@ class Layerwise:
         assert isinstance(network, EncoderDecoder | CausalLM)
         self._example, self._network = example, network
         self._known: cachetools.LRUCache[tuple[int, bytes], Tensor] = cachetools.LRUCache(KEPT_BYTES, attrgetter("nbytes"))
-        self._projected: Held = held(KEPT_BYTES)
+        self._projected: Held = cachetools.LRUCache(KEPT_BYTES, lambda pair: sum(each.nbytes for each in pair))
         target = network.target_mask(example.fed, 0)
         if isinstance(network, CausalLM):
             self._stacks = [_Stack("decoder", network, example.fed, (target,))]
@@ -207,12 +240,10 @@ class Layerwise:
         """The stream [1, position, model] in front of a layer; with the number of layers, after the last one."""
         key = (number, self._before(number, common))
         found = self._known.get(key)
-        return self._keep(key, self._computed(number, common)) if found is None else found
-
-    def _computed(self, number: int, common: Copies) -> Tensor:
-        if number in self._entries:
-            return self._places[number][0].enter(self._around)
-        return self._next(number - 1, common)
+        if found is None:
+            begins = number in self._entries
+            found = self._keep(key, self._places[number][0].enter(self._around) if begins else self._next(number - 1, common))
+        return found
 
     def _next(self, number: int, common: Copies) -> Tensor:
         """The stream [1, position, model] after a layer."""

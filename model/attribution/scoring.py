@@ -1,7 +1,7 @@
 """Scoring: log-probabilities of a target that edited copies of one run are fed, many copies in one call of the network.
 
 In networks of our own, copies join the batch in the layer where they begin to differ (layerwise.py), and the output layer is summed
-up a part of the vocabulary at a time (forced.py). Copies that read other ids, and those of other networks, go through the whole
+up a part of the vocabulary at a time (example.py). Copies that read other ids, and those of other networks, go through the whole
 network, a row for each; those that differ in the decoder alone share one pass through the encoder.
 """
 
@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from model.attribution.copies import Copies, chained
-from model.attribution.example import Example
-from model.attribution.forced import VOCAB_CHUNK, Forced, ForcedLogits, ForcedStates
+from model.attribution.example import VOCAB_CHUNK, Example, Forced, ForcedLogits, ForcedStates
 from model.attribution.layerwise import Layerwise
 from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory

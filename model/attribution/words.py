@@ -5,7 +5,11 @@ tokens that are predicted included. gradients.py has the two measures by gradien
 
 Beside them are the weights of the row that predicted the token, averaged over all heads and layers for each strip, and the
 rollout of that row (model/trace/rollout.py). Jain and Wallace 2019, "Attention is not Explanation", and Wiegreffe and Pinter 2019,
-"Attention is not not Explanation", compare such rankings; rank_correlation.py has the correlations.
+"Attention is not not Explanation", compare such rankings.
+
+Their rank correlations compare amounts, whatever their sign: |measure|. Inputs that come after a token, and measures that are not
+there, do not count. Source: Spearman 1904, "The Proof and Measurement of Association between Two Things"; used for attention by
+Jain and Wallace, section 4.1 (with Kendall's τ there).
 """
 
 from collections.abc import Mapping
@@ -192,3 +196,31 @@ def _rollout(trace: Trace, example: Example, inputs: _Inputs) -> Array:
     rows = slice(example.first, example.first + len(example.following))
     own, read = origins(trace)
     return np.concatenate([read[rows], own[rows, : inputs.fed]], axis=1)
+
+
+MEASURES = ("unknown", "padding", "gradient", "integrated", "attention", "rollout")
+"""The measures of words, by the fields of WordEffects, in the order of the axes of correlations."""
+
+
+def rank_correlations(effects: WordEffects, strip: str = "") -> Array:
+    """Spearman's ρ between all pairs of MEASURES, for each target token.
+
+    Args:
+        strip: compare only the inputs of one strip; empty: all of them.
+
+    Returns:
+        [token, measure, measure]; NaN where fewer than two inputs can be compared, or a measure has the same amount for all.
+    """
+    import pandas as pd  # takes a third of a second: the command line starts without it
+
+    own = np.array([not strip or name == strip for name in effects.strips])
+    amounts = [np.abs(getattr(effects, name)[:, own]) for name in MEASURES]
+    each = [pd.DataFrame(dict(zip(MEASURES, token, strict=True))) for token in zip(*amounts, strict=True)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.stack([table.corr(method="spearman", min_periods=2).to_numpy() for table in each])
+
+
+def mean_correlation(effects: WordEffects, first: str, second: str, strip: str = "") -> float:
+    """The mean over the target tokens of the correlation of two measures; NaN where no token has one."""
+    found = rank_correlations(effects, strip)[:, MEASURES.index(first), MEASURES.index(second)]
+    return float(np.nanmean(found)) if np.isfinite(found).any() else float("nan")

@@ -10,8 +10,8 @@ import numpy as np
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
 from model.attribution.questions import PERMUTATIONS, Attribution, Edges, Heads, Measure, Order, Prune, Words
-from model.attribution.rank_correlation import MEASURES, mean_correlation
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.attribution.words import MEASURES, mean_correlation
 from model.checkpoints import loader
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.cli.telling import told

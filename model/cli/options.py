@@ -1,19 +1,31 @@
-"""The options that `run` and `explain` share, made of the fields of RunRequest and Decoding, and the RunRequest made of them."""
+"""The options that `run` and `explain` share, made of the fields of RunRequest and Decoding, and the RunRequest made of them.
+
+Float features come from a file, for networks that have no embedding. Nothing in the file is executed.
+"""
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
+import numpy as np
 from click.core import ParameterSource
+from safetensors import SafetensorError, safe_open
 
 from model.checkpoints.layouts.given_answers import parse_settings
-from model.cli.features import FORM, read_features
 from model.errors import BadSetting, MissingSetting
 from model.spec.edits import Edit, read_edits
-from model.spec.inputs import Given
+from model.spec.inputs import Features, Given, RandomFeatures
 from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
+from model.trace.types import Array
+
+LARGEST = 2**22
+"""Most numbers of features from a file."""
+
+FORM = "FILE[:TENSOR[ROW]] with a .safetensors or .npy file, or random:POSITIONS[:SEED]"
 
 Decorator: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -122,3 +134,60 @@ def _ids(name: str, text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise BadSetting(name=name, found=text, allowed="whole numbers with commas between, such as 2,5,3") from error
+
+
+def read_features(name: str, text: str) -> Features | RandomFeatures:
+    """The features that `text` names.
+
+    Args:
+        name: the option's name, for errors.
+        text: FILE, FILE:TENSOR, FILE:TENSOR[ROW] for one example of a batch, or random:POSITIONS[:SEED].
+
+    Raises:
+        BadSetting: there is no such file, tensor or row, or it is not a [position, model] array of numbers.
+    """
+    if drawn := re.fullmatch(r"random:([0-9]{1,6})(?::([0-9]{1,18}))?", text):
+        return RandomFeatures(int(drawn[1]), int(drawn[2] or 0))
+    path, tensor, row = _parts(text)
+    array = _array(name, text, path, tensor)
+    if array.ndim == 3:
+        array = array[_row(name, text, row, len(array))]
+    if array.ndim != 2 or not array.size or array.size > LARGEST or array.dtype.kind not in "fiu":
+        raise BadSetting(
+            name=name, found=f"{text} of shape {list(array.shape)}", allowed=f"[position, model] of at most {LARGEST:,} numbers"
+        )
+    return Features(tuple(map(tuple, array.astype(np.float64).tolist())))
+
+
+def _parts(text: str) -> tuple[Path, str, str]:
+    """File, tensor and row. File names may contain a colon."""
+    if Path(text).is_file():
+        return Path(text), "", ""
+    path, _, rest = text.rpartition(":")
+    match = re.fullmatch(r"(.*?)(?:\[([0-9]{1,6})\])?", rest)
+    return Path(path), match[1] if match else rest, (match[2] or "") if match else ""
+
+
+def _array(name: str, text: str, path: Path, tensor: str) -> Array:
+    try:
+        if path.suffix == ".npy":
+            array: Array = np.load(path, allow_pickle=False, mmap_mode="r")
+            return array
+        with safe_open(path, framework="np") as file:
+            names = list(file.keys())
+            wanted = tensor or (names[0] if len(names) == 1 else "")
+            if wanted not in names:
+                raise BadSetting(name=name, found=text, allowed=f"FILE:TENSOR with one of the tensors {', '.join(names[:20])}")
+            stored: Array = file.get_tensor(wanted)
+            return stored
+    except (SafetensorError, OSError, ValueError, EOFError, TypeError) as error:
+        raise BadSetting(name=name, found=text, allowed=f"{FORM} ({type(error).__name__})") from error
+
+
+def _row(name: str, text: str, row: str, count: int) -> int:
+    """Index of the example in a batch; optional in a batch of one."""
+    if row and int(row) < count:
+        return int(row)
+    if not row and count == 1:
+        return 0
+    raise BadSetting(name=name, found=text, allowed=f"one example of the {count}: {text.partition('[')[0]}[0] and so on")

@@ -17,8 +17,7 @@ from model.spec.request import Decoding, RunRequest
 from model.tokenizers.words import WordTokenizer, split_words
 from model.training import corpora
 from model.training.corpora import Reversal, Texts
-from model.training.data import examples
-from model.training.losses import validation_loss
+from model.training.data import examples, validation_loss
 
 
 def evaluate(checkpoint: Runner, data: Path | None, split: str, decoding: Decoding, device: torch.device) -> dict[str, float]:

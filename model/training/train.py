@@ -17,14 +17,12 @@ from tqdm import tqdm
 from model.checkpoints import native
 from model.errors import DataError
 from model.tokenizers.words import SPECIALS, UNKNOWN, WordTokenizer
-from model.training import resume as states
+from model.training import records as states
 from model.training.calibration import calibrate, mix
 from model.training.corpora import RunningText, Texts
-from model.training.data import Batch, Pair, Varied, batches, examples
-from model.training.losses import cross_entropy, divergence, validation_loss
+from model.training.data import Batch, Pair, Varied, batches, cross_entropy, divergence, examples, validation_loss
 from model.training.recipes import Optimisation, Recipe
-from model.training.records import board, keep_snapshot, log, snapshot_steps
-from model.training.resume import State
+from model.training.records import State, board, keep_snapshot, log, snapshot_steps
 from model.transformer.build import build
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from model.attribution import serialization as attributions
+from model.attribution import results as attributions
 from model.attribution.questions import QUESTIONS
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
 from model.errors import Phrase, WireError, in_english

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution import forced, layerwise
+from model.attribution import layerwise
 from model.attribution.copies import Copies, Edge
 from model.attribution.example import Example, example_of, forced_run
 from model.attribution.scoring import Scorer
@@ -62,9 +62,9 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """From how many copies on a call of their own is worth it; and small pieces of the output layer."""
     monkeypatch.setattr(layerwise, "WORTH_A_CALL", request.param)
     monkeypatch.setattr(layerwise, "WORTH_A_PASS", request.param)
-    monkeypatch.setattr(forced, "ROW_CHUNK", 5)
-    monkeypatch.setattr(forced, "VOCAB_CHUNK", 3)
-    monkeypatch.setattr(forced, "FEW_LOGITS", 9)
+    monkeypatch.setattr("model.attribution.example.ROW_CHUNK", 5)
+    monkeypatch.setattr("model.attribution.example.VOCAB_CHUNK", 3)
+    monkeypatch.setattr("model.attribution.example.FEW_LOGITS", 9)
 
 
 @pytest.mark.usefixtures("calls")

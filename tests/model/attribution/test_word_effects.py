@@ -14,9 +14,8 @@ from hypothesis.extra.numpy import arrays
 
 from model.attribution import gradients, words
 from model.attribution.questions import Words
-from model.attribution.rank_correlation import MEASURES, mean_correlation, rank_correlations
-from model.attribution.results import WordEffects
-from model.attribution.serialization import from_bytes, to_bytes
+from model.attribution.results import WordEffects, from_bytes, to_bytes
+from model.attribution.words import MEASURES, mean_correlation, rank_correlations
 from model.trace.rollout import rollout
 from model.trace.types import Array, Site
 from model.transformer.attention import Run

@@ -14,8 +14,7 @@ from model.errors import BadSetting
 from model.training import recipes
 from model.training import train as training
 from model.training.calibration import calibrate, mix
-from model.training.data import Pair
-from model.training.losses import validation_loss
+from model.training.data import Pair, validation_loss
 from model.training.train import train
 from tests.networks import VARIANTS, tiny_recipe, translator, write_corpus
 

@@ -25,14 +25,12 @@ from model.checkpoints import native
 from model.errors import DamagedFile, DataError
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
-from model.training import losses, recipes
-from model.training import resume as states
+from model.training import recipes
+from model.training import records as states
 from model.training import train as training
-from model.training.data import Batch, Pair
-from model.training.losses import validation_loss
+from model.training.data import Batch, Pair, divergence, validation_loss
 from model.training.recipes import Recipe, Side
-from model.training.records import COLUMNS, snapshot_steps
-from model.training.resume import State
+from model.training.records import COLUMNS, State, snapshot_steps
 from model.training.train import train
 from tests.networks import VARIANTS, some_ids, tiny_recipe, translator, write_corpus
 
@@ -319,8 +317,8 @@ def test_two_passes_that_must_agree_are_compared_as_torch_would() -> None:
         [torch.nn.functional.kl_div(a, b, reduction="none", log_target=True) for a, b in ((one, other), (other, one))]
     ).sum(0)
     expected = both.sum(-1)[target[:, 1:] != 1].mean() / 2
-    assert losses.divergence(logits, batch).item() == pytest.approx(expected.item(), rel=1e-5)
-    assert losses.divergence(torch.cat([logits[:2], logits[:2]]), batch).item() == 0
+    assert divergence(logits, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert divergence(torch.cat([logits[:2], logits[:2]]), batch).item() == 0
 
 
 def test_consistency_changes_what_is_learned(corpus: Path, trained: Path, tmp_path: Path) -> None:

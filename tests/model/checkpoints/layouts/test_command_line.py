@@ -15,7 +15,7 @@ from model.__main__ import main
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import locate
-from model.cli.features import read_features
+from model.cli.options import read_features
 from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, MissingFile, UnknownModel
