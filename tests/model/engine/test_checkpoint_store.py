@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from model import known_models
 from model.checkpoints import loader
 from model.engine import model_cache
 from model.engine.api import Describe, Explain, Inspect, Models, Receive, Run
@@ -130,6 +131,16 @@ def test_a_snapshot_did_not_notice_that_another_file_of_its_folder_changed(
     second = engine.ask(Run(request))
     assert second.model["fingerprint"] != first.model["fingerprint"]
     assert second.model["title"] == ("Other" if file == "spec.json" else "Tiny")
+
+
+def test_a_known_model_is_found_by_its_name_unless_the_folder_has_one_of_that_name(
+    local: LocalEngine, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, own = tmp_path_factory.mktemp("known"), local.checkpoint("tiny").fingerprint
+    save_checkpoint(known, seed=1)
+    monkeypatch.setattr(known_models, "fetched", lambda: {"known": known, "tiny": known})
+    assert [info.name for info in local.ask(Models()).models] == ["known", "tiny"]
+    assert local.checkpoint("known").fingerprint != own == local.checkpoint("tiny").fingerprint
 
 
 def test_errors_name_files_as_the_folder_does(tmp_path: Path) -> None:
