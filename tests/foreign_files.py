@@ -17,11 +17,10 @@ from model.spec.request import Decoding, RunRequest
 from tests.llama_files import IDS, Llama, litgpt_state, meta_state
 from tests.llama_files import TOLD as LLAMA_TOLD
 from tests.reference import GOLDEN, SETTINGS
-from tests.toolkits import OPENNMT, Reference, onmt_file, onmt_state
+from tests.toolkits import HEADS, OPENNMT, SOURCE, TARGET, WIDTH, Reference, onmt_file, onmt_state
+from tests.weight_files import CPU, saved
 
-CPU = torch.device("cpu")
-WIDTH, HEADS, WORDS, LONGEST = 12, 3, 11, 16
-SOURCE, TARGET = (2, 5, 6, 4, 7, 3), (2, 8, 4, 9)
+WORDS, LONGEST = 11, 16
 TOLD = {"n_heads": "3", "norm_order": "post", "activation": "relu", "causal": "true", "embed_scale": "none"}
 
 
@@ -59,8 +58,9 @@ def triangle(count: int) -> Tensor:
 class Translator(nn.Module):
     """nn.Transformer with embeddings, tables of positions and an output layer, some of them shared."""
 
-    def __init__(self, tables: int = 2, shared: bool = False, tied: bool = False, first: bool = False) -> None:
+    def __init__(self, tables: int = 2, shared: bool = False, tied: bool = False, first: bool = False, scale: float = 1.0) -> None:
         super().__init__()
+        self.scale = scale
         self.transformer = nn.Transformer(WIDTH, HEADS, 2, 1, 20, 0.0, batch_first=True, norm_first=first)
         self.src_emb = nn.Embedding(WORDS, WIDTH)
         self.tgt_emb = self.src_emb if shared else nn.Embedding(WORDS, WIDTH)
@@ -73,7 +73,7 @@ class Translator(nn.Module):
             self.src_pos, self.tgt_pos = nn.Embedding(LONGEST, WIDTH), nn.Embedding(LONGEST + 4, WIDTH)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        x, y = self.src_emb(source), self.tgt_emb(target)
+        x, y = self.src_emb(source) * self.scale, self.tgt_emb(target) * self.scale
         one = getattr(self, "position_table", None)
         for table, states in ((getattr(self, "src_pos", one), x), (getattr(self, "tgt_pos", one), y)):
             if table is not None:
@@ -148,11 +148,6 @@ def plainly(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return state
 
 
-def _written(folder: Path, data: Any) -> Path:
-    torch.save(data, folder / "weights.pt")
-    return folder / "weights.pt"
-
-
 def _difference(found: Any, wanted: Tensor) -> float:
     assert found.shape == tuple(wanted.shape)
     return float((torch.from_numpy(found.copy()) - wanted.detach()).abs().max())
@@ -163,7 +158,7 @@ def translation(name: str, makes: Callable[[], nn.Module], told: Mapping[str, st
 
     def measure(folder: Path) -> float:
         theirs = shaken(makes)
-        path = _written(folder, saves(theirs.state_dict()))
+        path = saved(folder, saves(theirs.state_dict()))
         trace = run(load(path, TOLD | dict(told), CPU), RunRequest("x", SOURCE, TARGET, Decoding(max_length=0)), CPU, "cpu")
         return _difference(trace.logits, theirs(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0])
 
@@ -176,7 +171,7 @@ def reading(name: str, makes: Callable[[], nn.Module], told: Mapping[str, str] =
 
     def measure(folder: Path) -> float:
         theirs = shaken(makes)
-        path = _written(folder, saves(theirs.state_dict()))
+        path = saved(folder, saves(theirs.state_dict()))
         request = RunRequest("x", SOURCE, decoding=Decoding(max_length=0), keep=("hidden",))
         return _difference(
             run(load(path, asked, CPU), request, CPU, "cpu").hidden["encoder.0.1"], theirs(torch.tensor([SOURCE]))[0]
@@ -190,7 +185,7 @@ def writing(name: str, makes: Callable[[], nn.Module], told: Mapping[str, str], 
 
     def measure(folder: Path) -> float:
         theirs = shaken(makes)
-        path = _written(folder, saves(theirs.state_dict()))
+        path = saved(folder, saves(theirs.state_dict()))
         trace = run(load(path, told, CPU), RunRequest("x", SOURCE, decoding=Decoding(max_length=0)), CPU, "cpu")
         return _difference(trace.logits, theirs(torch.tensor([SOURCE]))[0])
 
@@ -204,7 +199,7 @@ def features(name: str, makes: Callable[[], nn.Module], told: Mapping[str, str],
 
     def measure(folder: Path) -> float:
         theirs = shaken(makes)
-        path = _written(folder, theirs.state_dict())
+        path = saved(folder, theirs.state_dict())
         request = RunRequest("x", given[0], given[1] if decoder else None, Decoding(max_length=0), keep=("hidden",))
         found = list(run(load(path, TOLD_ALONE | dict(told), CPU), request, CPU, "cpu").hidden.values())[-1]
         return _difference(found, (theirs(x[1], x[0], tgt_mask=triangle(4)) if decoder else theirs(x[0]))[0])
@@ -219,7 +214,7 @@ def refused(name: str, made: Callable[[], Any], told: Mapping[str, str] = TOLD) 
     """A file that is not run."""
 
     def measure(folder: Path) -> float:
-        load(_written(folder, made()), told, CPU)
+        load(saved(folder, made()), told, CPU)
         raise AssertionError(f"{name} was opened")
 
     return Case(name, measure)
@@ -257,7 +252,7 @@ def llama(name: str, state: dict[str, Tensor], like: Llama, told: Mapping[str, s
     """A Llama-like file, whose logits of a prompt are compared."""
 
     def measure(folder: Path) -> float:
-        path = _written(folder, {"model": state, **beside})
+        path = saved(folder, {"model": state, **beside})
         trace = run(load(path, LLAMA_TOLD | dict(told), CPU), RunRequest("x", IDS, decoding=Decoding(max_length=0)), CPU, "cpu")
         return _difference(trace.logits, like(IDS))
 
@@ -269,7 +264,7 @@ def opennmt(name: str, apart: bool) -> Case:
 
     def measure(folder: Path) -> float:
         state = onmt_state()
-        path = _written(folder, onmt_file(state, apart) | {"opt": Namespace(heads=3)})
+        path = saved(folder, onmt_file(state, apart) | {"opt": Namespace(heads=3)})
         trace = run(load(path, {}, CPU), RunRequest("x", SOURCE, TARGET, Decoding(max_length=0)), CPU, "cpu")
         return _difference(trace.logits, Reference(OPENNMT, state)(SOURCE, TARGET)[1])
 

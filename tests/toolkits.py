@@ -231,12 +231,11 @@ def onmt_file(state: State, apart: bool = True) -> dict[str, State]:
     return {"model": rest, "generator": output} if apart else {"model": state}
 
 
-def gpt_state(width: int = 16, bias: bool = False, layers: int = 1) -> State:
-    """nanoGPT's names; with `bias`, minGPT's."""
-    shapes: Shapes = {"transformer.wte.weight": (11, width), "transformer.wpe.weight": (9, width)}
-    linears = {"attn.c_attn": (3 * width, width), "attn.c_proj": (width, width), "mlp.c_fc": (20, width), "mlp.c_proj": (width, 20)}
-    for layer in (f"transformer.h.{number}" for number in range(layers)):
-        shapes |= {name: shape for each, size in linears.items() for name, shape in linear(f"{layer}.{each}", *size).items()}
-        shapes |= {f"{layer}.ln_{number}.{part}": (width,) for number in (1, 2) for part in ("weight", "bias")}
-    shapes |= {f"transformer.ln_f.{part}": (width,) for part in ("weight", "bias")}
-    return random_state({name: shape for name, shape in shapes.items() if bias or not name.endswith("bias")})
+def gpt_state(width: int = 16) -> State:
+    """nanoGPT's names, one layer."""
+    block = {"ln_1": (width,), "attn.c_attn": (3 * width, width), "attn.c_proj": (width, width), "ln_2": (width,)}
+    block |= {"mlp.c_fc": (20, width), "mlp.c_proj": (width, 20)}
+    whole: Shapes = {"wte": (11, width), "wpe": (9, width), "ln_f": (width,)} | {
+        f"h.0.{name}": shape for name, shape in block.items()
+    }
+    return random_state({f"transformer.{name}.weight": shape for name, shape in whole.items()})

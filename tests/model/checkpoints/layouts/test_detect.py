@@ -113,11 +113,6 @@ def test_no_layout_names_the_nearest_and_the_first_foreign_names(tmp_path: Path)
             assert "layout=" not in str(refused.value)
 
 
-def test_an_image_model_is_no_transformer(tmp_path: Path) -> None:
-    with pytest.raises(UnknownLayout, match="match no known layout"):
-        load(saved(tmp_path, {"conv1.weight": torch.ones(4, 3, 7, 7), "fc.weight": torch.ones(10, 4)}), {}, CPU)
-
-
 def test_open_questions_are_named_with_what_to_add() -> None:
     sentence = (
         r"000_tiny_a\.pt \(layout tutorial\) leaves these settings open: "

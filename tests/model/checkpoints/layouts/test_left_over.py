@@ -14,6 +14,7 @@ from model.__main__ import main
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import IncompleteWeights, OpenQuestions, UnknownLayout, in_english
 from model.inspection.leftovers import what_is
+from tests.foreign_files import Reader, Translator
 from tests.reference import GOLDEN
 from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH
 from tests.weight_files import CPU, assert_same, saved, traced
@@ -23,51 +24,8 @@ TOLD = {"n_heads": "3", "norm_order": "post", "activation": "relu", "causal": "t
 TUTORIAL = {"n_heads": "2", "decoder_passes": "2", "pad_id": "1"}
 
 
-class Translator(nn.Module):
-    """An nn.Transformer between parts whose names and number its author chose."""
-
-    def __init__(self, **parts: nn.Module) -> None:
-        super().__init__()
-        torch.manual_seed(3)
-        self.transformer = nn.Transformer(WIDTH, HEADS, 1, 2, 20, 0.0, batch_first=True)
-        self.generator = nn.Linear(WIDTH, 11)
-        for name, part in parts.items():
-            self.add_module(name, part)
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        logits: Tensor = self.generator(self.transformer(source, target, tgt_mask=mask))
-        return logits
-
-
-def two_tables() -> Translator:
-    words = {"src_emb": nn.Embedding(11, WIDTH), "tgt_emb": nn.Embedding(11, WIDTH)}
-    return Translator(**words, src_pos=nn.Embedding(16, WIDTH), tgt_pos=nn.Embedding(20, WIDTH))
-
-
-def classifier(**more: nn.Module) -> nn.Module:
-    torch.manual_seed(4)
-    made = nn.Module()
-    made.embedding, made.pos_embedding = nn.Embedding(11, WIDTH), nn.Embedding(16, WIDTH)
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 20, 0.0, batch_first=True)
-    made.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-    for name, part in more.items():
-        made.add_module(name, part)
-    return made
-
-
-def test_a_table_of_positions_for_each_side_ran_with_one_of_them_on_both(tmp_path: Path) -> None:
-    theirs: Any = two_tables()
-    trace = traced(saved(tmp_path, theirs.state_dict()), TOLD, SOURCE, TARGET)
-    x, y = torch.tensor([SOURCE]), torch.tensor([TARGET])
-    source = theirs.src_emb(x) + theirs.src_pos.weight[: len(SOURCE)]
-    target = theirs.tgt_emb(y) + theirs.tgt_pos.weight[: len(TARGET)]
-    assert_same(trace.logits, theirs(source, target)[0])
-    assert {name: len(table) for name, table in trace.positions.items()} == {"encoder": len(SOURCE), "decoder": len(TARGET)}
-
-
 def test_a_table_whose_name_speaks_for_one_side_is_not_added_on_the_other_unasked(tmp_path: Path) -> None:
-    state = {name: value for name, value in two_tables().state_dict().items() if name != "tgt_pos.weight"}
+    state = {name: value for name, value in Translator().state_dict().items() if name != "tgt_pos.weight"}
     with pytest.raises(
         OpenQuestions, match=r"leaves these settings open: target_positions\. Add --set target_positions=src_pos\.weight\|none"
     ):
@@ -79,7 +37,7 @@ def test_a_table_whose_name_speaks_for_one_side_is_not_added_on_the_other_unaske
 
 def test_the_only_table_is_proposed_where_its_name_speaks_of_no_side(tmp_path: Path) -> None:
     """As in PyTorch's tutorial on translation, whose `positional_encoding` is on both sides."""
-    state = {name: value for name, value in two_tables().state_dict().items() if name != "tgt_pos.weight"}
+    state = {name: value for name, value in Translator().state_dict().items() if name != "tgt_pos.weight"}
     state["positional_encoding.pos_embedding"] = state.pop("src_pos.weight")[:, None]
     path = saved(tmp_path, state)
     with pytest.raises(OpenQuestions, match=r"Add --set target_positions=positional_encoding\.pos_embedding, each"):
@@ -90,31 +48,23 @@ def test_the_only_table_is_proposed_where_its_name_speaks_of_no_side(tmp_path: P
     assert not (trace.positions["decoder"] == 0).all()
 
 
-def test_one_embedding_for_source_and_target_was_a_dead_end(tmp_path: Path) -> None:
-    theirs: Any = Translator(shared=nn.Embedding(11, WIDTH))
-    theirs.generator.weight = theirs.shared.weight
-    path = saved(tmp_path, theirs.state_dict())
+def test_one_embedding_for_source_and_target_is_asked_about_and_a_bias_of_its_own_has_no_place(tmp_path: Path) -> None:
+    state = {name.replace("src_emb", "shared"): tensor for name, tensor in Translator(tables=0).state_dict().items()}
+    del state["tgt_emb.weight"], state["generator.weight"], state["generator.bias"]
     with pytest.raises(OpenQuestions, match="source_embedding, target_embedding"):
-        load(path, {name: TOLD[name] for name in TOLD if name != "embed_scale"}, CPU)
+        load(saved(tmp_path, state), {name: TOLD[name] for name in TOLD if name != "embed_scale"}, CPU)
     told = TOLD | {"positions": "none", "source_embedding": "shared.weight", "target_embedding": "shared.weight"}
-    wanted = theirs(theirs.shared(torch.tensor([SOURCE])), theirs.shared(torch.tensor([TARGET])))[0]
-    assert_same(traced(path, told, SOURCE, TARGET).logits, wanted)
-    del theirs.generator
-    state = theirs.state_dict() | {"bias": torch.zeros(11)}
     with pytest.raises(UnknownLayout, match="bias has no place"):
-        load(saved(tmp_path, state), told, CPU)
+        load(saved(tmp_path, state | {"bias": torch.zeros(11)}), told, CPU)
 
 
 EXTRA: dict[str, tuple[Callable[[], Any], str]] = {
-    "segments": (
-        lambda: Translator(src_emb=nn.Embedding(11, WIDTH), tgt_emb=nn.Embedding(11, WIDTH), seg=nn.Embedding(2, WIDTH)),
-        "seg",
-    ),
-    "a norm behind the embedding": (lambda: classifier(emb_norm=nn.LayerNorm(WIDTH)), "emb_norm"),
-    "a map before the encoder": (lambda: classifier(input_proj=nn.Linear(WIDTH, WIDTH)), "input_proj"),
-    "a square map of a usual name": (lambda: classifier(fc=nn.Linear(WIDTH, WIDTH)), "fc"),
-    "a gate of each head": (lambda: classifier(head_gates=nn.Embedding(2, HEADS)), "head_gates"),
-    "a third table of positions": (lambda: classifier(rel_pos=nn.Embedding(31, WIDTH)), "rel_pos"),
+    "segments": (lambda: Translator(tables=0).state_dict() | {"seg.weight": torch.ones(2, WIDTH)}, "seg"),
+    "a norm behind the embedding": (lambda: Reader(emb_norm=nn.LayerNorm(WIDTH)), "emb_norm"),
+    "a map before the encoder": (lambda: Reader(input_proj=nn.Linear(WIDTH, WIDTH)), "input_proj"),
+    "a square map of a usual name": (lambda: Reader(fc=nn.Linear(WIDTH, WIDTH)), "fc"),
+    "a gate of each head": (lambda: Reader(head_gates=nn.Embedding(2, HEADS)), "head_gates"),
+    "a third table of positions": (lambda: Reader(rel_pos=nn.Embedding(31, WIDTH)), "rel_pos"),
     "rotary waves": (lambda: _with_buffer("rotary_emb.inv_freq", torch.ones(2)), "rotary_emb"),
     "a window as a mask": (lambda: _with_buffer("attn_mask", torch.ones(8, 8).tril().triu(-2)), "attn_mask"),
     "positions that do not begin at 0": (lambda: _with_buffer("position_ids", torch.arange(2, 18)[None]), "position_ids"),
@@ -123,7 +73,7 @@ EXTRA: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def _with_buffer(name: str, value: Tensor) -> dict[str, Tensor]:
-    return classifier().state_dict() | {name: value}
+    return Reader().state_dict() | {name: value}
 
 
 @pytest.mark.parametrize("name", EXTRA)
@@ -171,11 +121,12 @@ HARMLESS: dict[str, tuple[dict[str, Tensor], str]] = {
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_file_of_one_harmless_extra_name_was_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     extra, what = HARMLESS[name]
-    wrapped = {f"module.{key}": value for key, value in classifier().state_dict().items()}
+    state = Reader().state_dict()
+    wrapped = {f"module.{key}": value for key, value in state.items()}
     path = saved(tmp_path, wrapped | {key if key == "n_averaged" else f"module.{key}": value for key, value in extra.items()})
     told = TOLD | {"causal": "false", "output_layer": "none"}
     trace = traced(path, told, SOURCE)
-    plain = traced(saved(tmp_path, classifier().state_dict()), told, SOURCE)
+    plain = traced(saved(tmp_path, state), told, SOURCE)
     assert_same(trace.hidden["encoder.0.1"], torch.from_numpy(plain.hidden["encoder.0.1"].copy()))
     saved(tmp_path, wrapped | {f"module.{key}": value for key, value in extra.items()})
     found = inspect(path, told)

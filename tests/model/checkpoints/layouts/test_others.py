@@ -13,7 +13,8 @@ from model.errors import BadSetting, UnknownLayout
 from model.inference.run import run
 from model.spec.inputs import Features
 from model.spec.request import RunRequest
-from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH, gpt_state, mapped
+from tests.foreign_files import Translator, triangle
+from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH
 from tests.weight_files import CPU, assert_same, saved, traced
 
 pytestmark = [pytest.mark.usefixtures("read_by_torch"), pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
@@ -35,10 +36,6 @@ def rows(count: int, seed: int) -> Tensor:
 
 def given(x: Tensor) -> Features:
     return Features(tuple(map(tuple, x[0].tolist())))
-
-
-def triangle(count: int) -> Tensor:
-    return nn.Transformer.generate_square_subsequent_mask(count)
 
 
 ORDERS = pytest.mark.parametrize(("first", "activation"), [(False, "relu"), (True, "gelu")], ids=["post", "pre"])
@@ -129,53 +126,8 @@ def test_a_lone_layer_with_foreign_names_beside_it_is_not_taken_for_one(tmp_path
         traced(saved(tmp_path, state), settings(False, "relu", "false"), given(rows(5, 1)))
 
 
-class Translator(nn.Module):
-    """PyTorch's translation tutorial, in short: names of its own around an nn.Transformer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.transformer = nn.Transformer(WIDTH, HEADS, 1, 2, 20, 0.0, batch_first=True)
-        self.generator = nn.Linear(WIDTH, 11)
-        self.src_tok_emb, self.tgt_tok_emb = nn.Embedding(10, WIDTH), nn.Embedding(11, WIDTH)
-        self.position_table = nn.Embedding(16, WIDTH)
-
-    def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        x, y = (
-            embedding(ids) * math.sqrt(WIDTH) + self.position_table.weight[: ids.shape[1]]
-            for embedding, ids in ((self.src_tok_emb, source), (self.tgt_tok_emb, target))
-        )
-        logits: Tensor = self.generator(self.transformer(x, y, tgt_mask=triangle(target.shape[1])))
-        return logits
-
-
-def test_a_model_around_an_nn_transformer(tmp_path: Path) -> None:
-    theirs = shaken(Translator())
+def test_a_model_around_an_nn_transformer_that_scales_its_embeddings(tmp_path: Path) -> None:
+    theirs = shaken(Translator(tables=1, scale=math.sqrt(WIDTH)))
     told = settings(False, "relu", "true", embed_scale="sqrt")
-    state = {"state_dict": {f"module.{n}": t for n, t in theirs.state_dict().items()}}
-    trace = traced(saved(tmp_path, state), told, SOURCE, TARGET)
+    trace = traced(saved(tmp_path, theirs.state_dict()), told, SOURCE, TARGET)
     assert_same(trace.logits, theirs(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0])
-
-
-@pytest.mark.parametrize(("activation", "bias"), [("gelu", False), ("gelu-tanh", True)], ids=["nanoGPT", "minGPT"])
-def test_gpt(tmp_path: Path, activation: str, bias: bool) -> None:
-    state = gpt_state(WIDTH, bias, layers=2)
-    state |= {"lm_head.weight": state["transformer.wte.weight"], "transformer.h.0.attn.bias": torch.ones(1, 1, 8, 8).tril()}
-    wrapped = {"model": {f"_orig_mod.{name}": tensor for name, tensor in state.items()}, "iter_num": 3}
-    trace = traced(saved(tmp_path, wrapped), {"n_heads": str(HEADS), "activation": activation}, SOURCE)
-
-    def of(name: str, x: Tensor) -> Tensor:
-        return mapped(state, f"transformer.h.{name}", x)
-
-    def normed(name: str, x: Tensor) -> Tensor:
-        return nn.functional.layer_norm(x, (WIDTH,), state[f"transformer.{name}.weight"], state.get(f"transformer.{name}.bias"))
-
-    x = state["transformer.wte.weight"][list(SOURCE)] + state["transformer.wpe.weight"][: len(SOURCE)]
-    for i in range(2):
-        q, k, v = of(f"{i}.attn.c_attn", normed(f"h.{i}.ln_1", x)).split(WIDTH, dim=-1)
-        q, k, v = (t.view(len(SOURCE), HEADS, -1).transpose(0, 1) for t in (q, k, v))
-        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(0, 1).flatten(1)
-        x = x + of(f"{i}.attn.c_proj", mixed)
-        inner = of(f"{i}.mlp.c_fc", normed(f"h.{i}.ln_2", x))
-        inner = nn.functional.gelu(inner, approximate="tanh" if activation == "gelu-tanh" else "none")
-        x = x + of(f"{i}.mlp.c_proj", inner)
-    assert_same(trace.logits, normed("ln_f", x) @ state["lm_head.weight"].T)
