@@ -1,6 +1,7 @@
 """Tiny checkpoints of the five reference documents and what their own code computed from them (tests/golden), ready to compare."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
@@ -127,6 +128,15 @@ class Comparison:
 
     def states(self, key: str, found: Array | None) -> None:
         assert_close(found, self.take(key), STATES, key)
+
+    def layers(self, key: str, path: str, **kinds: str) -> None:
+        """Compares each layer's hidden state, and the weights of its attentions: what the key calls them, and their kind."""
+        count = sum(re.fullmatch(path.replace("{}", r"\d+"), name) is not None for name in self.trace.hidden)
+        assert count
+        for i in range(count):
+            self.states(f"{key.format(i)}.out", self.trace.hidden[path.format(i)])
+            for part, kind in kinds.items():
+                self.weights(f"{key.format(i)}.{part}", f"{path.format(i)}.{kind}")
 
     def mask(self, key: str, *sites: str) -> None:
         wanted = self.take(key)

@@ -44,14 +44,9 @@ def test_document_000(name: str, case: str, row: int) -> None:
     it.positions("decoder", name)
     it.states("enc.emb", trace.embedded["encoder"])
     it.states("dec.emb", trace.embedded["decoder"])
-    for i in range(layers(trace, "encoder")):
-        it.weights(f"enc.L{i}.attn", f"encoder.0.{i}.self")
-        it.states(f"enc.L{i}.out", trace.hidden[f"encoder.0.{i}"])
+    it.layers("enc.L{}", "encoder.0.{}", attn="self")
     for pass_ in range(2):
-        for i in range(layers(trace, "decoder")):
-            it.weights(f"dec.P{pass_}.L{i}.self_attn", f"decoder.{pass_}.{i}.self")
-            it.weights(f"dec.P{pass_}.L{i}.cross_attn", f"decoder.{pass_}.{i}.cross")
-            it.states(f"dec.P{pass_}.L{i}.out", trace.hidden[f"decoder.{pass_}.{i}"])
+        it.layers(f"dec.P{pass_}.L{{}}", f"decoder.{pass_}.{{}}", self_attn="self", cross_attn="cross")
     it.weights("attention", f"decoder.1.{layers(trace, 'decoder') - 1}.cross")
     it.states("output", trace.logits)
     it.mask("src_mask", "encoder.0.0.self", "decoder.0.0.cross", "decoder.1.0.cross")
@@ -85,9 +80,8 @@ def test_document_001(name: str, case: str, row: int) -> None:
     assert_close(table[rows], values, 0, "the file's own table of positions")
     assert_close(trace.positions["decoder"], table[: len(trace.tokens["source"])], 0, "positions")
     it.states("emb", trace.embedded["decoder"])
+    it.layers("L{}", "decoder.0.{}", attn="self")
     for i in range(layers(trace, "decoder")):
-        it.weights(f"L{i}.attn", f"decoder.0.{i}.self")
-        it.states(f"L{i}.out", trace.hidden[f"decoder.0.{i}"])
         assert (trace.at(f"decoder.0.{i}.self").mask == (it.tensors["src_mask"] == 0)).all()
     it.states("output", trace.logits)
     it.nothing_left("src_ids", "src_mask", "targets")
@@ -98,9 +92,7 @@ def test_document_002_encoder(name: str, case: str, row: int) -> None:
     trace = traced(name, features(expected(name)[f"{case}.input.src"][row]), valid=valid_of(name, case, row))
     it = Comparison(name, case, row, trace)
     it.states("input.src", trace.embedded["encoder"])
-    for i in range(layers(trace, "encoder")):
-        it.weights(f"L{i}.attn", f"encoder.0.{i}.self")
-        it.states(f"L{i}.out", trace.hidden[f"encoder.0.{i}"])
+    it.layers("L{}", "encoder.0.{}", attn="self")
     it.states("output", trace.hidden["encoder.0.1"])
     if case == "masked":
         it.mask("src_mask", "encoder.0.0.self", "encoder.0.1.self")
@@ -152,13 +144,8 @@ def test_document_004(name: str, case: str, row: int) -> None:
     it = Comparison(name, case, row, trace)
     it.states("enc.emb", trace.embedded["encoder"])
     it.states("dec.emb", trace.embedded["decoder"])
-    for i in range(layers(trace, "encoder")):
-        it.weights(f"enc.L{i}.attn", f"encoder.0.{i}.self")
-        it.states(f"enc.L{i}.out", trace.hidden[f"encoder.0.{i}"])
-    for i in range(layers(trace, "decoder")):
-        it.weights(f"dec.L{i}.self_attn", f"decoder.0.{i}.self")
-        it.weights(f"dec.L{i}.cross_attn", f"decoder.0.{i}.cross")
-        it.states(f"dec.L{i}.out", trace.hidden[f"decoder.0.{i}"])
+    it.layers("enc.L{}", "encoder.0.{}", attn="self")
+    it.layers("dec.L{}", "decoder.0.{}", self_attn="self", cross_attn="cross")
     it.states("output", trace.logits)
     it.nothing_left("src_ids", "dec_ids", "valid_lens", "loss")
     assert trace.at("decoder.0.0.self").mask.all() == (case == "eval_tf")
@@ -205,14 +192,10 @@ def test_document_003(name: str, case: str, row: int) -> None:
     it.positions("decoder", name)
     it.states("enc.emb", trace.embedded["encoder"])
     it.states("dec.emb", trace.embedded["decoder"])
-    for i in range(layers(trace, "encoder")):
-        it.weights(f"enc.L{i}.attn", f"encoder.0.{i}.self")
-        it.states(f"enc.L{i}.out", trace.hidden[f"encoder.0.{i}"])
+    it.layers("enc.L{}", "encoder.0.{}", attn="self")
+    it.layers("dec.L{}", "decoder.0.{}", encself_attn="memory", cross_attn="cross")
     for i in range(layers(trace, "decoder")):
-        it.weights(f"dec.L{i}.encself_attn", f"decoder.0.{i}.memory")
-        it.weights(f"dec.L{i}.cross_attn", f"decoder.0.{i}.cross")
         it.states(f"dec.L{i}.value", trace.stages[f"decoder.0.{i}.memory/normed"])
-        it.states(f"dec.L{i}.out", trace.hidden[f"decoder.0.{i}"])
     it.states("logits", trace.logits)
     it.mask("trg_mask", *(str(site) for site in trace.attention if site.kind == "memory"))
     it.nothing_left("src_ids", "trg_ids", "output")
