@@ -1,29 +1,48 @@
 """What attribution is tested on: small random networks, and questions asked without an engine."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import replace
+from functools import cache
+from typing import Any
 
-import pytest
+import numpy as np
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
-from model.attribution.questions import Attribution, Measured
+from model.attribution.questions import Attribution
 from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint
 from model.inference.run import run
+from model.spec.edits import Silence
 from model.spec.inputs import POSITIONS
-from tests.runs import CPU
+from model.spec.request import Decoding, RunRequest
+from model.trace.types import Array, Site
+from tests.runs import CPU, SPECS, checkpoint
 
-Answering: TypeAlias = Callable[..., Any]
+TARGET = (2, 5, 7, 4, 6)
 
 
-def answered(runner: Runner, question: Attribution[Measured], **place: Any) -> Measured:
-    """The result of a question about a network in memory."""
+@cache
+def tiny(name: str) -> Checkpoint:
+    return checkpoint(SPECS[name])
+
+
+def asked(**changes: Any) -> RunRequest:
+    return replace(RunRequest("tiny", "w4 w6 w5 w9", TARGET, Decoding(max_length=5)), **changes)
+
+
+def answered(runner: Runner | str, question: Attribution[Any], **place: Any) -> Any:
+    """The result of a question about a network in memory, or a tiny one by its name."""
+    runner = tiny(runner) if isinstance(runner, str) else runner
     request, prompt = forced_run(runner, question.request, CPU, POSITIONS)
     trace = run(runner, request, CPU, "cpu")
-    return answer(question, request, prompt, runner, trace, Place(CPU, **place))  # type: ignore[return-value]
+    return answer(question, request, prompt, runner, trace, Place(CPU, **place))
 
 
-@pytest.fixture
-def ask() -> Answering:
-    """Asks a question about a network in memory."""
-    return answered
+def one_by_one(name: str, silenced: dict[Site, set[int]]) -> Array:
+    """Log-probabilities of the target of `asked` in a run of its own, as the run tells them."""
+    edits = tuple(Silence(str(site), (head,)) for site, heads in silenced.items() for head in sorted(heads))
+    found, request, count = tiny(name), asked(edits=edits), len(TARGET) - 1  # a start token is fed, not measured
+    if found.info.spec.encoder is None:
+        source = found.tokenizers["source"].encode(str(request.source), "source").ids
+        request, count = replace(request, source=(*source, *TARGET), target=None, decoding=Decoding(max_length=0)), len(TARGET)
+    return np.array([step.chosen.log_probability for step in run(found, request, CPU, "cpu").steps[-count:]])

@@ -9,7 +9,7 @@ from model.checkpoints import loader
 from model.engine.local import CHECKPOINTS
 from model.inference.interventions import sites
 from model.spec.request import Decoding, RunRequest
-from tests.model.attribution.conftest import Answering
+from tests.model.attribution.conftest import answered
 from tests.runs import CPU
 
 SENTENCES = {
@@ -23,13 +23,13 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_every_bundled_model_can_be_asked(name: str, ask: Answering) -> None:
+def test_every_bundled_model_can_be_asked(name: str) -> None:
     runner = loader.load(loader.locate(name, CHECKPOINTS), {}, CPU)
     request = RunRequest(name, SENTENCES[name], decoding=Decoding(max_length=14))
-    heads = ask(runner, Heads(request, ("without", "alone")))
+    heads = answered(runner, Heads(request, ("without", "alone")))
     assert len(heads.heads) == sum(sites(runner.info.spec).values())
     assert np.isfinite(heads.without).all()
-    edges = ask(runner, Edges(request, 0))
+    edges = answered(runner, Edges(request, 0))
     assert np.isfinite(edges.changes).any(axis=1).all()
     if name == "multi30k-de-en":
         assert heads.tokens[:3] == ("two", "young", "dogs")
@@ -38,13 +38,13 @@ def test_every_bundled_model_can_be_asked(name: str, ask: Answering) -> None:
         assert heads.alone[last].sum(axis=1).max() < -1, "but one head of the last cross-attention alone is not enough"
 
 
-def test_integrated_gradients_of_a_bundled_model_are_complete_within_one_percent(ask: Answering) -> None:
+def test_integrated_gradients_of_a_bundled_model_are_complete_within_one_percent() -> None:
     runner = loader.load(loader.locate("tatoeba-en-zh", CHECKPOINTS), {}, CPU)
-    found = ask(runner, Words(RunRequest("tatoeba-en-zh", SENTENCES["tatoeba-en-zh"], decoding=Decoding(max_length=8))))
+    found = answered(runner, Words(RunRequest("tatoeba-en-zh", SENTENCES["tatoeba-en-zh"], decoding=Decoding(max_length=8))))
     assert np.abs(found.residue / found.difference).max() <= 0.01
 
 
-def test_many_heads_and_long_inputs_are_split_by_memory(monkeypatch: pytest.MonkeyPatch, ask: Answering) -> None:
+def test_many_heads_and_long_inputs_are_split_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     batch = Scorer._batch
 
@@ -55,8 +55,8 @@ def test_many_heads_and_long_inputs_are_split_by_memory(monkeypatch: pytest.Monk
     monkeypatch.setattr(Scorer, "_batch", counted)
     runner = loader.load(loader.locate("reverse-digits", CHECKPOINTS), {}, CPU)
     long = RunRequest("reverse-digits", " ".join("0123456789" * 2))
-    ask(runner, Edges(long, 0), most_bytes=1 << 20)
+    answered(runner, Edges(long, 0), most_bytes=1 << 20)
     few = max(sizes)
     sizes.clear()
-    ask(runner, Edges(long, 0), most_bytes=4 << 20)
+    answered(runner, Edges(long, 0), most_bytes=4 << 20)
     assert 3 * few <= max(sizes) <= 5 * few

@@ -1,7 +1,5 @@
 """Pruning and edges, against runs one by one."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,23 +9,21 @@ from model.errors import BadSetting, UnknownSite
 from model.inference.interventions import sites
 from model.trace.types import Site
 from model.transformer.attention import Run
-from tests.model.attribution.conftest import Answering
-from tests.model.attribution.test_heads import TARGET, asked, one_by_one
+from tests.model.attribution.conftest import TARGET, answered, asked, one_by_one, tiny
 from tests.networks import translator
-from tests.runs import SPECS, checkpoint
+from tests.runs import SPECS
 
 
 @pytest.mark.parametrize("order", ["least", "most"])
 @pytest.mark.parametrize("name", ["paper", "language model"])
-def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, order: Order, ask: Answering) -> None:
-    found, request = checkpoint(SPECS[name]), asked(SPECS[name])
-    pruned = ask(found, Prune(request, order, every=True))
+def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, order: Order) -> None:
+    pruned = answered(name, Prune(asked(), order, every=True))
     silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS[name])}
     left = {(site, head) for site, heads in sites(SPECS[name]).items() for head in range(heads)}
     choose = max if order == "least" else min
-    np.testing.assert_allclose(pruned.curve[0], one_by_one(found, request, {}), atol=1e-5)
+    np.testing.assert_allclose(pruned.curve[0], one_by_one(name, {}), atol=1e-5)
     for step, head in enumerate(pruned.order, start=1):
-        tried = {each: one_by_one(found, request, silent | {each[0]: silent[each[0]] | {each[1]}}) for each in left}
+        tried = {each: one_by_one(name, silent | {each[0]: silent[each[0]] | {each[1]}}) for each in left}
         own = Site.parse(head.site), head.head
         best = choose(values.sum() for values in tried.values())
         assert tried[own].sum() == pytest.approx(best, abs=1e-5)
@@ -37,20 +33,19 @@ def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, ord
     assert not left
 
 
-def test_the_lazy_order_is_of_heads_that_were_measured_now(ask: Answering) -> None:
-    found, request = checkpoint(SPECS["modern, tied"]), asked(SPECS["modern, tied"])
-    pruned, everything = (ask(found, Prune(request, every=every)) for every in (False, True))
-    silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS["modern, tied"])}
+def test_the_lazy_order_is_of_heads_that_were_measured_now() -> None:
+    name = "modern, tied"
+    pruned, everything = (answered(name, Prune(asked(), every=every)) for every in (False, True))
+    silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS[name])}
     for step, head in enumerate(pruned.order, start=1):
         silent[Site.parse(head.site)].add(head.head)
-        np.testing.assert_allclose(pruned.curve[step], one_by_one(found, request, silent), atol=1e-5)
+        np.testing.assert_allclose(pruned.curve[step], one_by_one(name, silent), atol=1e-5)
     assert sorted(pruned.order) == sorted(everything.order)
     assert pruned.order[0] == everything.order[0], "all are measured before the first"
 
 
-def test_the_curve_says_where_it_breaks(ask: Answering) -> None:
-    found, request = checkpoint(SPECS["paper"]), asked(SPECS["paper"], target=None)
-    pruned = ask(found, Prune(request))
+def test_the_curve_says_where_it_breaks() -> None:
+    pruned = answered("paper", Prune(asked(target=None)))
     assert tuple(pruned.likeliest[0]) == pruned.ids, "it writes greedily what it is fed"
     first = pruned.breaks_at
     assert first is not None
@@ -59,11 +54,10 @@ def test_the_curve_says_where_it_breaks(ask: Answering) -> None:
     assert pruned.to_json()["totals"] == pytest.approx(pruned.curve.sum(axis=1))
 
 
-def test_an_edge_of_the_decoder_is_closed_for_the_row_that_writes_the_token(ask: Answering) -> None:
+def test_an_edge_of_the_decoder_is_closed_for_the_row_that_writes_the_token() -> None:
     spec, token = SPECS["paper"], 2
-    found, request = checkpoint(spec), asked(spec)
-    effects = ask(found, Edges(request, token))
-    network, source = translator(spec), found.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+    effects = answered("paper", Edges(asked(), token))
+    network, source = translator(spec), tiny("paper").tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
 
     def scored(name: str, query: slice, key: int) -> float:
         def closed(mask: torch.Tensor, start: int) -> torch.Tensor:
@@ -89,10 +83,8 @@ def test_an_edge_of_the_decoder_is_closed_for_the_row_that_writes_the_token(ask:
             assert base + effects.changes[row, key] == pytest.approx(scored(f"attention/{site}/mask", query, key), abs=1e-5)
 
 
-def test_edges_of_each_head_of_a_site(ask: Answering) -> None:
-    spec = SPECS["language model"]
-    found, request = checkpoint(spec), asked(spec)
-    together, apart = ask(found, Edges(request, 0)), ask(found, Edges(request, 0, "decoder.0.1.self"))
+def test_edges_of_each_head_of_a_site() -> None:
+    together, apart = (answered("language model", Edges(asked(), 0, site)) for site in ("", "decoder.0.1.self"))
     assert apart.heads == (0, 1)
     assert set(apart.sites) == {"decoder.0.1.self"}
     assert together.heads == (-1, -1)
@@ -101,16 +93,15 @@ def test_edges_of_each_head_of_a_site(ask: Answering) -> None:
     assert not np.array_equal(apart.changes[0], apart.changes[1], equal_nan=True)
 
 
-def test_an_edge_that_leaves_a_row_without_keys_says_so(ask: Answering) -> None:
-    effects = ask(checkpoint(SPECS["paper"]), Edges(asked(SPECS["paper"]), 0))
+def test_an_edge_that_leaves_a_row_without_keys_says_so() -> None:
+    effects = answered("paper", Edges(asked(), 0))
     row = effects.sites.index("decoder.0.0.self")
     assert effects.emptied[row].tolist() == [True, *[False] * (effects.emptied.shape[1] - 1)]
     assert not effects.emptied[effects.sites.index("decoder.0.0.cross")].any()
 
 
-def test_what_is_not_there_is_refused_in_words(ask: Answering) -> None:
-    found, request = checkpoint(SPECS["paper"]), asked(SPECS["paper"])
+def test_what_is_not_there_is_refused_in_words() -> None:
     with pytest.raises(BadSetting, match="from 0 to 3"):
-        ask(found, Edges(request, 4))
+        answered("paper", Edges(asked(), 4))
     with pytest.raises(UnknownSite):
-        ask(found, Edges(replace(request), 0, "decoder.0.9.cross"))
+        answered("paper", Edges(asked(), 0, "decoder.0.9.cross"))

@@ -19,12 +19,19 @@ from model.attribution.words import MEASURES, mean_correlation, rank_correlation
 from model.trace.rollout import rollout
 from model.trace.types import Array, Site
 from model.transformer.attention import Run
-from tests.model.attribution.conftest import Answering
-from tests.model.attribution.test_heads import TARGET, asked
+from tests.model.attribution.conftest import TARGET, answered, asked, tiny
 from tests.networks import PAD, language_model, translator
-from tests.runs import SPECS, checkpoint, traced
+from tests.runs import SPECS, traced
 
 UNKNOWN = 0
+SOURCE = tiny("paper").tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+
+
+@pytest.fixture(scope="module")
+def effects() -> WordEffects:
+    """Of the tiny network of the paper."""
+    found: WordEffects = answered("paper", Words(asked()))
+    return found
 
 
 def scores(source: tuple[int, ...], target: tuple[int, ...], changed: dict[str, torch.Tensor] | None = None) -> list[float]:
@@ -51,11 +58,8 @@ def swapped(ids: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
     return (*ids[:place], by, *ids[place + 1 :])
 
 
-def test_leaving_out_in_one_batch_is_leaving_out_one_by_one(ask: Answering) -> None:
-    runner = checkpoint(SPECS["paper"])
-    effects = ask(runner, Words(asked(SPECS["paper"])))
-    source = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
-    base = np.array(scores(source, TARGET))
+def test_leaving_out_in_one_batch_is_leaving_out_one_by_one(effects: WordEffects) -> None:
+    source, base = SOURCE, np.array(scores(SOURCE, TARGET))
     np.testing.assert_allclose(effects.log_probabilities, base, atol=1e-5)
     assert effects.strips == ("source",) * len(source) + ("target",) * (len(TARGET) - 1)
     for column, (strip, place) in enumerate(zip(effects.strips, effects.positions, strict=True)):
@@ -67,11 +71,8 @@ def test_leaving_out_in_one_batch_is_leaving_out_one_by_one(ask: Answering) -> N
             np.testing.assert_allclose(getattr(effects, name)[:, column], expected, atol=1e-5)
 
 
-def test_gradients_are_finite_differences_and_integrated_gradients_are_complete(ask: Answering) -> None:
-    runner = checkpoint(SPECS["paper"])
-    effects = ask(runner, Words(asked(SPECS["paper"])))
-    source = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
-    there = vectors(source, TARGET)
+def test_gradients_are_finite_differences_and_integrated_gradients_are_complete(effects: WordEffects) -> None:
+    source, there = SOURCE, vectors(SOURCE, TARGET)
     for column, (strip, place) in enumerate(zip(effects.strips, effects.positions, strict=True)):
         name, ends = "embedded/encoder" if strip == "source" else "embedded/decoder", list[list[float]]()
         for factor in (1.001, 0.999):
@@ -89,9 +90,8 @@ def test_gradients_are_finite_differences_and_integrated_gradients_are_complete(
     assert effects.baseline == "the unknown token"
 
 
-def test_what_stands_beside_is_the_row_that_wrote_the_token(ask: Answering) -> None:
-    runner, request = checkpoint(SPECS["paper"]), asked(SPECS["paper"])
-    effects, trace = ask(runner, Words(request)), traced(runner, request)
+def test_what_stands_beside_is_the_row_that_wrote_the_token(effects: WordEffects) -> None:
+    trace = traced(tiny("paper"), asked())
     sources = [i for i, strip in enumerate(effects.strips) if strip == "source"]
     cross = np.mean([trace.at(f"decoder.0.{layer}.cross").weights.mean(axis=0) for layer in (0, 1)], axis=0)
     np.testing.assert_allclose(effects.attention[:, sources], cross[: len(effects.tokens)], atol=1e-6)
@@ -101,11 +101,9 @@ def test_what_stands_beside_is_the_row_that_wrote_the_token(ask: Answering) -> N
     np.testing.assert_allclose(np.nansum(effects.rollout, axis=1), 1, atol=1e-5)
 
 
-def test_a_language_model_depends_on_its_strip_alone(ask: Answering) -> None:
-    runner = checkpoint(SPECS["language model"])
-    request = asked(SPECS["language model"])
-    effects = ask(runner, Words(request))
-    prompt = runner.tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
+def test_a_language_model_depends_on_its_strip_alone() -> None:
+    effects = answered("language model", Words(asked()))
+    prompt = tiny("language model").tokenizers["source"].encode("w4 w6 w5 w9", "source").ids
     whole, network = (*prompt, *TARGET), language_model(SPECS["language model"])
     assert effects.strips == ("source",) * (len(whole) - 1)
     assert effects.first == len(prompt)
@@ -117,8 +115,7 @@ def test_a_language_model_depends_on_its_strip_alone(ask: Answering) -> None:
     assert np.isnan(effects.unknown[0, len(prompt) :]).all()
 
 
-def test_rank_correlations_compare_amounts(ask: Answering) -> None:
-    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+def test_rank_correlations_compare_amounts(effects: WordEffects) -> None:
     found = rank_correlations(effects, "source")
     assert found.shape == (len(effects.tokens), len(MEASURES), len(MEASURES))
     np.testing.assert_allclose(np.diagonal(found, axis1=1, axis2=2), 1)
@@ -130,20 +127,13 @@ def test_rank_correlations_compare_amounts(ask: Answering) -> None:
     assert mean_correlation(effects, "unknown", "attention", "source") == pytest.approx(found[:, first, second].mean())
 
 
-def test_gradients_of_one_point_at_a_time_are_the_same(ask: Answering) -> None:
-    runner, question = checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"]))
-    np.testing.assert_allclose(ask(runner, question, most_bytes=1).integrated, ask(runner, question).integrated, atol=1e-4)
+def test_gradients_of_one_point_at_a_time_are_the_same(effects: WordEffects) -> None:
+    np.testing.assert_allclose(answered("paper", Words(asked()), most_bytes=1).integrated, effects.integrated, atol=1e-4)
 
 
-def safetensors_header(data: bytes) -> dict[str, str]:
-    """The metadata of a safetensors file."""
-    found: dict[str, str] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-    return found
-
-
-def test_integrals_that_are_not_found_are_left_out_and_say_why(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrals_that_are_not_found_are_left_out_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradients, "MOST_POINTS", gradients.PARTS * gradients.POINTS)
-    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+    effects = answered("paper", Words(asked()))
     unsettled = np.isnan(effects.integrated).all(axis=1)
     assert unsettled.any()
     assert np.isnan(effects.residue[unsettled]).all()
@@ -153,14 +143,16 @@ def test_integrals_that_are_not_found_are_left_out_and_say_why(ask: Answering, m
     column = MEASURES.index("integrated")
     assert np.isnan(rank_correlations(effects)[unsettled, column]).all(), "and no correlation is computed from them"
     assert (np.abs(effects.residue[~unsettled]) <= 0.01 * np.abs(effects.difference[~unsettled])).all()
-    again = from_bytes(WordEffects, to_bytes(effects))
-    assert again.missing == effects.missing
-    header = json.loads(safetensors_header(to_bytes(effects))["headlight"])
-    assert header["missing"]["integrated"] == str(effects.missing["integrated"]), "clients that know no phrases read English"
+    data = to_bytes(effects)
+    assert from_bytes(WordEffects, data).missing == effects.missing
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+    assert json.loads(header["headlight"])["missing"]["integrated"] == str(effects.missing["integrated"]), (
+        "clients that know no phrases read English"
+    )
     assert effects.to_json()["missing"]["integrated"] == str(effects.missing["integrated"])
 
 
-def test_errors_that_cancel_out_by_chance_are_no_integral(ask: Answering, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_that_cancel_out_by_chance_are_no_integral(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two halves that miss their differences by +9 and −9."""
 
     def cancelling(self: gradients._Integral, tokens: Array) -> None:
@@ -171,7 +163,7 @@ def test_errors_that_cancel_out_by_chance_are_no_integral(ask: Answering, monkey
         self.sums[1, :, 0] -= 9
 
     monkeypatch.setattr(gradients._Integral, "measure", cancelling)
-    effects = ask(checkpoint(SPECS["paper"]), Words(asked(SPECS["paper"])))
+    effects = answered("paper", Words(asked()))
     assert np.isnan(effects.integrated).all()
 
 
