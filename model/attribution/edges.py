@@ -37,14 +37,16 @@ def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCoun
         )
     rows = list(_rows(question, sites(example.runner.info.spec)))
     query = example.first + question.token
-    places = [(row, key) for row, (site, _) in enumerate(rows) for key in _open(trace, site, query)]
-    edges = tuple(_edge(*rows[row], query, key) for row, key in places)
+    allowed = [_looking(trace, site, query).any(axis=0) for site, _ in rows]
+    places = [(row, key) for row, keys in enumerate(allowed) for key in np.flatnonzero(keys).tolist()]
+    edges = [Edge(*rows[row], query if rows[row][0].stack == "decoder" else None, key) for row, key in places]
     found = scorer.score(Copies(sites(example.runner.info.spec), edges=(None, *edges)), on_count)
     widest = max(trace.attention[site].mask.shape[1] for site, _ in rows)
     changes, emptied = np.full((len(rows), widest), np.nan), np.zeros((len(rows), widest), bool)
     for (row, key), own in zip(places, found[1:, question.token], strict=True):
         changes[row, key] = own - found[0, question.token]
-        emptied[row, key] = _empties(trace, rows[row][0], query, key)
+        looking = _looking(trace, rows[row][0], query)
+        emptied[row, key] = (looking[:, key] & (looking.sum(axis=1) == 1)).any()  # a row that may look at nothing but this key
     return EdgeEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
@@ -70,23 +72,7 @@ def _rows(question: Edges, there: dict[Site, int]) -> Iterator[tuple[Site, int |
     yield from ((site, head) for head in range(there[site]))
 
 
-def _edge(site: Site, head: int | None, query: int, key: int) -> Edge:
-    return Edge(site, head, query if site.stack == "decoder" else None, key)
-
-
 def _looking(trace: Trace, site: Site, query: int) -> Array:
     """[query, key], what the rows in question may look at."""
     mask = trace.attention[site].mask
     return mask[query : query + 1] if site.stack == "decoder" else mask
-
-
-def _open(trace: Trace, site: Site, query: int) -> list[int]:
-    """The allowed keys."""
-    keys: list[int] = np.flatnonzero(_looking(trace, site, query).any(axis=0)).tolist()
-    return keys
-
-
-def _empties(trace: Trace, site: Site, query: int, key: int) -> bool:
-    """Whether a row may look at nothing but this key."""
-    looking = _looking(trace, site, query)
-    return bool((looking[:, key] & (looking.sum(axis=1) == 1)).any())

@@ -1,11 +1,10 @@
 """Example: one run to be measured, ready to be fed again: what its stacks read, and the target tokens whose probability counts.
 
-`Forced` is what the network says of these tokens, once the target was fed to copies of the run.
+`ForcedLogits` and `ForcedStates` are what the network says of these tokens, once the target was fed to copies of the run.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -147,16 +146,6 @@ ROW_CHUNK, VOCAB_CHUNK = 1024, 256
 
 FEW_LOGITS = 2**16
 """Logits that are held at once where there are few rows: more words a product, since each product costs a call."""
-
-
-class Forced(Protocol):
-    """The network's log-probabilities of the measured tokens, given the tokens before them."""
-
-    def log_probabilities(self) -> Tensor:
-        """[row, token]."""
-
-    def with_likeliest(self) -> Tensor:
-        """[2, row, token]: the log-probabilities, and the ids of the likeliest token at each place."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ network, a row for each; those that differ in the decoder alone share one pass t
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from model.attribution.copies import Copies, chained
-from model.attribution.example import VOCAB_CHUNK, Example, Forced, ForcedLogits, ForcedStates
+from model.attribution.example import VOCAB_CHUNK, Example, ForcedLogits, ForcedStates
 from model.attribution.layerwise import Layerwise
 from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory
@@ -27,6 +28,9 @@ from model.transformer.attention import Intervention, Run
 from model.transformer.cache import NO_CACHE
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderDecoder
+
+Forced: TypeAlias = ForcedLogits | ForcedStates
+"""The network's log-probabilities of the measured tokens, given the tokens before them."""
 
 BATCH_BYTES = 128 * 2**20
 """Memory that one batch of copies may take where the configuration says nothing else."""
@@ -50,14 +54,12 @@ class Scorer:
         ask: answers calls of the network, alone or through a scheduler.
         most_bytes: memory of one batch.
         read: the encoder's output and its mask where no copy changes the encoder, once they were computed.
-        layerwise: the example layer by layer, once it was asked for.
     """
 
     example: Example
     ask: Ask
     most_bytes: int = BATCH_BYTES
     read: list[tuple[Tensor, Mask]] = field(default_factory=list)
-    layerwise: list[Layerwise] = field(default_factory=list)
 
     def score(self, copies: Copies, on_count: OnCount = ignore_count) -> Array:
         """Log-probabilities [row, token] of the measured tokens, float64, for each copy.
@@ -92,7 +94,8 @@ class Scorer:
         """
         spec, example = self.example.runner.info.spec, self.example
         apart = graph or isinstance(example.runner.network, ForeignNetwork)
-        queries, keys = example.fed.shape[1], max(self._lengths())
+        queries = example.fed.shape[1]
+        keys = queries if example.source is None else max(example.source.shape[1], queries)
         widest = max(stack.d_model * 10 for stack in spec.stacks.values())
         heads = max(stack.attention.heads for stack in spec.stacks.values())
         vocab = spec.writer.vocab if apart else min(spec.writer.vocab, VOCAB_CHUNK)
@@ -100,10 +103,6 @@ class Scorer:
         held = 3 * len(sites(spec)) if graph else 1
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, min(self.most_bytes // needed, MOST_ROWS))
-
-    def _lengths(self) -> tuple[int, int]:
-        source = 0 if self.example.source is None else self.example.source.shape[1]
-        return source, self.example.fed.shape[1]
 
     def _batch(self, copies: Copies, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""
@@ -122,10 +121,12 @@ class Scorer:
         """The target fed to a batch of copies, layer by layer where that can be."""
         if not Layerwise.can(self.example, copies):
             return forced(self.example, copies, read=self.read)
-        if not self.layerwise:
-            self.layerwise.append(Layerwise(self.example))
-        states = self.layerwise[0].states(copies)
-        return ForcedStates(states[:, self.example.measured], self.layerwise[0].output, self.example.following)
+        states = self._layerwise.states(copies)
+        return ForcedStates(states[:, self.example.measured], self._layerwise.output, self.example.following)
+
+    @cached_property
+    def _layerwise(self) -> Layerwise:
+        return Layerwise(self.example)
 
 
 def forced(

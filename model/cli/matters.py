@@ -44,7 +44,8 @@ def matters(request: RunRequest, as_json: bool, device: str, **asked: Any) -> No
     """Measures what the heads of CHECKPOINT, or words or edges of attention, were for in one run."""
     found = _answer(_question(request, **asked), device)
     if as_json:
-        click.echo(json.dumps(_json(found), ensure_ascii=False))
+        more = {"correlations": _correlations(found)} if isinstance(found, WordEffects) else {}
+        click.echo(json.dumps(found.to_json() | more, ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
 
@@ -89,11 +90,6 @@ def _answer(question: Attribution[Any], device: str) -> Result:
     with told(counted.get(type(question), "edited copies of the run")) as on_count:
         place = Place(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), on_count=on_count)
         return answer(question, request, prompt, runner, trace, place)
-
-
-def _json(found: Result) -> dict[str, Any]:
-    """All numbers; of words their rank correlations, too."""
-    return found.to_json() | ({"correlations": _correlations(found)} if isinstance(found, WordEffects) else {})
 
 
 def _correlations(found: WordEffects) -> dict[str, dict[str, float | None]]:

@@ -49,7 +49,13 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     access = checked_access(host)
     more_hosts(os.environ)  # refused here: a cluster would start a failing replica again and again
     if cluster:
-        _cluster(host, port, replicas)
+        os.environ.update(RAY)
+        try:
+            from model.engine.cluster import run_cluster
+        except ModuleNotFoundError as error:
+            allowed = "left out where Ray is not installed (pip install -r requirements-cluster.txt)"
+            raise BadSetting(name="--cluster", found=str(error), allowed=allowed) from error
+        run_cluster(host, port, replicas)
         return
     if replicas:
         raise BadSetting(name="--replicas", found=replicas, allowed="left out where there is no --cluster")
@@ -66,21 +72,6 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
-
-
-def _cluster(host: str, port: int, replicas: str) -> None:
-    """Serves from several processes.
-
-    Raises:
-        BadSetting: Ray is not installed.
-    """
-    os.environ.update(RAY)
-    try:
-        from model.engine.cluster import run_cluster
-    except ModuleNotFoundError as error:
-        allowed = "left out where Ray is not installed (pip install -r requirements-cluster.txt)"
-        raise BadSetting(name="--cluster", found=str(error), allowed=allowed) from error
-    run_cluster(host, port, replicas)
 
 
 def checked_access(host: str) -> AccessLimits:

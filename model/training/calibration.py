@@ -58,7 +58,7 @@ def calibrate(
         raise BadSetting(name="calibrate", found=True, allowed="false where the output layer has no bias")
     network.load_state_dict(dict(weights))
     logits, targets = _predictions(network, pairs, device)
-    counts = torch.ones(logits.shape[1]).index_add(0, *_occurrences(training))
+    counts = 1 + torch.bincount(torch.tensor([word for pair in training for word in pair.target[1:]]), minlength=logits.shape[1])
     frequencies, unknown = (counts / counts.sum()).log(), nn.functional.one_hot(torch.tensor(unk_id), len(counts)).float()
     fitted = torch.zeros(3, requires_grad=True)  # a, b, log T
     optimizer = torch.optim.LBFGS([fitted], max_iter=20, line_search_fn="strong_wolfe")
@@ -77,12 +77,6 @@ def calibrate(
         "output.weight": weights["output.weight"] / temperature,
         "output.bias": (bias + (a * frequencies + b * unknown).to(bias)) / temperature,
     }
-
-
-def _occurrences(pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
-    """The ids of all target words in `pairs`, and a 1 for each, as arguments of `index_add`."""
-    words = torch.tensor([id_ for pair in pairs for id_ in pair.target[1:]])
-    return words, torch.ones(len(words))
 
 
 def _predictions(network: nn.Module, pairs: Sequence[Pair], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -132,19 +132,16 @@ def _prepare(recipe: Recipe, data: Path | None, out: Path, device: torch.device,
     training = examples(corpus, texts[corpus.train], tokenizers)
     validation = examples(corpus, texts[corpus.validation], tokenizers)
     if not isinstance(corpus, RunningText):
-        _refuse_too_long(recipe, training, texts[corpus.train])
+        longest = _longest(recipe)
+        for pair, text in zip(training, texts[corpus.train], strict=True):
+            if found := _too_long(pair, longest):
+                raise DataError(
+                    path="the training split", detail=f"{text[0][:60]!r} {found}", do="take it out, or raise max_positions"
+                )
     accelerator = Accelerator(mixed_precision=PRECISIONS[how.precision], cpu=device.type == "cpu")
     steps = snapshot_steps(how.epochs * math.ceil(len(training) / how.sentences_per_batch)) if snapshots else frozenset()
     events = board(out, writes=accelerator.is_main_process)
     return Course(recipe, tokenizers, texts[corpus.train], training, validation, out, accelerator, events, steps)
-
-
-def _refuse_too_long(recipe: Recipe, training: list[Pair], texts: Texts) -> None:
-    """Refuses training examples with more tokens than the network has positions, before training begins."""
-    longest = _longest(recipe)
-    for pair, text in zip(training, texts, strict=True):
-        if found := _too_long(pair, longest):
-            raise DataError(path="the training split", detail=f"{text[0][:60]!r} {found}", do="take it out, or raise max_positions")
 
 
 def _longest(recipe: Recipe) -> dict[str, int]:
