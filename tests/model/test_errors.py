@@ -72,7 +72,7 @@ def test_each_class_says_its_sentence(name: str) -> None:
 @pytest.mark.parametrize("kind", OWNERS, ids=lambda kind: kind.__name__)
 def test_each_class_says_all_of_its_fields_in_sentences(kind: type[HeadlightError]) -> None:
     error = example(kind)
-    assert all((f"{value:,}" if isinstance(value, int) else value) in str(error) for value in error.fields.values())
+    assert all((f"{value:,}" if isinstance(value, int) else str(value)) in str(error) for value in error.fields.values())
     assert re.fullmatch(r"\S.*[.!?)]", str(error))  # the last thing may be a line to copy
     assert "  " not in str(error)
 
