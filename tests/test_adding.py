@@ -95,11 +95,12 @@ assert view_state.NEW_SENTENCE["zoom"] == view_state.ANOTHER_MODEL["zoom"] == 7
 assert "zoom" in view_state.TYPED
 """,
     "a recorded value": """
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from model.trace import serialization
 save_checkpoint(folder / "tiny")
-trace = LocalEngine(folder, torch.device("cpu")).run(RunRequest("tiny", "w4 w5", keep=("stages",)))
+trace = LocalEngine(folder, torch.device("cpu")).ask(Run(RunRequest("tiny", "w4 w5", keep=("stages",))))
 again = serialization.from_bytes(serialization.to_bytes(trace))
 found = again.stages["encoder.0.0.feed_forward/doubled"]
 assert (found == 2 * again.stages["encoder.0.0.feed_forward/hidden"]).all() and found.any()
@@ -124,9 +125,10 @@ assert all(torch.equal(value, loaded.network.state_dict()[name]) for name, value
 from tests.app.visiting import Visitor
 stack = replace(VARIANTS["paper"].encoder, positions="steps")
 save_checkpoint(folder / "tiny", replace(VARIANTS["paper"], encoder=stack))
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
-trace = LocalEngine(folder, torch.device("cpu")).run(RunRequest("tiny", "w4 w5"))
+trace = LocalEngine(folder, torch.device("cpu")).ask(Run(RunRequest("tiny", "w4 w5")))
 assert trace.positions["encoder"][:, 0].tolist() == list(range(len(trace.tokens["source"])))
 visitor = Visitor("positions", text="w4 w5", site="encoder.0.0.self")
 assert any("Counted" in each.value for each in visitor.app.markdown)
