@@ -46,8 +46,7 @@ from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.precision import run_in
-from model.sharing.budget import BUDGET, Budget
-from model.sharing.lru_cache import LruCache
+from model.sharing.caches import BUDGET, Budget, LruCache
 from model.spec.questions import Answer, Question
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.trace.progress import Progress, Report

@@ -3,7 +3,7 @@
 import os
 
 from model.errors import BadSetting, phrase
-from model.sharing.budget import BUDGET, default_bytes
+from model.sharing.caches import BUDGET, default_bytes
 
 MOST_MIB = 2**24
 

@@ -24,8 +24,7 @@ from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel, phra
 from model.inference.batching import is_out_of_memory, release
 from model.inference.precision import lowered
 from model.inspection.report import Inspection
-from model.sharing.budget import Budget
-from model.sharing.lru_cache import ComputedOnce, LruCache
+from model.sharing.caches import Budget, ComputedOnce, LruCache
 from model.spec.request import Precision, Settings
 
 Value = TypeVar("Value")

@@ -4,7 +4,7 @@ import threading
 from typing import Protocol
 
 from model.errors import TookTooLong
-from model.sharing.lru_cache import LruCache
+from model.sharing.caches import LruCache
 
 MOST_BYTES = 512 * 2**20
 MOST_FILES = 64

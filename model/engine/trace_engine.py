@@ -13,8 +13,7 @@ from model.engine.local import LocalEngine
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadTrace, RecordedRun, UnknownTensor
-from model.sharing.budget import BUDGET
-from model.sharing.lru_cache import ComputedOnce, LruCache
+from model.sharing.caches import BUDGET, ComputedOnce, LruCache
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import RunRequest
 from model.trace.trace_files import ENDING, holds_trace, is_trace_file, read_bytes, read_path

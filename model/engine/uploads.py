@@ -23,8 +23,7 @@ from model.inspection.report import Inspection
 from model.safe_loading.gguf import MAGIC
 from model.safe_loading.gguf_tensors import GgufFile, read_gguf_upload
 from model.safe_loading.reader import OpenedFile, read_upload
-from model.sharing.lru_cache import LruCache
-from model.sharing.single_flight import SingleFlight
+from model.sharing.caches import LruCache, SingleFlight
 from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 
 UPLOAD_PREFIX = "upload-"

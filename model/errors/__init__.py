@@ -101,6 +101,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from model.errors.base import HeadlightError as HeadlightError
+from model.errors.base import Phrase as Phrase
+from model.errors.base import Words as Words
+from model.errors.base import counted as counted
+from model.errors.base import filling as filling
+from model.errors.base import gap_of as gap_of
+from model.errors.base import in_english as in_english
+from model.errors.base import message as message
+from model.errors.base import phrase as phrase
+from model.errors.base import rewritten as rewritten
 from model.errors.checkpoint import BadGguf as BadGguf
 from model.errors.checkpoint import BadLayoutFile as BadLayoutFile
 from model.errors.checkpoint import BadTrace as BadTrace
@@ -157,16 +167,6 @@ from model.errors.notfound import UnknownModel as UnknownModel
 from model.errors.notfound import UnknownSite as UnknownSite
 from model.errors.notfound import UnknownStage as UnknownStage
 from model.errors.notfound import UnknownTensor as UnknownTensor
-from model.errors.phrase import Phrase as Phrase
-from model.errors.phrase import Words as Words
-from model.errors.phrase import counted as counted
-from model.errors.phrase import filling as filling
-from model.errors.phrase import gap_of as gap_of
-from model.errors.phrase import in_english as in_english
-from model.errors.phrase import message as message
-from model.errors.phrase import phrase as phrase
-from model.errors.phrase import rewritten as rewritten
-from model.errors.root import HeadlightError as HeadlightError
 from model.errors.tokenizing import NoTokenizer as NoTokenizer
 from model.errors.tokenizing import TokenizerDied as TokenizerDied
 from model.errors.tokenizing import TokenizerFailed as TokenizerFailed

@@ -1,7 +1,6 @@
 """Checkpoint folders and files that cannot be used."""
 
-from model.errors.phrase import Phrase, Words, message
-from model.errors.root import HeadlightError
+from model.errors.base import HeadlightError, Phrase, Words, message
 
 
 class CheckpointError(HeadlightError):

@@ -2,8 +2,7 @@
 
 from typing import ClassVar
 
-from model.errors.phrase import Phrase, message
-from model.errors.root import HeadlightError
+from model.errors.base import HeadlightError, Phrase, message
 
 
 class InputError(HeadlightError):

@@ -1,7 +1,6 @@
 """Names that do not exist here."""
 
-from model.errors.phrase import message
-from model.errors.root import HeadlightError
+from model.errors.base import HeadlightError, message
 
 
 class NotFound(HeadlightError):

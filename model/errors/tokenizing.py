@@ -1,7 +1,6 @@
 """Errors of external tokenizers, which run in a process with resource limits."""
 
-from model.errors.phrase import message
-from model.errors.root import HeadlightError
+from model.errors.base import HeadlightError, message
 
 
 class TokenizerFailed(HeadlightError):

@@ -1,7 +1,6 @@
 """The request is valid, but the engine cannot answer now: errors of queues, devices and servers."""
 
-from model.errors.phrase import message, messages
-from model.errors.root import HeadlightError
+from model.errors.base import HeadlightError, message, messages
 
 
 class Unavailable(HeadlightError):

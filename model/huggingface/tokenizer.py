@@ -8,11 +8,10 @@ from model.errors import EmptyText, HeadlightError, NoTokenizer
 from model.huggingface import slow_tokenizers
 from model.huggingface.folder import TOKENIZER, Folder
 from model.spec.external import ForeignSpec
-from model.tokenizers.ids import check_ids
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.tokenizers.subwords.writing import written
 from model.tokenizers.vocabulary import IdTokenizer, Specials
-from model.tokenizers.words import Tokenizer
+from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Tokens
 
 

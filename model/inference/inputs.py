@@ -10,8 +10,7 @@ from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Wo
 from model.spec.external import AnySpec, AnyStack
 from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
-from model.tokenizers.ids import check_ids
-from model.tokenizers.words import Tokenizer
+from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Tokens
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from model.errors import BadSetting, DoesNotFit, EmptyText, HeadlightError, NoVocabulary, phrase
 from model.spec.validation import read
 from model.tokenizers import words
-from model.tokenizers.ids import check_ids
-from model.tokenizers.words import Tokenizer, WordTokenizer, basic_english, split_words
+from model.tokenizers.words import Tokenizer, WordTokenizer, basic_english, check_ids, split_words
 from model.trace.types import Tokens
 
 STARTS, ENDS = ("<sos>", "<bos>", "<s>"), ("<eos>", "</s>")

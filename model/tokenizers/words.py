@@ -14,10 +14,9 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
-from model.errors import BadSetting, EmptyText, phrase
+from model.errors import BadSetting, EmptyText, TokenOutOfRange, phrase
 from model.spec.validation import read
 from model.tokenizers import bpe
-from model.tokenizers.ids import check_ids
 from model.trace.types import Tokens
 
 Split: TypeAlias = Literal["spacy-de", "spacy-en", "words", "basic-english", "characters"]
@@ -274,3 +273,17 @@ def from_json(data: Any) -> WordTokenizer:
             name="tokenizer.joins", found=wrong, allowed=phrase("pairs of pieces of the vocabulary that join to one of it")
         )
     return tokenizer
+
+
+def check_ids(name: str, ids: Iterable[int], size: int) -> None:
+    """Checks that a vocabulary of `size` texts has all of `ids`.
+
+    Args:
+        name: what the ids are, for the error's sentence.
+
+    Raises:
+        TokenOutOfRange: it does not have one of them.
+    """
+    for id_ in ids:
+        if not 0 <= id_ < size:
+            raise TokenOutOfRange(found=id_, last=size - 1)

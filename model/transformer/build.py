@@ -28,14 +28,17 @@ from model.transformer.positions import (
     LearnedPositionsFrom2,
     NoPositions,
     PositionalEncoding,
+    Rotation,
     SinusoidalPositions,
     StoredPositions,
     column_sinusoids,
     from_zero,
+    rotary_halves,
+    rotary_pairs,
     running,
     sinusoids_from_2,
+    unrotated,
 )
-from model.transformer.rotary import Rotation, rotary_halves, rotary_pairs, unrotated
 from model.transformer.shared_head import MemoryLayer, SharedProjection
 from model.transformer.stacks import (
     CausalLM,

@@ -64,7 +64,7 @@ class Embedding(nn.Module):
 
 
 class EmbeddingAlone(Embedding):
-    """x = E[ids] · scale, and no positions: the layers of this stack tell them apart by rotating queries and keys (rotary.py)."""
+    """x = E[ids] · scale, and no positions: the layers of this stack tell them apart by rotary queries and keys (positions.py)."""
 
     def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position] of ids, the first at position `start` -> [batch, position, model].

@@ -2,8 +2,7 @@
 
 import pytest
 
-from model.sharing.budget import Budget
-from model.sharing.lru_cache import LruCache
+from model.sharing.caches import Budget, LruCache
 from viz.session import memory_metrics
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from model.engine.api import ModelInfo
 from model.errors import HeadlightError, Phrase, Words, from_json
-from model.errors.phrase import Filler
+from model.errors.base import Filler
 from model.trace.types import Trace
 from viz.i18n import locales
 from viz.i18n.locales import N_ as N_

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from streamlit.runtime import get_instance
 from streamlit.runtime.stats import GaugeStat
 
-from model.sharing.budget import BUDGET
+from model.sharing.caches import BUDGET
 
 BYTES, MOST = "headlight_memory_bytes", "headlight_memory_budget_bytes"
 

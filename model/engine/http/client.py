@@ -39,8 +39,7 @@ from model.errors import (
     from_json,
     phrase,
 )
-from model.sharing.budget import BUDGET
-from model.sharing.lru_cache import LruCache
+from model.sharing.caches import BUDGET, LruCache
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import RunRequest, Settings
 from model.trace import serialization

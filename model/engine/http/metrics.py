@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from model.engine.api import Batches, Gauges, SharedEngine
-from model.sharing.budget import BUDGET
+from model.sharing.caches import BUDGET
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
 

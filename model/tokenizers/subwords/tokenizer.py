@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.errors import EmptyText
-from model.tokenizers.ids import check_ids
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.tokenizers.subwords.writing import written
+from model.tokenizers.words import check_ids
 from model.trace.types import Tokens
 
 

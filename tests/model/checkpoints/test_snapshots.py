@@ -13,7 +13,7 @@ from model.checkpoints.layouts.given_answers import TextsOf
 from model.engine.api import Describe, Inspect, ModelInfo, Models, Run
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch, UnknownModel
-from model.sharing.budget import Budget
+from model.sharing.caches import Budget
 from model.spec.request import RunRequest
 from model.spec.snapshots import Losses, at_step, without_step
 from model.trace.serialization import from_bytes

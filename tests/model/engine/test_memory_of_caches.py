@@ -10,7 +10,7 @@ from model.engine.api import Run
 from model.engine.http.metrics import EngineMetrics
 from model.engine.local import LocalEngine
 from model.errors import BadSetting
-from model.sharing.budget import BUDGET, Budget, default_bytes
+from model.sharing.caches import BUDGET, Budget, default_bytes
 from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.runs import CPU

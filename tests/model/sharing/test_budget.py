@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.sharing import budget, system_memory
-from model.sharing.budget import Budget, default_bytes
-from model.sharing.lru_cache import LruCache
+from model.sharing import caches, system_memory
+from model.sharing.caches import Budget, LruCache, default_bytes
 
 
 def cache(shared: Budget, kind: str = "") -> LruCache[str, bytes]:
@@ -88,8 +87,8 @@ def test_a_value_is_freed_outside_of_the_lock() -> None:
 
 def test_freed_memory_is_given_back_after_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
-    monkeypatch.setattr(budget, "give_back", lambda: given.append("back"))
-    monkeypatch.setattr(budget, "GIVEN_BACK", 100)
+    monkeypatch.setattr(caches, "give_back", lambda: given.append("back"))
+    monkeypatch.setattr(caches, "GIVEN_BACK", 100)
     shared = Budget(400)
     held = cache(shared)
     for turn in range(8):
@@ -104,8 +103,8 @@ def test_freed_memory_is_given_back_after_so_many_bytes(monkeypatch: pytest.Monk
 
 
 def test_the_default_is_a_fourth_of_the_memory_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for there, expected in ((2**29, budget.LEAST), (2**32, 2**30), (2**37, budget.MOST), (math.inf, budget.UNKNOWN)):
-        monkeypatch.setattr(budget, "machine_bytes", lambda there=there: there)
+    for there, expected in ((2**29, caches.LEAST), (2**32, 2**30), (2**37, caches.MOST), (math.inf, caches.UNKNOWN)):
+        monkeypatch.setattr(caches, "machine_bytes", lambda there=there: there)
         assert default_bytes() == expected
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.sharing.lru_cache import ComputedOnce, LruCache
+from model.sharing.caches import ComputedOnce, LruCache
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from model.sharing.single_flight import SingleFlight
+from model.sharing.caches import SingleFlight
 from tests.flights import at_once
 
 THREADS = 8

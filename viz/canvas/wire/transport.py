@@ -25,9 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from model.sharing.budget import BUDGET
-from model.sharing.lru_cache import LruCache
-from model.sharing.single_flight import SingleFlight
+from model.sharing.caches import BUDGET, LruCache, SingleFlight
 from model.trace.types import Array
 from viz.i18n.translate import current as current_language
 

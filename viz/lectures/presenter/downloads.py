@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from model.engine import log
-from model.sharing.lru_cache import LruCache
-from model.sharing.single_flight import SingleFlight
+from model.sharing.caches import LruCache, SingleFlight
 from viz.lectures.presenter import handout, html_pages
 from viz.lectures.presenter.deck import LectureDeck
 

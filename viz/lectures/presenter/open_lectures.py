@@ -7,7 +7,7 @@ from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from model.errors import BadLecture, HeadlightError
-from model.sharing.lru_cache import ComputedOnce, LruCache
+from model.sharing.caches import ComputedOnce, LruCache
 from viz.i18n.locales import speaking
 from viz.i18n.translate import _, error_message
 from viz.lectures.classroom.event_feed import EventFeed

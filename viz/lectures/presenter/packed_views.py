@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from model.sharing.budget import BUDGET
-from model.sharing.lru_cache import LruCache
+from model.sharing.caches import BUDGET, LruCache
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import content_hash
 

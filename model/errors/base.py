@@ -1,4 +1,4 @@
-"""Phrases: what `model` says, as a template and the values of its gaps, until a page or a terminal says it in its language.
+"""Phrases: what `model` says, as a template and the values of its gaps; and the base class of all errors, which hold one.
 
 English is the language of the templates, and `str` of a phrase is the English sentence. A page translates the template, which is a
 whole sentence or clause, and then fills the gaps; it recognizes nothing in a finished text, so what people typed is never searched.
@@ -9,7 +9,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 Gap: TypeAlias = "str | int | float | Phrase | tuple[str | Phrase, ...]"
 """What fills a gap: a name or a number; a phrase, or several, only where it is a clause of its own, such as a reason."""
@@ -178,3 +178,43 @@ def _phrase_of(data: Any, depth: int) -> Phrase:
         raise ValueError("a phrase has a template and fields")
     template, singular, count = texts
     return Phrase(template, {name: gap_of(value, depth + 1) for name, value in fields.items()}, singular, count)
+
+
+class HeadlightError(Exception):
+    """Base class. `str(error)` is one line that can be shown to the user.
+
+    Args:
+        fields: values for the placeholders of the class's `template`.
+    """
+
+    template: ClassVar[str] = "{detail}"
+    on_screen: ClassVar[str] = ""
+    singular: ClassVar[str] = ""
+    counted: ClassVar[str] = ""
+
+    def __init__(self, **fields: object) -> None:
+        self.fields = fields
+        super().__init__(" ".join(str(self.said(self.template)).split()))
+
+    def said(self, template: str) -> Phrase:
+        """One of its templates with its fields."""
+        counts = self.singular and isinstance(self.fields.get(self.counted), int)
+        fields = {name: filling(value) for name, value in self.fields.items()}
+        return Phrase(template, fields, self.singular, self.counted) if counts else Phrase(template, fields)
+
+    @property
+    def on_page(self) -> Phrase:
+        """What a page says."""
+        return self.said(self.on_screen or self.template)
+
+    def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
+        """Pickles class and fields; an exception's default would keep the sentence only."""
+        return _made_again, (type(self), self.fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """The error as JSON values, which `errors.from_json` reads."""
+        return {"error": type(self).__name__, "fields": {name: plain_gap(filling(value)) for name, value in self.fields.items()}}
+
+
+def _made_again(kind: type[HeadlightError], fields: dict[str, object]) -> HeadlightError:
+    return kind(**fields)
