@@ -92,8 +92,9 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     given = reader.read("source", request.target, spec.writer).tokens
     typed = isinstance(request.target, str)
     start = next((place for place, special in enumerate(given.special) if typed and not special), 0)  # no second start token
-    if (found := len(prompt) + len(given) - start) > (allowed := reader.room(spec.writer)[0]):
-        raise TooManyTokens(found=found, allowed=allowed, reason=phrase("prompt and target are read as one text"))
+    allowed, reason = reader.room(spec.writer)
+    if (found := len(prompt) + len(given) - start) > allowed:
+        raise TooManyTokens(found=found, allowed=allowed, reason=reason, strip="both")
     whole = (*prompt, *given.ids[start:])
     return replace(request, source=whole, target=None, begin=(), decoding=Decoding(max_length=0)), len(prompt)
 

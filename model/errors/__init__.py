@@ -20,7 +20,8 @@
     │   ├── RecordedRun         a question that needs the network of an opened trace
     │   ├── OpenQuestions       weights with open questions
     │   ├── ContradictsFile     an answer that the file itself contradicts
-    │   │   └── ContradictsItself a setting in a file that does not fit its tensors
+    │   │   ├── ContradictsItself a setting in a file that does not fit its tensors
+    │   │   └── NotComputedHere   a setting in a file that is not computed here
     │   ├── NoVocabulary        text for a model without a vocabulary
     │   └── NoStart             decoding without a start token
     ├── NotFound              a name that does not exist here
@@ -75,6 +76,7 @@
     │   ├── EngineAway          the engine server does not answer
     │   │   └── EngineStopped     the engine of this process is being closed
     │   ├── EngineMismatch      another protocol version
+    │   │   ├── NotAnEngine       what answers is no engine server
     │   │   └── WeightsChanged    weights that changed between two runs
     │   └── Refused             the server refuses
     │       ├── WrongToken        no token, or another one
@@ -92,7 +94,8 @@
 
 Each class has one sentence with named placeholders: what was asked, what was found, what is allowed, what to do. The error carries
 the fields, so that a screen can show the sentence in another language; if the sentence mentions the command line, screens show
-`on_screen` instead. If it counts something, `singular` is the sentence for 1, and `counted` the field with the number.
+`on_screen` instead. If it can be about several texts, `of_strip` has a sentence for each, chosen by the field `strip`. If it counts
+something, `singular` is the sentence for 1, and `counted` the field with the number.
 
 May import: nothing of this project.
 """
@@ -151,6 +154,7 @@ from model.errors.inputs import InputError as InputError
 from model.errors.inputs import MissingSetting as MissingSetting
 from model.errors.inputs import MustNotBeSet as MustNotBeSet
 from model.errors.inputs import NoStart as NoStart
+from model.errors.inputs import NotComputedHere as NotComputedHere
 from model.errors.inputs import NoVocabulary as NoVocabulary
 from model.errors.inputs import OpenQuestions as OpenQuestions
 from model.errors.inputs import RecordedRun as RecordedRun
@@ -179,6 +183,7 @@ from model.errors.unavailable import EngineStopped as EngineStopped
 from model.errors.unavailable import FetchFailed as FetchFailed
 from model.errors.unavailable import NoMemoryLeft as NoMemoryLeft
 from model.errors.unavailable import NoRoom as NoRoom
+from model.errors.unavailable import NotAnEngine as NotAnEngine
 from model.errors.unavailable import NotForPages as NotForPages
 from model.errors.unavailable import NoTokenSet as NoTokenSet
 from model.errors.unavailable import NoUploads as NoUploads

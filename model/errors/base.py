@@ -191,10 +191,16 @@ class HeadlightError(Exception):
     on_screen: ClassVar[str] = ""
     singular: ClassVar[str] = ""
     counted: ClassVar[str] = ""
+    of_strip: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **fields: object) -> None:
         self.fields = fields
-        super().__init__(" ".join(str(self.said(self.template)).split()))
+        super().__init__(" ".join(str(self.said(self._whole)).split()))
+
+    @property
+    def _whole(self) -> str:
+        """Its sentence: that of the field `strip`, if the class has one for each text that it can be about."""
+        return self.of_strip.get(str(self.fields.get("strip", "")), self.template)
 
     def said(self, template: str) -> Phrase:
         """One of its templates with its fields."""
@@ -205,7 +211,7 @@ class HeadlightError(Exception):
     @property
     def on_page(self) -> Phrase:
         """What a page says."""
-        return self.said(self.on_screen or self.template)
+        return self.said(self.on_screen or self._whole)
 
     def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
         """Pickles class and fields; an exception's default would keep the sentence only."""

@@ -1,5 +1,6 @@
 """What was typed or asked cannot be run."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from model.errors.base import HeadlightError, Phrase, message
@@ -10,27 +11,54 @@ class InputError(HeadlightError):
 
 
 class EmptyText(InputError):
-    """Nothing but blanks was given."""
+    """Nothing but blanks was given. Its strip may be known."""
 
     template = message("The text is empty. Type at least one word.")
+    of_strip: ClassVar[Mapping[str, str]] = {
+        "source": message("The source text is empty. Type at least one word."),
+        "target": message("The forced target is empty. Type at least one word, or leave it out."),
+    }
 
 
 class TooManyTokens(InputError):
-    """A longer input than the model or this machine takes. Fields: found, allowed, reason."""
+    """A longer input than the model or this machine takes. Fields: found, allowed, reason. Its strip may be known."""
 
-    template = message("The input has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it.")
+    template = message("The longest text of this run has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it.")
+    of_strip: ClassVar[Mapping[str, str]] = {
+        "source": message("The source text has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
+        "target": message("The target has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
+        "begin": message(
+            "The beginning of the output (begin) has {found:,} ids, but there is room for {allowed:,}: {reason}. Give fewer ids, "
+            "or shorten the source text."
+        ),
+        "both": message(
+            "Prompt and target, which are read as one text, have {found:,} tokens together, but the limit is {allowed:,}: "
+            "{reason}. Shorten one of them."
+        ),
+    }
 
 
 class TooManyCharacters(InputError):
-    """A text that is too long to be split into tokens. Fields: found, allowed."""
+    """A text that is too long to be split into tokens. Fields: found, allowed. Its strip may be known."""
 
     template = message("The text has {found:,} characters, but the limit is {allowed:,}. Shorten it.")
+    of_strip: ClassVar[Mapping[str, str]] = {
+        "source": message("The source text has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
+        "target": message("The target has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
+    }
 
 
 class TokenOutOfRange(InputError):
-    """An id that the vocabulary does not have. Fields: found, last. The last is the largest id."""
+    """An id that the vocabulary does not have. Fields: found, last. The last is the largest id. Its strip may be known."""
 
     template = message("There is no token with the id {found}: ids run from 0 to {last}.")
+    of_strip: ClassVar[Mapping[str, str]] = {
+        "source": message("The source has no token with the id {found}: its ids run from 0 to {last}."),
+        "target": message("The target has no token with the id {found}: its ids run from 0 to {last}."),
+        "begin": message(
+            "The beginning of the output (begin) has the id {found}, but the ids of this vocabulary run from 0 to {last}."
+        ),
+    }
 
 
 class BadSetting(InputError):
@@ -150,6 +178,15 @@ class ContradictsItself(ContradictsFile):
     template = message(
         "{path} itself says {name}={said} ({where}), but its tensors do not allow that. Allowed: {allowed}. Choose the file that "
         "the setting was meant for."
+    )
+
+
+class NotComputedHere(ContradictsFile):
+    """A setting in a file that its layout knows and Headlight does not compute. Fields: path, name, said, where, allowed."""
+
+    template = message(
+        "{path} itself says {name}={said} ({where}), which Headlight does not compute for this layout. Allowed: {allowed}. Choose "
+        "another file: with another value than the one in training, every attention map would be wrong."
     )
 
 

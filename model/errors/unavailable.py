@@ -94,6 +94,15 @@ class EngineMismatch(Unavailable):
     )
 
 
+class NotAnEngine(EngineMismatch):
+    """What answers is no engine server: its answer names no version. Fields: host."""
+
+    template = message(
+        "What answers at {host} is not an engine of Headlight: its answer names no version of the protocol. Check the address in "
+        "HEADLIGHT_ENGINE."
+    )
+
+
 class WeightsChanged(EngineMismatch):
     """A model's weights have changed between two runs. Fields: host, model, found, expected."""
 
@@ -130,9 +139,9 @@ class TooFast(Refused):
 
 
 class TooLarge(Refused):
-    """A body that is too long. Fields: found, allowed, in MB."""
+    """A body that is too long. Fields: found, allowed, in MB. What was found is rounded up, so it is never the limit."""
 
-    template = message("The file or request has {found:,.1f} MB, and this server accepts at most {allowed:,.0f} MB.")
+    template = message("The file or request is {found:,.1f} MB, and this server accepts at most {allowed:,.0f} MB.")
 
 
 class TooLong(Refused):

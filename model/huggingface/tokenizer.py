@@ -50,7 +50,7 @@ class LibraryTokenizer:
             TooManyTokens, TokenizerFailed: the tokenizer exceeded its limits.
         """
         if not text.strip():
-            raise EmptyText()
+            raise EmptyText(strip=name)
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # lone surrogates are no characters
         found = self.process.encode(whole, name)
         ids = self._as_target(found.ids) if self.before else found.ids

@@ -141,11 +141,11 @@ class Reader:
             InputError: the input is empty, is longer than the stack's positions, or is of a kind that the network cannot read.
         """
         allowed, reason = self.room(stack)
-        check_size(given, allowed + unread, reason)
+        check_size(name, given, allowed + unread, reason)
         if isinstance(given, str) and not stack.vocab:
             given = _asked(name, given)
         if isinstance(given, Features | RandomFeatures):
-            check_size(given, allowed, reason)
+            check_size(name, given, allowed, reason)
             return self._features(name, given, stack)
         if not stack.vocab:
             raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
@@ -153,7 +153,7 @@ class Reader:
         if not tokens.ids:
             raise DoesNotFit(name=name, reason=phrase("it holds no ids"))
         if len(tokens) - unread > allowed:
-            raise TooManyTokens(found=len(tokens), allowed=allowed + unread, reason=reason)
+            raise TooManyTokens(found=len(tokens), allowed=allowed + unread, reason=reason, strip=name)
         return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread)
 
     def room(self, stack: AnyStack) -> tuple[int, Words]:
@@ -190,7 +190,7 @@ class Reader:
             raise DoesNotFit(name="begin", reason=phrase("the end token {id} occurs before the last id", id=spec.end_id))
         allowed, reason = self.room(spec.writer)
         if len(begin) > (most := max(0, allowed + 1 - prompt)):  # the last token generated is not read
-            raise TooManyTokens(found=len(begin), allowed=most, reason=reason)
+            raise TooManyTokens(found=len(begin), allowed=most, reason=reason, strip="begin")
 
     def _features(self, name: str, given: Features | RandomFeatures, stack: AnyStack) -> Input:
         if stack.vocab:

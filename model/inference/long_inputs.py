@@ -73,5 +73,6 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
             vocab=spec.writer.vocab,
             gigabytes=needed / 2**30,
         )
-        raise TooManyTokens(found=len(fed), allowed=LARGEST // of_a_token, reason=reason)
+        strip = "source" if spec.encoder is None else "target"
+        raise TooManyTokens(found=len(fed), allowed=LARGEST // of_a_token, reason=reason, strip=strip)
     return False

@@ -166,10 +166,11 @@ OF_ONE_RUN = phrase("one run reads no more")
 """Why an input may not be longer where no model is known."""
 
 
-def check_size(given: Given, positions: int = POSITIONS, reason: Words = OF_ONE_RUN) -> None:
+def check_size(strip: str, given: Given, positions: int = POSITIONS, reason: Words = OF_ONE_RUN) -> None:
     """Checks the size of an input, before any work is done on it: splitting a text takes time that grows with its length.
 
     Args:
+        strip: what the input is for, `source` or `target`; the error says it.
         positions: number of positions that the model can read.
         reason: why there are no more, for the error.
 
@@ -179,9 +180,9 @@ def check_size(given: Given, positions: int = POSITIONS, reason: Words = OF_ONE_
     """
     if isinstance(given, str):
         if len(given) > (allowed := allowed_characters(positions)):
-            raise TooManyCharacters(found=len(given), allowed=allowed)
+            raise TooManyCharacters(found=len(given), allowed=allowed, strip=strip)
     elif len(given) > positions:
-        raise TooManyTokens(found=len(given), allowed=positions, reason=reason)
+        raise TooManyTokens(found=len(given), allowed=positions, reason=reason, strip=strip)
 
 
 @dataclass(frozen=True)
@@ -245,9 +246,9 @@ class RunRequest:
                 is given beside a target or is longer than the decode.
             TooManyCharacters, TooManyTokens: an input is longer than any model reads.
         """
-        check_size(self.source)
+        check_size("source", self.source)
         if self.target is not None:
-            check_size(self.target)
+            check_size("target", self.target)
         check(self)
         self._check_begin()
         if self.edits:

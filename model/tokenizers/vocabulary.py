@@ -74,7 +74,7 @@ class IdTokenizer:
         """
         typed = text.replace(",", " ").split()
         if not typed:
-            raise EmptyText()
+            raise EmptyText(strip=name)
         if all(word.isascii() and word.isdigit() and len(word) < _MOST_DIGITS for word in typed):
             return self.tokens([int(word) for word in typed], name)
         raise self.refusal(text if len(text) < 80 else f"{text[:80]}…", name)
@@ -132,7 +132,7 @@ class VocabularyTokenizer:
         """
         pieces = SPLITS[self.split](text)
         if not pieces or not text.strip():
-            raise EmptyText()
+            raise EmptyText(strip=name)
         ids = [self.ids.get(piece, self.ids.get(piece.lower(), self.specials.unknown)) for piece in pieces]
         for piece, id_ in zip(pieces, ids, strict=True):
             if id_ is None:

@@ -185,7 +185,7 @@ class WordTokenizer:
         """
         found = self._known(split_words(text, self.split), spell)
         if not found:
-            raise EmptyText()
+            raise EmptyText(strip=name)
         words, ids = zip(*found, strict=True)
         strip = Tokens(name, ids, words, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
         if not self.framed:
@@ -279,11 +279,11 @@ def check_ids(name: str, ids: Iterable[int], size: int) -> None:
     """Checks that a vocabulary of `size` texts has all of `ids`.
 
     Args:
-        name: what the ids are, for the error's sentence.
+        name: what the ids are, `source`, `target` or `begin`; the error says it.
 
     Raises:
         TokenOutOfRange: it does not have one of them.
     """
     for id_ in ids:
         if not 0 <= id_ < size:
-            raise TokenOutOfRange(found=id_, last=size - 1)
+            raise TokenOutOfRange(found=id_, last=size - 1, strip=name)

@@ -148,7 +148,7 @@ def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
     weights = native.load(shelf / "tiny", torch.device("cpu")).network.state_dict()
     native.save(shelf / "tiny", replace(described, examples=()), weights, words)
     visitor = Visitor()
-    assert visitor.problems == ["The text is empty. Type at least one word."]
+    assert visitor.problems == ["The source text is empty. Type at least one word."]
     visitor.type("text", "w4")
     assert visitor.drawn
     assert visitor.problems == []

@@ -289,7 +289,7 @@ def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_re
     assert large["width"] / large["columns"] >= 3
     assert hovered_weight(page, large, 2, 97) == pytest.approx(trace.at(CROSS).head(0)[2, 97], abs=5e-5)
     type_sentence(page, " ".join(words))
-    expect(page.get_by_test_id("stAlert")).to_contain_text("The input has 101 tokens, but the limit is 100")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("The source text has 101 tokens, but the limit is 100")
     type_sentence(page, SIX)
     expect(chips(page, "target")).to_have_text(tokens.strip(run_of(engine, SIX).tokens["target"]))
 

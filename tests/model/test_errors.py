@@ -22,7 +22,7 @@ OWNERS = [kind for kind in CLASSES[1:] if "template" in vars(kind)]
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "TooManyTokens": (
         {"found": 1400, "allowed": 1000, "reason": "the model has no more positions"},
-        "The input has 1,400 tokens, but the limit is 1,000: the model has no more positions. Shorten it.",
+        "The longest text of this run has 1,400 tokens, but the limit is 1,000: the model has no more positions. Shorten it.",
     ),
     "TokenizerTooLarge": (
         {"path": "a/tokenizer.json", "allowed": 2147483648},
@@ -31,7 +31,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "TooLarge": (
         {"found": 2048.0, "allowed": 32.0},
-        "The file or request has 2,048.0 MB, and this server accepts at most 32 MB.",
+        "The file or request is 2,048.0 MB, and this server accepts at most 32 MB.",
     ),
     "UnknownHead": (
         {"asked": 8, "site": "decoder.0.0.self", "last": 7},
@@ -94,6 +94,18 @@ def test_a_sentence_is_one_line_whatever_it_quotes(kind: type[HeadlightError]) -
     sentence = str(kind(**dict.fromkeys(gaps(kind), hostile)))
     assert len(sentence.splitlines()) == 1
     assert "{detail}{0}" in sentence or not gaps(kind)
+
+
+OF_STRIPS = [(kind, strip) for kind in OWNERS for strip in kind.of_strip]
+
+
+@pytest.mark.parametrize(("kind", "strip"), OF_STRIPS, ids=lambda part: getattr(part, "__name__", part))
+def test_what_is_said_of_a_strip_has_the_fields_of_its_class_and_is_said_everywhere(kind: type[HeadlightError], strip: str) -> None:
+    fields = {**example(kind).fields, "strip": strip}
+    for error in (kind(**fields), pickle.loads(pickle.dumps(kind(**fields))), errors.from_json(kind(**fields).to_json())):
+        assert str(error) == str(error.on_page) == kind.of_strip[strip].format(**fields)
+        assert {name for _, name, _, _ in Formatter().parse(kind.of_strip[strip]) if name is not None} == gaps(kind)
+    assert str(kind(**{**fields, "strip": "memory"})) == kind.template.format(**fields), "a strip without a sentence of its own"
 
 
 ON_SCREEN = [kind for kind in CLASSES if kind.on_screen]

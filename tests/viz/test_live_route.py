@@ -354,7 +354,7 @@ def test_a_text_that_no_run_takes_is_refused_before_an_answer_begins_and_nothing
     answer = post(client, live_session(engine), {"text": "secret" * 50_000})
     assert (answer.status_code, answer.text) == (
         422,
-        "The text has 300,000 characters, but the limit is 262,144. Shorten it.",
+        "The source text has 300,000 characters, but the limit is 262,144. Shorten it.",
     )
     assert engine.asked == []
     assert "secret" not in caplog.text

@@ -16,12 +16,12 @@ from viz.views.checkpoint import diagnosis
 
 def test_a_reason_inside_an_error_is_said_in_the_language_of_the_page() -> None:
     """The sentence was German, its reason English: "höchstens 100 (it has no more positions)"."""
-    error = TooManyTokens(found=2400, allowed=2000, reason=phrase("the model has no more positions"))
-    assert str(error) == "The input has 2,400 tokens, but the limit is 2,000: the model has no more positions. Shorten it."
+    error = TooManyTokens(found=2400, allowed=2000, reason=phrase("the model has no more positions"), strip="source")
+    assert str(error) == "The source text has 2,400 tokens, but the limit is 2,000: the model has no more positions. Shorten it."
     with locales.speaking("zh-CN"):
-        assert translate.error_message(error) == "输入有 2,400 个词元，但上限是 2,000：模型没有更多的位置。请缩短。"
+        assert translate.error_message(error) == "原文有 2,400 个词元，但上限是 2,000：模型没有更多的位置。请缩短。"
     with locales.speaking("de"):
-        assert translate.error_message(error).startswith("Die Eingabe hat 2.400 Tokens; möglich sind höchstens 2.000: ")
+        assert translate.error_message(error).startswith("Die Quelle hat 2.400 Tokens; möglich sind höchstens 2.000: ")
 
 
 def test_several_reasons_stand_together() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.checkpoints.layouts.questions import Question
-from model.errors import ContradictsFile, ContradictsItself, phrase
+from model.errors import ContradictsFile, ContradictsItself, NotComputedHere, phrase
 from model.safe_loading.plan import OtherEntry
 
 CONTAINERS = re.compile(
@@ -124,7 +124,7 @@ def answers(
     """The file's answers to the given questions.
 
     Raises:
-        ContradictsFile: a given answer differs, or the file's answer is impossible in this layout.
+        ContradictsFile: a given answer differs, or the file's answer is impossible with its tensors, or in this layout.
     """
     for question in questions:
         names = (question.name, *question.also)
@@ -133,7 +133,8 @@ def answers(
         if found is None or (question.highest is not None and not question.allows(found.value)):
             continue  # ids outside any vocabulary, such as -100, mean none
         if not question.allows(found.value):
-            raise ContradictsItself(path=path, name=question.name, said=found.value, where=found.where, allowed=question.words)
+            kind = ContradictsItself if "head" in question.name else NotComputedHere  # shapes decide which numbers of heads fit
+            raise kind(path=path, name=question.name, said=found.value, where=found.where, allowed=question.words)
         if given is not None and question.plain(given) != question.plain(found.value):
             raise ContradictsFile(path=path, name=question.name, said=found.value, where=found.where, given=given)
         if given is None:

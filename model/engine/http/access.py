@@ -4,6 +4,7 @@ import hmac
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from math import ceil
 from typing import Any
 
 from model.engine.api import Models
@@ -151,9 +152,9 @@ class AccessLimits:
 
     def _count(self, request: RunRequest) -> None:
         """Refuses runs that are too large, as far as that is known before tokenization."""
-        for given in (request.source, request.target or ""):
+        for strip, given in (("source", request.source), ("target", request.target or "")):
             if isinstance(given, str):
-                check_size(given, self.positions)
+                check_size(strip, given, self.positions)
         inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str)]
         longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
         if longest > self.positions:
@@ -177,4 +178,4 @@ def is_loopback(host: str) -> bool:
 
 
 def _too_long(found: int, most: int) -> TooLarge:
-    return TooLarge(found=found / 2**20, allowed=most / 2**20)
+    return TooLarge(found=ceil(found / 2**20 * 10) / 10, allowed=most / 2**20)

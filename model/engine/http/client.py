@@ -33,6 +33,7 @@ from model.errors import (
     EngineAway,
     EngineMismatch,
     HeadlightError,
+    NotAnEngine,
     OtherMachine,
     UnknownModel,
     WeightsChanged,
@@ -227,7 +228,9 @@ class RemoteEngine:
         return response
 
     def _check_version(self, response: httpx.Response) -> None:
-        if (found := response.headers.get(WIRE_VERSION_HEADER, "none")) != WIRE_VERSION:
+        if (found := response.headers.get(WIRE_VERSION_HEADER)) is None:
+            raise NotAnEngine(host=self._url)
+        if found != WIRE_VERSION:
             raise EngineMismatch(host=self._url, found=found, expected=WIRE_VERSION)
 
     def _error(self, response: httpx.Response) -> HeadlightError:

@@ -79,7 +79,7 @@ class TokenizerProcess:
         found = self._ask({"text": text, "special": special, "target": name == "target"})
         if "ids" not in found:
             reason = phrase("an external tokenizer may return no more")
-            raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason)
+            raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=name)
         typed = [text[first:last] for first, last in found["offsets"]] if "offsets" in found else found["pieces"]
         return Cut(tuple(found["ids"]), tuple(typed))
 

@@ -62,7 +62,7 @@ class SubwordTokenizer:
             TooManyTokens, TokenizerFailed: the tokenizer went beyond its limits.
         """
         if not text.strip():
-            raise EmptyText()
+            raise EmptyText(strip=name)
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # a lone surrogate becomes U+FFFD
         cut = self.vocabulary.process.encode(whole, name, special=False)
         known = self.tokens(cut.ids, name)

@@ -67,7 +67,7 @@ def test_long_and_empty_texts_are_refused(tmp_path: Path) -> None:
         run(found, RunRequest("x", "dog " * 30), CPU, "CPU")
     with pytest.raises(EmptyText):
         run(found, RunRequest("x", "  "), CPU, "CPU")
-    with pytest.raises(TokenOutOfRange, match=r"^There is no token with the id 40: ids run from 0 to 39\.$"):
+    with pytest.raises(TokenOutOfRange, match=r"^The source has no token with the id 40: its ids run from 0 to 39\.$"):
         run(found, RunRequest("x", (5, 40)), CPU, "CPU")
 
 

@@ -147,7 +147,8 @@ def test_more_than_may_be_kept_is_refused_before_anything_runs() -> None:
     spec = replace(SPECS["attention alone"].writer, max_positions=9000)
     found = replace(found, info=replace(found.info, spec=replace(found.info.spec, encoder=spec)))
     with pytest.raises(
-        TooManyTokens, match=r"input has 9,000 tokens, but the limit is 8,192: scores and weights of 4 heads would take 2\.4 GB"
+        TooManyTokens,
+        match=r"The longest text .* 9,000 tokens, but the limit is 8,192: scores and weights of 4 heads would take 2\.4 GB",
     ):
         traced(found, RunRequest("tiny", RandomFeatures(9000), keep=("scores",)))
 

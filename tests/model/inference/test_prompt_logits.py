@@ -64,14 +64,14 @@ def test_a_prompt_that_is_only_read_is_refused_where_its_logits_do_not_fit(model
     monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT))
     assert traced(model, asked).logits is not None
     monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
-    with pytest.raises(TooManyTokens, match=r"The input has 5 tokens, but the limit is 4: the logits of .* would take 0\.0 GB"):
+    with pytest.raises(TooManyTokens, match=r"The source text has 5 tokens, .* limit is 4: the logits of .* would take 0\.0 GB"):
         traced(model, asked)
 
 
 def test_a_target_that_is_fed_is_refused_where_its_logits_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     model = checkpoint(SPECS["paper"])
     monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * 2)
-    with pytest.raises(TooManyTokens, match="the limit is 2"):
+    with pytest.raises(TooManyTokens, match=r"^The target has 3 tokens, but the limit is 2"):
         traced(model, RunRequest("tiny", PROMPT, (4, 5, 6)))
 
 

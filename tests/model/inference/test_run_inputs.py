@@ -40,16 +40,16 @@ READER = Reader({"source": NeverAsked("words", SPECIALS)}, CPU)
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        (TWO_MEGABYTES, TooManyCharacters, "text has 2,000,000 characters, but the limit is 262,144. Shorten it"),
-        ((4,) * (POSITIONS + 1), TooManyTokens, "input has 16,385 tokens, but the limit is 16,384"),
-        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "input has 16,385 tokens, but the limit is 16,384"),
+        (TWO_MEGABYTES, TooManyCharacters, "has 2,000,000 characters, but the limit is 262,144. Shorten it"),
+        ((4,) * (POSITIONS + 1), TooManyTokens, "has 16,385 tokens, but the limit is 16,384"),
+        (Features(((0.0,),) * (POSITIONS + 1)), TooManyTokens, "has 16,385 tokens, but the limit is 16,384"),
     ],
     ids=["text", "ids", "features"],
 )
 def test_no_run_can_be_described_that_reads_more_than_any_model(
     field: str, given: Any, kind: type[HeadlightError], words: str
 ) -> None:
-    with pytest.raises(kind, match=words):
+    with pytest.raises(kind, match=f"^The {'source text' if field == 'source' else 'target'} {words}"):
         RunRequest(**{"model": "tiny", "source": "w4", field: given})
 
 
@@ -64,7 +64,7 @@ def test_a_text_is_measured_by_what_the_model_can_read_and_not_split(positions: 
 
 
 def test_ids_are_counted_and_not_looked_up() -> None:
-    with pytest.raises(TooManyTokens, match="has 17 tokens, but the limit is 16"):
+    with pytest.raises(TooManyTokens, match=r"^The source text has 17 tokens, but the limit is 16"):
         READER.read("source", (4,) * 17, STACK)
 
 
@@ -85,7 +85,7 @@ def test_the_command_line_and_a_host_say_the_same_sentence(tmp_path: Path, capsy
     host = behind(LocalEngine(tmp_path, CPU))
     with pytest.raises(TooManyCharacters) as refused:
         host.ask(Run(RunRequest("tiny", text)))
-    assert line == str(refused.value) == "The text has 3,000 characters, but the limit is 1,600. Shorten it."
+    assert line == str(refused.value) == "The source text has 3,000 characters, but the limit is 1,600. Shorten it."
 
 
 @pytest.mark.parametrize("text", ["狗" * 520, "a b c d e f g h " * 65, "w4 " * 520])

@@ -180,7 +180,7 @@ def test_hostile_text_is_text(text: str, split: Split) -> None:
 def test_nothing_but_blanks_is_refused_in_words(text: str, split: Split) -> None:
     with pytest.raises(EmptyText) as caught:
         WordTokenizer(split, SPECIALS).encode(text, "source")
-    assert str(caught.value) == "The text is empty. Type at least one word."
+    assert str(caught.value) == "The source text is empty. Type at least one word."
 
 
 @given(st.text(st.characters(codec=None), max_size=40))
@@ -210,7 +210,7 @@ def test_ids_are_taken_as_they_are() -> None:
 def test_an_id_that_the_vocabulary_does_not_have_is_refused_in_words(id_: int) -> None:
     with pytest.raises(TokenOutOfRange) as caught:
         TOKENIZER.tokens([2, id_], "source")
-    assert str(caught.value) == f"There is no token with the id {id_}: ids run from 0 to 9."
+    assert str(caught.value) == f"The source has no token with the id {id_}: its ids run from 0 to 9."
 
 
 def test_text_leaves_out_start_end_and_padding_but_not_what_is_unknown() -> None:

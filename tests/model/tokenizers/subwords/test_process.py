@@ -91,7 +91,7 @@ def test_a_tokenizer_that_takes_too_much_memory_is_stopped(tmp_path: Path, monke
 def test_more_tokens_than_are_taken_are_refused(tmp_path: Path) -> None:
     found, many = opened(tmp_path, words()), limits.MAX_TOKENS + 1
     said = f"has {many:,} tokens, but the limit is {limits.MAX_TOKENS:,}: an external tokenizer may return no more. Shorten it."
-    with pytest.raises(TooManyTokens, match=f"^The input {re.escape(said)}$"):
+    with pytest.raises(TooManyTokens, match=f"^The target {re.escape(said)}$"):
         found.encode("x " * many, "target")
     assert len(found.encode("x " * (many - 1), "target").ids) == many - 1
 
