@@ -43,6 +43,10 @@ def test_explore_has_room_for_labels_calculations_similar_heads_and_typed_words(
     texts = lines.evaluate("node => { node.restore(); return node.texts; }")
     assert "man → plays" in texts
     assert not [text for text in texts if text.endswith("…")], "the label of the selected row was cut"
+    lines.evaluate(CUT)
+    drawing(page, "lines").locator("canvas").press("ArrowRight")  # a key is emphasized: each row has a number beside it
+    until(page, lambda: any(text.startswith("0.") for text in lines.evaluate("node => node.texts ?? []")))
+    assert not [text for text in lines.evaluate("node => { node.restore(); return node.texts; }") if text.endswith("…")]
 
     heat = drawing(page, "cells").locator("canvas")
     page.mouse.click(*middle(tile_of(page, "decoder.0.2.cross", 0, "cells"), 3, 3))
@@ -72,6 +76,10 @@ def a_help_closes_at_a_press_elsewhere(page: Page) -> None:
     expect(page.locator(".help[open]")).to_have_count(1)
     page.locator(".st-key-card-facts .heading").click()
     expect(page.locator(".help[open]")).to_have_count(0)
+    for name in ("heat", "lines"):  # by the keyboard, one help after the other
+        page.locator(f".st-key-card-{name} .help summary").press("Enter")
+    expect(page.locator(".help[open]")).to_have_count(1)
+    page.keyboard.press("Escape")
 
 
 def test_few_heads_fill_the_card(watched: Page, within: Within, serve: Serve) -> None:

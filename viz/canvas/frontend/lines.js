@@ -3,6 +3,7 @@
 const NUMBERS = 38; // width of a weight beside a token
 const LINE = 18; // height of a line of titles
 const EMPHASIS = 650; // weight of the emphasized label
+const SHORTEST = 90; // distance of the two sides that lines need
 const FAINTEST = 0.004; // smaller weights would be invisible as lines
 
 class Lines extends Drawing {
@@ -55,9 +56,9 @@ class Lines extends Drawing {
     const row = Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13, EMPHASIS); // any label may be emphasized: it would be cut then
-    const narrow = this.width < 420;
-    const [edge, share] = narrow ? [0, 0.31] : [NUMBERS, 0.32]; // if narrow, weights on the left take space from labels
-    const room = (labels) => Math.min(this.width * share, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
+    const room = (labels) => Math.min(this.width * 0.32, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
+    const across = this.width - room(queries) - NUMBERS - room(keys);
+    const edge = Math.max(0, Math.min(NUMBERS, across - SHORTEST)); // if narrow, weights on the left take space from long labels
     const [left, right] = [edge + room(queries), this.width - NUMBERS - room(keys)];
     const spare = Math.max(0, (right - left - 420) / 2);
     pen.font = this.font();
