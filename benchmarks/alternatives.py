@@ -15,7 +15,7 @@ from benchmarks import made_up, peers, runs
 from benchmarks.browsers import Browser
 from benchmarks.servers import HERE
 from benchmarks.visiting import ATLAS, visit
-from model.inference import long_inputs
+from model.inference import inputs
 from model.trace.types import Trace
 from viz.canvas import standalone
 from viz.canvas.wire.transport import PART_CACHE
@@ -92,7 +92,7 @@ def recorded(cases: Iterable[Case]) -> Iterator[tuple[tuple[Case, str], Trace]]:
     for case in cases:
         make = partial(runs.encoder, case.layers, case.heads, case.tokens, case.valid)
         yield (case, OURS), make()
-        if case.tokens > long_inputs.LONG:
+        if case.tokens > inputs.LONG:
             yield (case, WRITTEN), make(written=True)
 
 
@@ -109,7 +109,7 @@ def _new_run(address: str, browser: Browser) -> Shown:
 def others(case: Case, folder: Path, address: str) -> dict[str, Turn]:
     """Turns of the other alternatives, by name; the first is our own standalone page."""
     own = {PAGE: partial(our_page, case, None, folder, address)}
-    if case.tokens > long_inputs.LONG:
+    if case.tokens > inputs.LONG:
         own[PAGE_WRITTEN] = partial(our_page, case, True, folder, address)
     pages = {name: partial(_peer, peer, case, folder, address) for peer, name in peers.NAMES.items()}
     return {**own, BARE: partial(bare_canvas, case, folder, address), SUBPLOTS: partial(subplots, case, folder, address), **pages}

@@ -11,7 +11,7 @@ from benchmarks import decoding, recording
 from benchmarks.timing import Row, in_turns
 from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
-from model.inference import long_inputs
+from model.inference import inputs
 from model.spec.request import KEEP, Keep
 from model.transformer.build import Network, build
 from model.transformer.stacks import EncoderDecoder
@@ -44,7 +44,7 @@ def recorded(device: torch.device, repeats: int) -> Iterator[Row]:
         network = build(spec).eval().to(device)
         for length in recording.LENGTHS:
             ids = torch.arange(4, 4 + length, device=device)[None]
-            fused = length > long_inputs.LONG
+            fused = length > inputs.LONG
             cases: dict[str, Callable[[], object]] = {
                 f"{title}, {length} tokens, fused, recording nothing": partial(finished, network, ids, True, None),
                 f"{title}, {length} tokens, as the app records": partial(finished, network, ids, fused, ()),

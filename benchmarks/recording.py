@@ -12,7 +12,7 @@ import psutil
 import torch
 
 from benchmarks.timing import Row, in_turns
-from model.inference import long_inputs
+from model.inference import inputs
 from model.inference.recorder import Recorder
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import KEEP, Keep
@@ -51,7 +51,7 @@ def measure(repeats: int) -> Iterator[Row]:
         network = build(spec).eval()
         for length in LENGTHS:
             ids = torch.arange(4, 4 + length)[None]
-            fused = length > long_inputs.LONG
+            fused = length > inputs.LONG
             cases: dict[str, Callable[[], object]] = {
                 f"{title}, {length} tokens, fused, recording nothing": partial(forward, network, ids, True, None),
                 f"{title}, {length} tokens, as the app records": partial(forward, network, ids, fused, ()),

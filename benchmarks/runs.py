@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.made_up import SCALE, queries_and_keys, weights
-from model.inference import long_inputs
+from model.inference import inputs
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import Attention, Kind, Site, Tokens, Trace
@@ -25,7 +25,7 @@ def encoder(layers: int, heads: int, tokens: int, valid: int | None = None, writ
         valid: keys from this one on are padding; None: there is no padding.
         written: whether it holds weights instead of queries and keys; None: as the app records an input of this length.
     """
-    written = tokens <= long_inputs.LONG if written is None else written
+    written = tokens <= inputs.LONG if written is None else written
     mask = np.broadcast_to(np.arange(tokens) < (valid or tokens), (tokens, tokens))
     queries, keys = queries_and_keys(layers, heads, tokens)
     maps = weights(layers, heads, tokens, valid) if written else None

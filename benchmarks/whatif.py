@@ -14,7 +14,7 @@ from model.attribution.answers import Place, answer
 from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
 from model.attribution.results import Result
 from model.checkpoints import loader
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.engine.local import CHECKPOINTS
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest

@@ -17,7 +17,7 @@ from model import errors
 from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
 from model.cli.matters import matters
@@ -31,7 +31,8 @@ from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting, in_english
 from model.inference.cell import explain_cell
-from model.inference.precision import FROM_FLOAT32, lowered, run_in
+from model.inference.recorded_trace import FROM_FLOAT32
+from model.inference.run import lowered, run_in
 from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest

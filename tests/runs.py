@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint, Info
 from model.engine.scheduling.queue import Session, in_session
 from model.inference.run import run

@@ -12,7 +12,7 @@ from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
 from model.attribution.results import Result
 from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count
 from model.attribution.words import word_effects
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.inference.calls import Ask, alone
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest

@@ -13,8 +13,7 @@ from model.attribution.questions import Edges
 from model.attribution.results import EdgeEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.errors import BadSetting, UnknownSite, phrase
-from model.inference.interventions import sites
-from model.trace.types import Array, Site, Trace
+from model.trace.types import Array, Site, Trace, sites
 
 
 def edge_effects(question: Edges, scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count) -> EdgeEffects:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from model.checkpoints.loaded import Runner, dtype_of
+from model.checkpoints.loader import Runner
 from model.errors import CannotMeasure, TooManyTokens, phrase
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
 from model.inference.run import run

@@ -32,8 +32,7 @@ from model.attribution.example import Example
 from model.attribution.scoring import OnCount, Scorer, forced
 from model.errors import OutOfMemory
 from model.inference.calls import Call
-from model.inference.interventions import sites
-from model.trace.types import Array
+from model.trace.types import Array, sites
 from model.transformer.attention import Intervention, Run
 
 PARTS, POINTS = 4, 4

@@ -34,8 +34,7 @@ from model.attribution.copies import Copies, columns_of
 from model.attribution.questions import Heads, Prune
 from model.attribution.results import Head, HeadEffects, PruneCurve
 from model.attribution.scoring import OnCount, Scorer, ignore_count
-from model.inference.interventions import sites
-from model.trace.types import Array, Site
+from model.trace.types import Array, Site, sites
 
 MOST_EXACT = 10
 """Heads of a site up to which a share is exact."""

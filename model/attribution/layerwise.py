@@ -20,9 +20,8 @@ from torch import Tensor, nn
 
 from model.attribution.copies import Copies, Layout, Rows, chained
 from model.attribution.example import Example
-from model.inference.interventions import needs_weights, sites
-from model.inference.long_inputs import LONG
-from model.trace.types import Site
+from model.inference.inputs import LONG, needs_weights
+from model.trace.types import Site, sites
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import NoCache
 from model.transformer.masks import Mask

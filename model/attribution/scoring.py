@@ -17,13 +17,11 @@ from torch import Tensor
 from model.attribution.copies import Copies, chained
 from model.attribution.example import VOCAB_CHUNK, Example, ForcedLogits, ForcedStates
 from model.attribution.layerwise import Layerwise
-from model.checkpoints.loaded import cache_of
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
-from model.inference.calls import Ask, Call
-from model.inference.interventions import needs_weights, sites
-from model.inference.long_inputs import LONG
-from model.trace.types import Array
+from model.inference.calls import Ask, Call, cache_of
+from model.inference.inputs import LONG, needs_weights
+from model.trace.types import Array, sites
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import NO_CACHE
 from model.transformer.masks import Mask

@@ -23,10 +23,9 @@ from model.attribution.gradients import PARTS, POINTS, TOLERANCE, Gradients, gra
 from model.attribution.results import WordEffects
 from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.errors import Phrase, phrase
-from model.inference.interventions import sites
 from model.spec.external import AnySpec
 from model.trace.rollout import origins
-from model.trace.types import Array, Attention, Trace
+from model.trace.types import Array, Attention, Trace, sites
 
 
 @dataclass(frozen=True)

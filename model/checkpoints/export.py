@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from model.checkpoints import native
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import CannotExport, phrase
 from model.spec.network import ModelSpec

@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
 from model import known_models
-from model.checkpoints import native, snapshots
+from model.checkpoints import native
 from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
-from model.checkpoints.loaded import Runner
+from model.checkpoints.native import Checkpoint
 from model.errors import MissingFile, MustNotBeSet, UnknownModel, phrase
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
+from model.huggingface.loaded import Foreign
+from model.huggingface.network import AnyForeign
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inspection.report import Inspection
 from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
 from model.spec.snapshots import at_step, without_step
+from model.transformer.build import Network
+
+AnyNetwork: TypeAlias = Network | AnyForeign | RecordedNetwork
+Runner: TypeAlias = Checkpoint | Foreign
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
@@ -33,10 +41,10 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             return path.parent if inside else path
     name, step = without_step(checkpoint)
     for whole in (Path(name), bundled / name):
-        if step is not None and (there := snapshots.steps(whole)):
+        if step is not None and (there := native.snapshot_steps(whole)):
             if step not in there:
                 raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, each) for each in there))
-            return snapshots.path(whole, step)
+            return native.snapshot_path(whole, step)
     raise MissingFile(
         path=checkpoint,
         needed=phrase(
@@ -62,9 +70,9 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
         OpenQuestions: `settings` leave a question open.
         BadSetting: an answer is not allowed.
     """
-    if (whole := snapshots.folder_of(path)) is not None:
+    if (whole := native.folder_of_snapshot(path)) is not None:
         _refuse(settings)
-        return native.load(whole, device, f"{snapshots.FOLDER}/{path.name}")
+        return native.load(whole, device, f"{native.SNAPSHOTS}/{path.name}")
     if (file := raw_weights(path)) is not None:
         return load_gguf(read_gguf(file), settings, device) if is_gguf(file) else loading.load(file, settings, device, texts_of)
     _refuse(settings)
@@ -95,9 +103,9 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
         CheckpointError: it cannot be read.
         BadSetting: an answer is not allowed.
     """
-    if (whole := snapshots.folder_of(path)) is not None:
+    if (whole := native.folder_of_snapshot(path)) is not None:
         _refuse(settings)
-        return native.inspect(whole, f"{snapshots.FOLDER}/{path.name}")
+        return native.inspect(whole, f"{native.SNAPSHOTS}/{path.name}")
     if (file := raw_weights(path)) is not None:
         return inspect_gguf(read_gguf(file), settings) if is_gguf(file) else loading.inspect(file, settings, texts_of)
     _refuse(settings)
@@ -122,7 +130,7 @@ def inspect_gguf(file: GgufFile, settings: Mapping[str, str]) -> Inspection:
 
 def raw_weights(path: Path) -> Path | None:
     """The raw weight file of a path: itself, or the only one in a folder; None: the folder describes its own network."""
-    if snapshots.folder_of(path) is not None:
+    if native.folder_of_snapshot(path) is not None:
         return None
     return raw_file(path) if path.is_dir() else path
 

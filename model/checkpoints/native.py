@@ -1,7 +1,12 @@
-"""Native checkpoint folders: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing."""
+"""Native checkpoint folders: NAME/{model.safetensors, spec.json, tokenizer.json, CARD.md}. Opening one executes nothing.
 
+Snapshots of a training are NAME/snapshots/NNNNNN.safetensors, the weights after NNNNNN steps.
+"""
+
+import csv
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +24,7 @@ from model.inspection.report import Inspection, TensorInfo
 from model.inspection.tensor_stats import measured
 from model.spec import network as specs
 from model.spec.network import ModelSpec
+from model.spec.snapshots import Losses
 from model.spec.validation import read
 from model.tokenizers import vocabulary, words
 from model.tokenizers.words import Tokenizer, WordTokenizer
@@ -297,3 +303,41 @@ def _write(path: Path, text: str) -> None:
 def _reason(error: Exception) -> Words:
     """The error as one line."""
     return error.inside if isinstance(error, BadSetting) else f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"
+
+
+SNAPSHOTS, CURVE = "snapshots", "curve.csv"
+_SNAPSHOT = re.compile(r"[0-9]{6,12}", re.ASCII)
+
+
+def snapshot_steps(folder: Path) -> tuple[int, ...]:
+    """Training steps with a snapshot, sorted; empty if the folder has none."""
+    found = (folder / SNAPSHOTS).glob("*.safetensors")
+    return tuple(sorted(int(file.stem) for file in found if _SNAPSHOT.fullmatch(file.stem)))
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """The path of a step's snapshot."""
+    return folder / SNAPSHOTS / f"{step:06}.safetensors"
+
+
+def folder_of_snapshot(file: Path) -> Path | None:
+    """The checkpoint folder of the snapshot `file`; None: it is not a snapshot."""
+    folder = file.parent.parent
+    return folder if file.parent.name == SNAPSHOTS and (folder / SPEC).is_file() else None
+
+
+def snapshot_files(folder: Path, file: Path) -> list[Path]:
+    """The files of the snapshot `file`: its weights, and the folder's spec and tokenizer."""
+    return [file, folder / SPEC, folder / TOKENIZER]
+
+
+def losses(folder: Path) -> tuple[Losses, ...]:
+    """The rows of the folder's curve.csv; empty if it is missing or unreadable."""
+    try:
+        with (folder / CURVE).open(encoding="utf-8", newline="") as file:
+            rows = [
+                Losses(int(row["step"]), float(row["train_loss"]), float(row["validation_loss"])) for row in csv.DictReader(file)
+            ]
+    except (OSError, KeyError, TypeError, ValueError, csv.Error):
+        return ()
+    return tuple(rows)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from model.checkpoints.loaded import AnyNetwork
+from model.checkpoints.loader import AnyNetwork
 from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork

@@ -19,7 +19,7 @@ from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
-from model.inference.precision import lowered, run_in
+from model.inference.run import lowered, run_in
 from model.spec.request import RunRequest
 
 

@@ -16,7 +16,7 @@ from model.attribution.questions import Attribution
 from model.attribution.results import Result
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.engine import environment, memory
 from model.engine.api import (
@@ -45,7 +45,7 @@ from model.errors import BadSetting, HeadlightError, TooManyTokens, phrase
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
-from model.inference.precision import run_in
+from model.inference.run import run_in
 from model.sharing.caches import BUDGET, Budget, LruCache
 from model.spec.questions import Answer, Question
 from model.spec.request import KEEP, Precision, RunRequest, Settings
@@ -54,7 +54,7 @@ from model.trace.types import Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 MOST_DRAFTS = 1024
-"""Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/draft.py)."""
+"""Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/decoding.py)."""
 
 
 @dataclass(frozen=True)

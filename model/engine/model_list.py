@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from model import known_models
-from model.checkpoints import snapshots
+from model.checkpoints import native
 from model.checkpoints.layouts.given_answers import ANSWERS, WEIGHT_FILES
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
@@ -92,9 +92,9 @@ class CheckpointStore:
         there = self.names()
         model, step = without_step(name)
         if model in places and step is not None:
-            kept = snapshots.steps(places[model])
+            kept = native.snapshot_steps(places[model])
             if name in (there := [at_step(model, each) for each in kept]):
-                return snapshots.path(places[model], step)
+                return native.snapshot_path(places[model], step)
         raise UnknownModel(asked=name, there=", ".join(there) or "none")
 
     def holds(self, name: str) -> bool:
@@ -104,9 +104,9 @@ class CheckpointStore:
     def with_training(self, info: ModelInfo) -> ModelInfo:
         """`info` with the snapshots and losses of a checkpoint, or with the step of a snapshot."""
         folder = self.path(info.name)
-        if snapshots.folder_of(folder) is not None:
+        if native.folder_of_snapshot(folder) is not None:
             return replace(info, title=f"{info.title} @ {int(folder.stem):,}")
-        return replace(info, snapshots=snapshots.steps(folder), losses=snapshots.losses(folder))
+        return replace(info, snapshots=native.snapshot_steps(folder), losses=native.losses(folder))
 
     def stamp(self, name: str) -> Stamp | None:
         """The version of a checkpoint's files now; None: they are changing or cannot be read.
@@ -132,8 +132,8 @@ def _files(path: Path) -> list[Path]:
     """The files of a folder, a snapshot's with the others of its checkpoint, or a weight file with its answers file."""
     if path.is_dir():
         return sorted(path.iterdir())
-    if (whole := snapshots.folder_of(path)) is not None:
-        return snapshots.files(whole, path)
+    if (whole := native.folder_of_snapshot(path)) is not None:
+        return native.snapshot_files(whole, path)
     return [path, path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}")]
 
 

@@ -15,7 +15,7 @@ from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import FILES, STEERING, GivenAnswers, TextsOf, texts_of_a_path
 from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.loading import Diagnosis, checkpoint_of, examine, inspection_of
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase

@@ -1,28 +1,35 @@
 """Batching: which calls of several runs are computed as one, and what happens if memory is too small for them.
 
-A run makes one call at a time. Calls with equal batch keys become one batch (batch.py). Where a query would attend to the padding
+A run makes one call at a time. Calls with equal batch keys become one `Batch`. Where a query would attend to the padding
 of its batch, every call is computed alone: see `Batch.hides_padding`.
 """
 
-from collections.abc import Hashable, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate, chain
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork
-from model.inference.batch import Batch, begins_anywhere
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import Call, computed
+from model.inference.recorder import Recorder
+from model.trace.types import AXES, Site
+from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache
+from model.transformer.masks import Mask
 from model.transformer.shared_head import MemoryLayer
-from model.transformer.stacks import EncoderDecoder
+from model.transformer.stacks import CausalLM, Embedding, EncoderAlone, EncoderDecoder
 
 MOST_POSITIONS = 8192
 """Most rows times positions of one batch; more rows would take memory and save no time."""
 
 SHORT = 4
-"""Most positions of a short step. Long ones check guesses (draft.py)."""
+"""Most positions of a short step. Long ones check guesses (`Draft`)."""
 
 
 def batch_key(call: Call) -> Hashable | None:
@@ -100,3 +107,209 @@ def release() -> None:
     """Returns cached memory to the device, so that the next attempt can use it."""
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def begins_anywhere(call: Call) -> bool:
+    """Whether a batch may hold this step of a decode beside steps that begin at other positions.
+
+    Not with rotary positions, which are no value of their own that could differ from row to row: the attention turns its queries.
+    """
+    match call.network:
+        case EncoderDecoder() | CausalLM() as network if call.start:
+            return type(_embedding(network)) is Embedding
+    return False
+
+
+def _embedding(network: EncoderDecoder | CausalLM) -> nn.Module:
+    return network.decoder.embedding if isinstance(network, EncoderDecoder) else network.embedding
+
+
+class Batch:
+    """Several calls as one, whose rows are those of the calls, one call after the other.
+
+    Recorders and caches of the runs are changed only after the whole batch was computed, so a failed batch can be tried again.
+    """
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls = calls
+        ends = list(accumulate(len(call.ids) for call in calls))
+        self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
+        self.recorded: list[tuple[str, Tensor]] = []
+        self._places: dict[tuple[int, tuple[str, ...]], tuple[slice, ...]] = {}
+        self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
+        self.start = max(call.start for call in calls)
+        self.moved = [self.start - call.start for call in calls]
+        """Of each call, the positions of padding before its first."""
+        masks = [_rows_of(call.source_mask, len(call.ids)) for call in calls if call.source_mask is not None]
+        memories = [call.memory for call in calls if call.memory is not None]
+        self.call = replace(
+            calls[0],
+            run=Run(),  # the real one would hold this batch, which would then keep its tensors until garbage is collected
+            ids=_padded([call.ids for call in calls], 1, self.moved),
+            source_mask=Mask(_padded(masks, 3)) if masks else None,
+            memory=_padded(memories, 1) if memories else None,
+            start=self.start,
+        )
+        own = [[(moved, moved + call.ids.shape[1])] * len(call.ids) for call, moved in zip(calls, self.moved, strict=True)]
+        first, self._end = torch.tensor(list(chain(*own)), device=self.call.ids.device)[:, :, None, None, None].unbind(1)
+        self._keys = torch.arange(self.call.ids.shape[1], device=self.call.ids.device)
+        self._own_keys = self._keys >= first  # [row, 1, 1, key]
+
+    def hides_padding(self) -> bool:
+        """Whether no query attends to the padding of its row, and each may attend to some key.
+
+        A query without an allowed key attends to all keys equally, which would be more keys in the batch than alone.
+        """
+        own = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
+        if self.call.source_mask is not None:
+            own.append(self.call.source_mask.padding.any(-1).all())
+        if self.call.source_mask is None or self.call.memory is not None:
+            assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork | RecordedNetwork)
+            mask = self.call.network.target_mask(self.call.ids, self.start).allowed & self._own_keys  # [row, 1, query or 1, key]
+            padding = self._keys[self.start :, None] >= self._end  # [row, 1, query, 1]: what these attend to is for nobody
+            own += [(padding | ~(mask & (self._keys >= self._end))).all(), (padding | mask.any(-1, keepdim=True)).all()]
+        return bool(torch.stack(own).all())
+
+    def answers(self) -> list[Tensor]:
+        """The result of each call; its run's recorder and cache are then as if it had been computed alone."""
+        moves = self._moved_values()
+        names = {name for call in self.calls for name in call.run.interventions} | moves.keys()
+        changes = {name: self._intervention(name, moves.get(name, _unmoved)) for name in names}
+        answer = computed(replace(self.call, run=Run(self._record, changes, self)))
+        answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
+        parts = [
+            [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
+            for index, call in enumerate(self.calls)
+        ]
+        for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
+            assert isinstance(call.run.cache, KVCache)
+            call.run.cache.adopt(cache)
+            for name, value in own:
+                call.run.record(name, value)
+        return answers
+
+    def _moved_values(self) -> dict[str, Callable[[Tensor], Tensor]]:
+        """What is different for rows that were moved: their positional encodings, and keys that only fill the space before them."""
+        if not any(self.moved):
+            return {}
+        network = self.call.network
+        assert isinstance(network, EncoderDecoder | CausalLM)
+        stack = network.decoder if isinstance(network, EncoderDecoder) else network
+        sites = [Site("decoder", pass_, layer, "self") for pass_ in range(stack.passes) for layer in range(len(stack.layers))]
+        masks = {f"attention/{site}/mask": lambda mask: mask & self._own_keys for site in sites}
+        return masks | {"positions/decoder": lambda rows: self._positions(stack.embedding).expand_as(rows)}
+
+    def _positions(self, embedding: nn.Module) -> Tensor:
+        """The positional encodings of each row where it really is: [row, query, model]."""
+        assert isinstance(embedding, Embedding)
+        own = [embedding.positions.rows(embedding.first(call.start), call.queries) for call in self.calls]  # each [query, model]
+        return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, own, strict=True)], 1)
+
+    def _record(self, name: str, value: Tensor) -> None:
+        if any(_wants(call, name) for call in self.calls):
+            self.recorded.append((name, value))
+
+    def _intervention(self, name: str, move: Callable[[Tensor], Tensor]) -> Intervention:
+        """What changes the value `name`: the move of rows, then the runs, each of which gets its own part as it would be alone."""
+        changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
+
+        def intervene(value: Tensor, start: int) -> Tensor:
+            value = move(value)
+            parts = [(index, change(self._own(index, name, value), self.calls[index].start)) for index, change in changing]
+            if not parts:
+                return value
+            if any(part.shape[-1] < value.shape[-1] and _attends_to_padding(name, part) for _, part in parts):
+                raise PaddingSeen(name)
+            heads = max(part.shape[1] for _, part in parts)  # of a mask, where it differs between heads; else the axis is as it was
+            changed = value.expand(-1, max(heads, value.shape[1]), *value.shape[2:]).clone()
+            for index, part in parts:
+                self._own(index, name, changed).copy_(part)
+            return changed
+
+        return intervene
+
+    def _own(self, index: int, name: str, value: Tensor) -> Tensor:
+        """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
+        axes = _padded_axes(name)
+        if (place := self._places.get((index, axes))) is None:
+            place = self._places[index, axes] = self._place(index, axes)
+        return value[place]
+
+    def _place(self, index: int, axes: tuple[str, ...]) -> tuple[slice, ...]:
+        """Where one call is in a value [row, …] with these axes."""
+        call, moved = self.calls[index], self.moved[index]
+        parts = {
+            "query": slice(call.queries),
+            "own": slice(moved, moved + call.ids.shape[1]),
+            "source": slice(call.source_keys),
+        }
+        return self.rows[index], *(parts.get(axis, slice(None)) for axis in axes)
+
+    def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
+        computed: list[tuple[Tensor, Tensor]] = []
+
+        def own(index: int) -> tuple[Tensor, Tensor]:
+            if not computed:
+                computed.append(compute())
+            k, v = computed[0]
+            return self._own(index, f"attention/{site}/k", k), self._own(index, f"attention/{site}/v", v)
+
+        held = [cache.keys_and_values(site, lambda index=index: own(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
+        before = self.moved if site.kind == "self" else None
+        return _padded([k for k, _ in held], 2, before), _padded([v for _, v in held], 2, before)
+
+    def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
+        """Never called: decoders that cache a stream are not batched."""
+        raise AssertionError("a decoder that keeps a stream was put into a batch")
+
+
+def _unmoved(value: Tensor) -> Tensor:
+    return value
+
+
+def _wants(call: Call, name: str) -> bool:
+    """Whether the run of a call records a value."""
+    return not isinstance(call.run.record, Recorder) or call.run.record.wants(name)
+
+
+@lru_cache(maxsize=8192)
+def _padded_axes(name: str) -> tuple[str, ...]:
+    """Which axes of a recorded value after [row] may be padded: queries, own or source keys; "" for other axes."""
+    if not name.startswith("attention/"):
+        return ("query",)
+    _, site, kind = name.split("/")
+    keys = "source" if site.endswith("cross") else "query" if kind in ("k", "v") else "own"  # k and v: only those computed now
+    axes = ("head", "query", "key") if kind.startswith("mask") else AXES[kind]
+    return tuple({"query": "query", "key": keys}.get(axis, "") for axis in axes)
+
+
+class PaddingSeen(Exception):
+    """A query would attend to the padding of its row: the batch is dropped, and each of its calls is computed alone."""
+
+
+def _attends_to_padding(name: str, part: Tensor) -> bool:
+    """Whether a changed value makes the softmax spread a row over all keys: no key is allowed, or a score is not finite."""
+    if name.endswith("/mask"):
+        return not part.any(dim=-1).all()
+    return name.endswith("/scores") and not part.isfinite().all()
+
+
+def _rows_of(mask: Mask, rows: int) -> Tensor:
+    return mask.padding.expand(rows, -1, -1, -1)
+
+
+def _padded(parts: Sequence[Tensor], axis: int, before: Sequence[int] | None = None) -> Tensor:
+    """Tensors padded with zeros to the same size along `axis`, joined along the first axis.
+
+    Args:
+        before: how many of the zeros of each come before it; None: all come after.
+    """
+    before = before or [0] * len(parts)
+    longest = max(part.shape[axis] + left for part, left in zip(parts, before, strict=True))
+    after = parts[0].dim() - 1 - axis  # pad() counts axes from the last
+    equal = [
+        part if (size := part.shape[axis]) == longest else pad(part, (0, 0) * after + (left, longest - left - size))
+        for part, left in zip(parts, before, strict=True)
+    ]
+    return torch.cat(equal)

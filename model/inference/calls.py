@@ -4,11 +4,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import torch
 from torch import Tensor
 
-from model.checkpoints.loaded import AnyNetwork
-from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
+from model.checkpoints.loader import AnyNetwork
+from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.transformer.attention import Run
+from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
@@ -108,3 +110,13 @@ def computed(call: Call) -> Tensor:
         case EncoderDecoder() | EncoderAlone() | ForeignEncoder() as network if call.source_mask is not None:
             return network.encode(call.ids, call.source_mask, call.run)
     raise TypeError(f"no such call of {type(call.network).__name__}")
+
+
+def cache_of(network: AnyNetwork) -> KVCache:
+    """A key-value cache for one decode."""
+    return network.past() if isinstance(network, ForeignNetwork) else KVCache()
+
+
+def dtype_of(network: AnyNetwork) -> torch.dtype:
+    """The dtype of a network's weights and arithmetic."""
+    return next(iter(network.parameters())).dtype

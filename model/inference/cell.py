@@ -1,6 +1,6 @@
 """The arithmetic of one attention cell, with the scale and output projection of the network that ran."""
 
-from model.checkpoints.loaded import AnyNetwork
+from model.checkpoints.loader import AnyNetwork
 from model.errors import NoArithmetic
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork

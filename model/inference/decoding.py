@@ -1,21 +1,23 @@
 """Decoding: loops that write a target token by token and make a Step for each.
 
 They have the network read ids from a position on and get the logits after each; earlier positions are in the cache. Greedy
-decoding, sampling and teacher forcing follow one hypothesis, beam search several.
+decoding, sampling and teacher forcing follow one hypothesis; `beam_search.py` follows several.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, count, repeat
+from dataclasses import dataclass
+from itertools import chain, count
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from model.inference.draft import Draft
-from model.spec.request import Decoding
-from model.trace.beam_tree import Fate, Node
+from model.checkpoints.loader import Runner
+from model.checkpoints.native import Checkpoint
+from model.inference.recorder import Recorder
+from model.spec.request import Decoding, RunRequest
 from model.trace.steps import Candidate, Step
+from model.transformer.cache import KVCache
 
 Read: TypeAlias = Callable[[Tensor, int], Tensor]
 """ids [batch, position], first position to compute -> logits [batch, query, vocab]."""
@@ -123,6 +125,98 @@ def chooser(decoding: Decoding) -> Choose:
     return sampler(decoding) if decoding.method == "sample" else greedy
 
 
+LONGEST = 16
+"""Most tokens that are guessed at once: what a wrong guess costs is limited."""
+
+DOUBTFUL = 8
+"""The same for a guess after one that was wrong."""
+
+REPLACED = 4
+"""The same for a guess after a token that the earlier text does not have."""
+
+QUICK = 30_000_000
+"""Parameters up to which a network reads the prompt with a guess. In a larger one the first token would be seen later."""
+
+
+class Draft:
+    """Guesses for one decode: the next tokens, from what an earlier run wrote, so that one pass checks several of them.
+
+    While somebody types, each sentence is like the one before, and so is what the network writes. A pass that also reads the
+    guessed tokens computes a row for each of them, as when a given target is read. Each row chooses its token as a step of its own
+    would. The first choice that differs from its guess ends the pass, and what was computed from later guesses is forgotten: the
+    same tokens are written, in fewer passes.
+
+    The first guess is the beginning of the earlier text. Later, a place in it fits if the newest two tokens are those before it, or
+    else if the newest one is. Of several places the guess begins at the one nearest to where the last guess ended, either way: a
+    text that was changed in the middle often goes on as before, and a common word occurs in many places. If no place fits, the
+    newest token replaced one of the earlier text, and the guess begins behind that one.
+
+    Args:
+        ids: the ids that an earlier run wrote; empty: nothing is guessed.
+        forget: drops the newest rows, as many as its argument says, from the cache and the recorder of the decode.
+        at_once: whether the prompt is read with a guess.
+
+    Attributes:
+        confirmed: number of guessed tokens that were chosen so far.
+
+    Source: Leviathan et al. 2023, "Fast Inference from Transformers via Speculative Decoding", section 2.1. Here an earlier text
+        takes the place of the smaller network.
+    """
+
+    def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None, at_once: bool = True) -> None:
+        self._ids, self._forget = list(ids), forget
+        self._place = self._guessed = self.confirmed = 0
+        self._longest, self._begun, self._at_once = LONGEST, False, at_once
+
+    def after(self, written: Sequence[int], most: int) -> list[int]:
+        """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text."""
+        begun, self._begun, longest = self._begun, True, self._longest
+        if begun:
+            self._place += 1  # behind the newest token, if the text goes on as the earlier one did
+            places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
+            both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]]
+            if places:
+                self._place = min(both or places, key=lambda place: abs(place - self._place))
+            else:
+                longest = min(longest, REPLACED)
+        elif not self._at_once:
+            return []
+        found = self._ids[self._place : self._place + max(0, min(most, longest))]
+        self._guessed = len(found)
+        return found
+
+    def settle(self, confirmed: int) -> None:
+        """Notes that the first `confirmed` of the guessed tokens were chosen, and forgets what was computed from the others."""
+        wrong = self._guessed - confirmed
+        if wrong:
+            self._forget(wrong)
+        if self._guessed:
+            self._longest = DOUBTFUL if wrong else LONGEST
+        self._place += confirmed
+        self.confirmed += confirmed
+        self._guessed = 0
+
+
+def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder: Recorder, earlier: Sequence[int]) -> Draft:
+    """The draft of one decode, given the ids that an earlier run wrote.
+
+    Nothing is guessed where a pass over several tokens computes something else than steps of one token: in networks of other
+    libraries, in decoders that are not causal or encode every step at position 0, and in runs with edits.
+    """
+    if not isinstance(checkpoint, Checkpoint) or request.edits:
+        return Draft()
+    spec = checkpoint.info.spec
+    if spec.writer.wiring == "memory" or not spec.writer.causal or spec.writer.decode_positions != "running":
+        return Draft()
+
+    def forget(count: int) -> None:
+        cache.forget(count)
+        recorder.forget(count)
+
+    guesses = [id_ for id_ in earlier if id_ != spec.end_id]  # the end token is never read
+    return Draft(guesses, forget, at_once=checkpoint.parameters <= QUICK)
+
+
 def write(
     prompt: Sequence[int],
     choose: Choose,
@@ -148,7 +242,7 @@ def write(
         guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids)))
         logits = (yield torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
         log_probabilities, given = writer.normalise(logits), begin[written:]
-        choices = chain(given, choose(_suppress(log_probabilities, writer.suppressed)[len(given) :]))
+        choices = chain(given, choose(suppress(log_probabilities, writer.suppressed)[len(given) :]))
         chosen: list[int] = []
         for guessed, token in zip([*guess, None], choices, strict=False):
             chosen.append(token)
@@ -165,135 +259,6 @@ def write(
             return
 
 
-def _suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
+def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """A copy in which the suppressed ids have log-probability -inf."""
     return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
-
-
-def _only(log_probabilities: Tensor, token: int) -> Tensor:
-    """A copy in which all other ids have log-probability -inf."""
-    others = torch.arange(log_probabilities.shape[-1]) != token
-    return log_probabilities.masked_fill(others, -torch.inf)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One text that beam search follows or has finished.
-
-    Attributes:
-        ids: its ids, prompt included.
-        log_probability: sum of the log-probabilities of the tokens written.
-        steps: its steps, one for each token written.
-        lineage: its batch row in each decoder step.
-        node: index of its last node in the tree of the search; -1: the prompt.
-    """
-
-    ids: tuple[int, ...]
-    log_probability: float = 0.0
-    steps: tuple[Step, ...] = ()
-    lineage: tuple[int, ...] = ()
-    node: int = -1
-
-    @property
-    def mean_log_probability(self) -> float:
-        """Mean log-probability of the tokens written: ranks finished hypotheses of different lengths."""
-        return self.log_probability / max(1, len(self.steps))
-
-
-def beam(
-    read: Read,
-    select: Callable[[Tensor], None],
-    prune: Callable[[list[tuple[int, ...]]], None],
-    prompt: Sequence[int],
-    size: int,
-    max_length: int,
-    writer: Writer,
-    device: torch.device,
-    told: Callable[[Hypothesis], None] = lambda best: None,
-    begin: Sequence[int] = (),
-) -> tuple[list[Hypothesis], tuple[Node, ...]]:
-    """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
-
-    Args:
-        select: called with the batch rows that go on, in their new order, so that the cache follows.
-        prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
-            rows of the others.
-        told: called after each step with the best hypothesis so far: the one returned if the search ended there.
-        begin: the first tokens, the same in all hypotheses.
-
-    Returns:
-        The finished hypotheses, or the unfinished ones if none has ended, best mean log-probability first; and the tree of all
-            continuations that were considered.
-
-    Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks", section 3; ranked by mean as in Wu et al. 2016,
-        equation 14, with α = 1.
-    """
-    alive, finished, start = [Hypothesis(tuple(prompt))], list[Hypothesis](), 0
-    tree: list[Node] = []
-    for index in range(max_length):
-        logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
-        log_probabilities = writer.normalise(logits)
-        computed = (start, len(alive[0].ids))
-        allowed = _only(log_probabilities, begin[index]) if index < len(begin) else _suppress(log_probabilities, writer.suppressed)
-        grown = _continuations(alive, log_probabilities, allowed, 2 * size, index, computed, writer, len(tree))
-        ended = [h for h in grown[:size] if h.ids[-1] == writer.end_id]
-        start = len(alive[0].ids)
-        parents, alive = alive, [h for h in grown if h.ids[-1] != writer.end_id][:size]
-        finished += ended
-        fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
-        fates |= dict.fromkeys([h.node for h in alive], "kept")
-        tree += _nodes(grown, parents, fates)
-        prune([h.lineage for h in alive + finished])
-        told(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(tuple(prompt))))
-        if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
-            break
-        select(torch.tensor([h.lineage[-1] for h in alive], device=device))
-    ranked = sorted(finished or alive, key=lambda h: -h.mean_log_probability)
-    for rank, hypothesis in enumerate(ranked):
-        tree[hypothesis.node] = replace(tree[hypothesis.node], rank=rank)
-    return ranked, tuple(tree)
-
-
-def _nodes(grown: Sequence[Hypothesis], parents: Sequence[Hypothesis], fates: dict[int, Fate]) -> list[Node]:
-    """The continuations of one step as nodes of the tree; those not in `fates` were pruned."""
-    return [
-        Node(
-            step=h.steps[-1].index,
-            parent=parents[h.lineage[-1]].node,
-            id=h.ids[-1],
-            text=h.steps[-1].chosen.text,
-            log_probability=h.steps[-1].chosen.log_probability,
-            total=h.log_probability,
-            fate=fates.get(h.node, "pruned"),
-        )
-        for h in grown
-    ]
-
-
-def _continuations(
-    alive: Sequence[Hypothesis],
-    log_probabilities: Tensor,
-    allowed: Tensor,
-    count: int,
-    index: int,
-    computed: tuple[int, int],
-    writer: Writer,
-    first: int,
-) -> list[Hypothesis]:
-    """The `count` likeliest one-token continuations of all hypotheses, likeliest first; nodes are counted from `first`.
-
-    `allowed` [hypothesis, vocab] are `log_probabilities` with -inf for tokens that may not follow.
-    """
-    so_far = torch.tensor([h.log_probability for h in alive])
-    totals = so_far[:, None] + allowed  # [hypothesis, vocab]
-    best = totals.flatten().topk(min(count, totals.numel()))
-    places = [divmod(place, totals.shape[1]) for place in best.indices.tolist()]
-    found = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
-    rows, tokens = [row for _, row, _ in found], [token for _, _, token in found]
-    newest = writer.steps(repeat(index), tokens, log_probabilities[rows], repeat(computed))
-    grown: list[Hypothesis] = []
-    for (total, row, token), step in zip(found, newest, strict=True):
-        parent = alive[row]
-        ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
-        grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))
-    return grown

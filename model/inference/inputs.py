@@ -1,17 +1,24 @@
-"""Inputs: turns a request's text or ids into a token strip and a tensor of ids, and features into a tensor of floats."""
+"""Inputs: turns a request's text or ids into a token strip and a tensor of ids, and features into a tensor of floats.
 
-from collections.abc import Mapping
+Long inputs: whether the weights of a run are written out, or computed when they are read; which logits are computed.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import isqrt
 
 import torch
 from torch import Tensor
 
+from model.checkpoints.loader import Runner
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Words, phrase
+from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import AnySpec, AnyStack
 from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
 from model.tokenizers.words import Tokenizer, check_ids
-from model.trace.types import Tokens
+from model.trace.types import Tokens, sites
 
 
 @dataclass(frozen=True)
@@ -228,3 +235,80 @@ def _rows(name: str, given: Features, width: int) -> Tensor:
     if not rows.isfinite().all():
         raise DoesNotFit(name=name, reason=phrase("some of its numbers are NaN or infinite"))
     return rows
+
+
+LONG = 256
+"""Length of source or target above which the fused kernel is used, unless scores are recorded, or an intervention changes scores,
+masks or weights (docs/benchmarks.md measures the cost)."""
+
+LARGEST = 2 << 30
+"""Most bytes of weights and scores in one run, and of the logits of what a run is fed."""
+
+LARGEST_PROMPT = 512 << 20
+"""Most bytes of a prompt's logits. Above, only those of its last token are computed, which decide the first new one."""
+
+
+def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: bool) -> bool:
+    """Whether the run uses the fused kernel: for long inputs, whose weights are computed from q and k when they are shown.
+
+    Args:
+        changed: whether an intervention changes scores, masks or weights.
+
+    Raises:
+        TooManyTokens: recorded weights and scores would exceed LARGEST.
+    """
+    longest = max(inputs.longest, request.source_pad_to or 0)
+    if isinstance(checkpoint.network, RecordedNetwork) and request.target is None:  # the recorded pass reads all that was written
+        grown = len(inputs.source) if checkpoint.network.kind == "decoder" else 0
+        longest = max(longest, min(grown + request.decoding.max_length, checkpoint.info.spec.writer.max_positions))
+    ours = not isinstance(
+        checkpoint.network, ForeignNetwork | RecordedNetwork
+    )  # the library's attention writes weights out, and scores never
+    scores = ours and "scores" in request.keep
+    if ours and not scores and not changed:
+        return longest > LONG
+    heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
+    if (needed := bytes_ * heads * longest**2) > LARGEST:
+        size = {"heads": heads, "gigabytes": needed / 2**30}
+        if scores:
+            reason = phrase("scores and weights of {heads:,} heads would take {gigabytes:.1f} GB; without scores, more fit", **size)
+        elif changed and ours:
+            reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB; more fit where they are not changed", **size)
+        else:
+            reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB", **size)
+        raise TooManyTokens(found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
+    return False
+
+
+def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:
+    """Whether a run computes the logits of its prompt's last token alone, because those of all tokens take too much memory.
+
+    Raises:
+        TooManyTokens: all logits are needed, since the tokens are fed and not written, and would exceed LARGEST.
+    """
+    spec = checkpoint.info.spec
+    fed = inputs.source if spec.encoder is None else inputs.target
+    if spec.decoder is None or spec.output is None or fed is None:
+        return False
+    of_a_token = 4 * spec.writer.vocab
+    needed = of_a_token * len(fed)
+    if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RecordedNetwork):
+        return needed > LARGEST_PROMPT
+    if needed > LARGEST:
+        reason = phrase(
+            "the logits of all {vocab:,} tokens of the vocabulary, for each position, would take {gigabytes:.1f} GB",
+            vocab=spec.writer.vocab,
+            gigabytes=needed / 2**30,
+        )
+        strip = "source" if spec.encoder is None else "target"
+        raise TooManyTokens(found=len(fed), allowed=LARGEST // of_a_token, reason=reason, strip=strip)
+    return False
+
+
+def needs_weights(interventions: Iterable[str]) -> bool:
+    """Whether an intervention needs the weights, which the fused kernel does not compute; then long inputs do not use it."""
+    return any(name.rpartition("/")[2] in _WRITTEN_OUT for name in interventions)
+
+
+_WRITTEN_OUT = ("scores", "mask", "mask_padding", "mask_causal", "weights")
+"""The fused kernel never writes scores and weights, and maps made of q and k afterwards know one mask for all heads."""

@@ -3,22 +3,31 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import torch
 
-from model.checkpoints.loaded import Runner, facts, never_recorded
+from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import Words, phrase
+from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
+from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
+from model.spec.network import to_json
 from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
 from model.trace.progress import Progress
 from model.trace.steps import Step
 from model.trace.types import Array, Tokens, Trace
+from model.transformer.stacks import CausalLM, EmbeddingAlone
 
 ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
+
+FROM_FLOAT32 = "from_float32"
+"""Key in `Trace.model` of the differences of `weights`, `logits` and `probabilities`, each a number or None."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Written:
         steps: one for each token, with its candidates.
         lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
         tree: all hypotheses of a beam search.
-        drafted: number of tokens that an earlier text suggested (draft.py).
+        drafted: number of tokens that an earlier text suggested (`Draft`).
         recording: the recorded pass of a network without a row; None: the network handed its attention to the recorder.
     """
 
@@ -143,3 +152,63 @@ def _asks_for_every_row(spec_: AnySpec) -> bool:
 
 def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def differences(lower: Trace, full: Trace) -> dict[str, float | None]:
+    """The largest absolute differences between two runs of the same tokens.
+
+    Returns:
+        The difference of `weights` over all sites, None if they are computed lazily; of `logits` and of their `probabilities`, None
+            if there are none. Each is None, too, if the lower type overflowed.
+    """
+    pairs = [(own.weights, full.attention[site].weights) for site, own in lower.attention.items()]
+    written_out = bool(pairs) and all(isinstance(array, np.ndarray) for pair in pairs for array in pair)
+    found: dict[str, float | None] = {"weights": None, "logits": None, "probabilities": None}
+    if written_out:
+        found["weights"] = float(np.max([_largest(*pair) for pair in pairs]))
+    if lower.logits is not None and full.logits is not None:
+        found["logits"] = _largest(lower.logits, full.logits)
+        if (lower.model["spec"]["output"] or {}).get("softmax") != "batch":  # else each probability is 1
+            rows = zip(lower.logits, full.logits, strict=True)  # one row at a time: a vocabulary is large
+            found["probabilities"] = float(np.max([_largest(_softmax(ours), _softmax(theirs)) for ours, theirs in rows]))
+    return {name: value if value is not None and np.isfinite(value) else None for name, value in found.items()}
+
+
+def _largest(ours: Array, theirs: Array) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.abs(ours.astype(np.float64) - theirs).max(initial=0))
+
+
+def _softmax(logits: Array) -> Array:
+    """[vocab], float64."""
+    with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is compared with them
+        exponentials = np.exp(logits.astype(np.float64) - logits.max())
+        return np.asarray(exponentials / exponentials.sum())
+
+
+def facts(checkpoint: Runner, name: str, device: Words, milliseconds: float) -> dict[str, Any]:
+    """Trace.model: facts about the network and the machine."""
+    info = checkpoint.info
+    return {
+        "name": name,
+        "title": info.title,
+        "fingerprint": checkpoint.fingerprint,
+        "languages": dict(info.languages),
+        "spec": to_json(info.spec),
+        "dtype": str(dtype_of(checkpoint.network)).removeprefix("torch."),
+        "device": device,
+        "milliseconds": round(milliseconds, 3),
+        "notes": list(checkpoint.notes),
+    }
+
+
+ROTATED = phrase("no positions are added: queries and keys are rotated by their positions")
+
+
+def never_recorded(network: AnyNetwork) -> dict[str, Words]:
+    """Values that runs of a network never record, by name, with the reason."""
+    if isinstance(network, ForeignNetwork | RecordedNetwork):
+        return network.missing()
+    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]
+    return {f"positions/{name}": ROTATED for name in rotated}

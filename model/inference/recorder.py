@@ -43,7 +43,7 @@ class Recorder:
         last_logits: whether the logits of most positions are not computed; then none are recorded.
 
     Attributes:
-        prompt: positions of the decoder's first pass that were given; those after them are guesses (draft.py). None: all were.
+        prompt: positions of the decoder's first pass that were given; those after them are guesses (`Draft`). None: all were.
     """
 
     def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False) -> None:
@@ -90,7 +90,7 @@ class Recorder:
                     pieces[step] = _rows_of(pieces[step], places)
 
     def forget(self, count: int) -> None:
-        """Drops the newest `count` rows of the decoder: of tokens that were read on trial and not chosen (draft.py)."""
+        """Drops the newest `count` rows of the decoder: of tokens that were read on trial and not chosen (`Draft`)."""
         for name, pieces in self._pieces.items():
             if not _is_decoded(name) or name.endswith((".cross/k", ".cross/v")):  # these are of the source
                 continue

@@ -1,31 +1,46 @@
-"""Runs one request: tokenizes its texts, calls the network, decodes or feeds the forced target, and makes the Trace."""
+"""Runs one request: tokenizes its texts, calls the network, decodes or feeds the forced target, and makes the Trace.
+
+In bfloat16 and float16, weights, inputs and all arithmetic use the lower type. A trace stores the recorded numbers as float32,
+which holds them exactly; log-probabilities are computed in float32 from the logits. Each such run is compared with a float32 run of
+the same tokens (`run_in`).
+"""
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from model.checkpoints.loaded import Runner, cache_of, dtype_of
-from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
+from model.checkpoints.loader import Runner
+from model.errors import BadSetting, MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
+from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.beam_memory import BeamMemory
-from model.inference.calls import Ask, Call, Passes, alone
-from model.inference.decoding import Choose, Hypothesis, Read, Writer, beam, certain, chooser, forced, log_probabilities_of, write
-from model.inference.draft import Draft, draft_for
+from model.inference.beam_search import BeamMemory, Hypothesis, beam
+from model.inference.calls import Ask, Call, Passes, alone, cache_of, dtype_of
+from model.inference.decoding import (
+    Choose,
+    Draft,
+    Read,
+    Writer,
+    certain,
+    chooser,
+    draft_for,
+    forced,
+    log_probabilities_of,
+    write,
+)
 from model.inference.edits.edited_run import EditedRun, edited_run
-from model.inference.inputs import Input, Inputs, Reader, valid_positions
-from model.inference.interventions import needs_weights
-from model.inference.long_inputs import is_fused, only_last_logits
-from model.inference.recorded_trace import TraceMaker, Written
+from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weights, only_last_logits, valid_positions
+from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, Written, differences
 from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
-from model.spec.request import RunRequest
+from model.spec.request import Precision, RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace
@@ -55,7 +70,7 @@ def run(
         most: most positions of an input, even if the model has more.
         inputs: the request's inputs if they were tokenized before; None: they are tokenized here.
         report: receives the tokens written so far, after each step of a decode.
-        earlier: ids that a run like this one wrote: a decode takes its guesses from them (draft.py).
+        earlier: ids that a run like this one wrote: a decode takes its guesses from them (`Draft`).
 
     Raises:
         InputError: the text, the ids or a setting cannot be run.
@@ -286,3 +301,49 @@ class _Job:
         return Writer(
             lambda ids: tokenizer.tokens(ids, "").texts, spec.end_id, spec.suppressed, spec.writer.max_positions, normalise
         )
+
+
+def lowered(found: Runner, precision: Precision) -> Runner:
+    """A copy of the checkpoint with its weights in `precision`; the checkpoint itself for float32.
+
+    Raises:
+        BadSetting: another program runs the network; it may need some of its numbers in float32.
+    """
+    if precision == "float32":
+        return found
+    if isinstance(found, Foreign):
+        raise BadSetting(
+            name="precision", found=precision, allowed=phrase("float32 for a model that the transformers library runs")
+        )
+    return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
+
+
+def run_in(
+    found: Runner,
+    lower: Runner,
+    request: RunRequest,
+    device: torch.device,
+    device_name: Words,
+    ask: Ask = alone,
+    most: int = POSITIONS,
+    report: Report = report_nothing,
+    earlier: tuple[int, ...] = (),
+) -> Trace:
+    """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
+
+    Args:
+        most: limit of positions for models that have more.
+        report: receives the tokens written so far.
+        earlier: ids that a run like this one wrote. They are used in float32 alone: the rounding of lower types differs more
+            between a pass over several tokens and steps of one.
+
+    Raises:
+        HeadlightError: as `run`.
+    """
+    inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
+    if lower is found:
+        return run(found, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
+    trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
+    written = tuple(step.chosen.id for step in trace.steps)
+    beside = run(found, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)
+    return replace(trace, model={**trace.model, FROM_FLOAT32: differences(trace, beside)})

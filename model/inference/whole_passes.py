@@ -11,7 +11,7 @@ from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.sites import trace_of
 from model.inference.batching import is_out_of_memory
 from model.inference.calls import Ask, Call
-from model.inference.long_inputs import LARGEST
+from model.inference.inputs import LARGEST
 from model.inference.recorded_trace import Written
 from model.spec.request import RunRequest
 from model.trace.types import Tokens, Trace

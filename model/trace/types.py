@@ -9,6 +9,7 @@ This module needs only numpy. `model.trace.serialization` turns a Trace into byt
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeAlias
@@ -16,6 +17,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from model.errors import UnknownHead, UnknownSite, Words, phrase
+from model.spec.external import AnySpec
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention
@@ -72,6 +74,17 @@ class Site:
             ] if pass_ in _COUNTS and layer in _COUNTS:
                 return cls(stack, _COUNTS[pass_], _COUNTS[layer], kind)
         raise UnknownSite(asked=text, there=phrase("names of the form stack.pass.layer.kind, such as encoder.0.0.self"))
+
+
+def sites(spec: AnySpec) -> dict[Site, int]:
+    """Every attention site of a network, in the order in which they run, with its number of heads."""
+    found: dict[Site, int] = {}
+    for name, stack in spec.stacks.items():
+        first: Kind = "memory" if stack.wiring == "memory" and name == "decoder" else "self"
+        kinds: tuple[Kind, ...] = (first, "cross") if name == "decoder" and spec.encoder is not None else (first,)
+        places = product(range(stack.passes), range(stack.layers), kinds)
+        found |= {Site(name, pass_, layer, kind): stack.attention.heads for pass_, layer, kind in places}
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from tqdm import tqdm
 
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import BadSetting
 from model.inference.run import run

@@ -49,7 +49,7 @@ class Run:
         interventions: what is changed, by the same names.
         cache: keys and values of earlier steps of the same decode.
         fused: the weights are never written out (`attend_fused`), for inputs so long that writing them costs more than it shows.
-            No such run may change scores, weights or masks: see `model.inference.interventions.needs_weights`.
+            No such run may change scores, weights or masks: see `model.inference.inputs.needs_weights`.
         start: the first position that is computed in this call; those before it are in the cache.
         last_logits: the logits of a call's last position alone are computed: for prompts so long that those of all positions,
             which nobody needs in order to write, would not fit into memory.

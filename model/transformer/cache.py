@@ -82,7 +82,7 @@ class KVCache:
         return self._streams[site]
 
     def forget(self, count: int) -> None:
-        """Drops the newest `count` positions: tokens that were read on trial and not chosen (model/inference/draft.py)."""
+        """Drops the newest `count` positions: tokens that were read on trial and not chosen (model/inference/decoding.py)."""
         # Cross-attention's keys are those of the source, of which nothing was on trial.
         own = {site: (k[:, :, :-count], v[:, :, :-count]) for site, (k, v) in self._held.items() if site.kind == "self"}
         self._held |= own

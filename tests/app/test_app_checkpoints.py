@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.inference import long_inputs
+from model.inference import inputs
 from model.trace.lazy_attention import LazyAttention
 from tests.app.visiting import PAGES, Visitor
 from tests.reference import GOLDEN, SETTINGS
@@ -123,7 +123,7 @@ def test_whether_a_long_run_is_finite_is_seen_without_writing_its_weights_out(sh
         raise AssertionError("all weights were written out")
 
     save_not_finite(shelf, "002_tiny_encoder.pt")
-    monkeypatch.setattr(long_inputs, "LONG", 0)
+    monkeypatch.setattr(inputs, "LONG", 0)
     monkeypatch.setattr(LazyAttention, "__array__", written_out)
     monkeypatch.setattr(LazyAttention, "__getitem__", written_out)
     settings = " ".join(f"{name}={value}" for name, value in SETTINGS["002_tiny_encoder"].items())

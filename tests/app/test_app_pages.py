@@ -13,7 +13,7 @@ from model.checkpoints import native
 from model.engine import log
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.inference import long_inputs
+from model.inference import inputs
 from model.spec.network import TABLELESS, ModelSpec
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
@@ -52,7 +52,7 @@ def test_every_page_draws_every_kind_of_language_model(shelf: Path, variant: str
 
 
 def test_every_page_draws_a_long_input_and_the_page_says_what_is_shown(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_inputs, "LONG", 0)
+    monkeypatch.setattr(inputs, "LONG", 0)
     visitor = Visitor(text="w4 w5 w6 w7")
     for page in PAGES:
         visitor.go(page)

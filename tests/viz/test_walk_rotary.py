@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from model.checkpoints import tensors
-from model.checkpoints.loaded import facts
 from model.errors import CannotChange, UnknownTensor
 from model.inference.cell import explain_cell
+from model.inference.recorded_trace import facts
 from model.spec.edits import Edit, NoPositions, ShiftPositions, Silence
 from model.trace import source_lines, stages
 from model.trace.stages import Stage

@@ -5,66 +5,15 @@ query, head_dim].
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from model.errors import Phrase, phrase
-from model.inference.edits.strips import Strips
-from model.spec.edits import Allow, AtSites, Edit, Forbid, SetRow, Sharpen, Silence, Token
-from model.trace.types import Array, Site
+from model.errors import phrase
+from model.inference.edits.places import Place
+from model.spec.edits import Allow, Forbid, SetRow, Sharpen, Silence
+from model.trace.types import Array
 from model.transformer.attention import Intervention
-
-
-@dataclass
-class Notes:
-    """Notes about the edits of a run.
-
-    Attributes:
-        said: sentences, each once.
-        made: the edits that changed something.
-    """
-
-    said: dict[Phrase, None] = field(default_factory=dict)
-    made: set[Edit] = field(default_factory=set)
-
-    def say(self, sentence: Phrase) -> None:
-        """Adds a sentence."""
-        self.said[sentence] = None
-
-
-@dataclass(frozen=True)
-class Place:
-    """One attention site of an edited run.
-
-    Attributes:
-        heads: number of heads.
-        empty_rows: how the network treats a row without any key.
-    """
-
-    site: Site
-    heads: int
-    strips: Strips
-    notes: Notes
-    empty_rows: str
-
-    def cells(self, edit: AtSites, value: Tensor, start: int, query: Sequence[Token], key: Sequence[Token] = ()) -> Tensor:
-        """The cells of `value` that an edit names: bool, broadcastable to its first three axes, to keys where some are named."""
-        heads = torch.ones(1, 1, 1, 1, dtype=torch.bool)
-        if edit.head:
-            heads = torch.zeros(1, self.heads, 1, 1, dtype=torch.bool)
-            heads[:, list(edit.head)] = True
-        found = heads & self.strips.match(query, self.strips.queries(self.site), start, value.shape[2])[:, None, :, None]
-        if key:
-            found = found & self.strips.match(key, self.strips.keys(self.site), 0, value.shape[3])[:, None, None, :]
-        return found.to(value.device)
-
-    def replaced(self, edit: AtSites, value: Tensor, cells: Tensor, new: Tensor) -> Tensor:
-        """`value` with the numbers of `new` at some cells. Where there are any, the edit is marked as made."""
-        if cells.any():
-            self.notes.made.add(edit)
-        return torch.where(cells, new.to(value.dtype), value)
 
 
 def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:

@@ -8,17 +8,17 @@ from typing import Any
 
 from torch import Tensor
 
-from model.checkpoints.loaded import AnyNetwork, Runner, dtype_of
+from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import CannotChange, Phrase, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
+from model.inference.calls import dtype_of
 from model.inference.edits import stack_edits
-from model.inference.edits.attention_edits import Notes, Past, finite, masked, rows_set, sharpened, silenced
+from model.inference.edits.attention_edits import Past, finite, masked, rows_set, sharpened, silenced
 from model.inference.edits.examples import example_means, of_what
-from model.inference.edits.exchanged_words import ExchangedWords
-from model.inference.edits.parts import Parts
 from model.inference.edits.patches import Patched, second_values
-from model.inference.edits.strips import Strips
+from model.inference.edits.places import Notes, Parts, Strips
+from model.inference.edits.stack_edits import ExchangedWords
 from model.inference.inputs import Inputs, Reader
 from model.spec.edits import (
     Allow,

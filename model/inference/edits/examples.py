@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from cachetools import LRUCache
 
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.errors import CannotChange, Phrase, phrase
 from model.huggingface.network import ForeignNetwork
 from model.spec.request import Decoding, RunRequest

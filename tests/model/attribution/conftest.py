@@ -9,7 +9,7 @@ import numpy as np
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
 from model.attribution.questions import Attribution
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.inference.run import run
 from model.spec.edits import Silence

@@ -7,8 +7,8 @@ from model.attribution.questions import Edges, Heads, Words
 from model.attribution.scoring import Scorer
 from model.checkpoints import loader
 from model.engine.local import CHECKPOINTS
-from model.inference.interventions import sites
 from model.spec.request import Decoding, RunRequest
+from model.trace.types import sites
 from tests.model.attribution.conftest import answered
 from tests.runs import CPU
 

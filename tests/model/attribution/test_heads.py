@@ -9,11 +9,10 @@ import pytest
 from model.attribution.heads import _orders
 from model.attribution.questions import Heads
 from model.errors import CannotMeasure
-from model.inference.interventions import sites
 from model.inference.run import run
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
-from model.trace.types import Site
+from model.trace.types import Site, sites
 from tests.model.attribution.conftest import answered, asked, one_by_one, tiny
 from tests.networks import LANGUAGE_MODELS, TRANSLATORS
 from tests.runs import CPU, SPECS

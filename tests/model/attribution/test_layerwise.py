@@ -14,12 +14,11 @@ from model.attribution.example import Example, example_of, forced_run
 from model.attribution.scoring import Scorer
 from model.attribution.scoring import forced as through_the_whole_network
 from model.inference.calls import alone
-from model.inference.interventions import sites
 from model.inference.run import run
 from model.spec.edits import read_edits
 from model.spec.inputs import POSITIONS
 from model.spec.request import Decoding, RunRequest
-from model.trace.types import Array
+from model.trace.types import Array, sites
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from tests.runs import CPU, SPECS, checkpoint
 

@@ -6,8 +6,7 @@ import torch
 
 from model.attribution.questions import Edges, Order, Prune
 from model.errors import BadSetting, UnknownSite
-from model.inference.interventions import sites
-from model.trace.types import Site
+from model.trace.types import Site, sites
 from model.transformer.attention import Run
 from tests.model.attribution.conftest import TARGET, answered, asked, one_by_one, tiny
 from tests.networks import translator

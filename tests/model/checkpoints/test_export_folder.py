@@ -13,7 +13,7 @@ from safetensors import safe_open
 
 from model.__main__ import main
 from model.checkpoints import export, loader
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.engine.api import Export, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import CannotExport, DamagedFile, HeadlightError

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.__main__ import main
-from model.checkpoints import loader, snapshots
+from model.checkpoints import loader, native
 from model.checkpoints.layouts.given_answers import TextsOf
 from model.engine.api import Describe, Inspect, ModelInfo, Models, Run
 from model.engine.local import LocalEngine
@@ -141,13 +141,13 @@ def test_a_curve_that_cannot_be_read_is_no_curve(shelf: Path, curve: str | None)
     path.unlink()
     if curve is not None:
         path.write_text(curve, encoding="utf-8")
-    assert snapshots.losses(shelf / "film") == ()
+    assert native.losses(shelf / "film") == ()
 
 
 def test_foreign_files_beside_snapshots_are_left_alone(shelf: Path) -> None:
     for name in ("notes.txt", "best.safetensors", "000010.part", "12.safetensors"):
         (shelf / "film" / "snapshots" / name).write_text("x")
-    assert snapshots.steps(shelf / "film") == STEPS
+    assert native.snapshot_steps(shelf / "film") == STEPS
 
 
 def test_the_command_line_takes_a_snapshot_by_name_and_by_path(shelf: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoints.loaded import AnyNetwork, cache_of
+from model.checkpoints.loader import AnyNetwork
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference import run
+from model.inference.calls import cache_of
 from model.spec.edits import read_edits
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.progress import LISTENER, ProgressFeed

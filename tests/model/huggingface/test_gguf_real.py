@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from model.checkpoints import loader
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest

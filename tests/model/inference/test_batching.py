@@ -15,7 +15,7 @@ from model.checkpoints.native import Checkpoint
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import OutOfMemory
 from model.inference import batching
-from model.inference.batch import Batch
+from model.inference.batching import Batch
 from model.inference.calls import Ask, Call, computed
 from model.inference.run import run
 from model.spec.edits import Forbid, Silence

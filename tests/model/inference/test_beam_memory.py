@@ -8,7 +8,7 @@ import pytest
 from torch import Tensor
 
 from model.errors import BadSetting
-from model.inference.beam_memory import LARGEST, BeamMemory
+from model.inference.beam_search import LARGEST, BeamMemory
 from model.inference.recorder import Recorder
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import KEEP, Decoding, Keep
@@ -145,7 +145,7 @@ def test_a_beam_of_one_goes_on_as_a_greedy_decode_does() -> None:
 
 
 def test_a_beam_is_refused_before_it_searches(recorders: list[Watched], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.inference.beam_memory.LARGEST", 20_000)
+    monkeypatch.setattr("model.inference.beam_search.LARGEST", 20_000)
     with pytest.raises(BadSetting, match="beam_size cannot be used: 32"):
         searched(VARIANTS["paper"], 32, 12)
     assert not any("decoder" in name for name in recorders[0]._pieces)
@@ -155,7 +155,7 @@ def test_tokens_that_a_network_has_no_positions_for_do_not_count(monkeypatch: py
     """Sixteen positions: asked for a thousand tokens, a search writes eleven behind a prompt of six."""
     spec = replace(VARIANTS["language model"], end_id=None)
     prompt = len(searched(spec, 4, 1000).tokens["source"]) - 11
-    monkeypatch.setattr("model.inference.beam_memory.LARGEST", BeamMemory(spec, 4, prompt, 0, KEEP).bytes(11))
+    monkeypatch.setattr("model.inference.beam_search.LARGEST", BeamMemory(spec, 4, prompt, 0, KEEP).bytes(11))
     assert len(searched(spec, 4, 1000).steps) == 11
     with pytest.raises(BadSetting):
         searched(spec, 5, 1000)

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.inference.decoding import Hypothesis, Writer, beam, certain, forced, greedy, log_probabilities_of, sampler, write
+from model.inference.beam_search import Hypothesis, beam
+from model.inference.decoding import Writer, certain, forced, greedy, log_probabilities_of, sampler, write
 from model.spec.request import Decoding
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.steps import Step

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference.calls import Call, computed
-from model.inference.draft import DOUBTFUL, LONGEST, Draft
-from model.inference.precision import lowered, run_in
-from model.inference.run import run
+from model.inference.decoding import DOUBTFUL, LONGEST, Draft
+from model.inference.run import lowered, run, run_in
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
 from model.trace.progress import Report, report_nothing
@@ -196,7 +195,7 @@ def test_the_prompt_of_a_large_network_is_read_by_itself_so_that_its_first_token
     size = sum(parameter.numel() for parameter in network.parameters())
     first = []
     for most in (size, size - 1):
-        monkeypatch.setattr("model.inference.draft.QUICK", most)
+        monkeypatch.setattr("model.inference.decoding.QUICK", most)
         found, counted = drafted(TRANSLATES, asked, written(plain))
         assert_same(found, plain)
         first.append(counted.decoded[0])

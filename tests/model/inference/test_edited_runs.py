@@ -385,7 +385,7 @@ def test_every_hypothesis_of_a_beam_is_edited_as_its_target_is_when_forced(text:
 @pytest.mark.parametrize("text", SOME)
 def test_a_long_run_is_edited_as_a_short_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     short = edited(text, keep=("hidden",))
-    monkeypatch.setattr("model.inference.long_inputs.LONG", 1)
+    monkeypatch.setattr("model.inference.inputs.LONG", 1)
     long = edited(text, keep=("hidden",))
     assert_equal_results(long, short)
 

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
-from model.inference import batching, long_inputs
+from model.inference import batching, inputs
 from model.inference.calls import Call
 from model.inference.calls import alone as by_itself
 from model.inference.edits.edited_run import EditedRun
-from model.inference.interventions import needs_weights
+from model.inference.inputs import needs_weights
 from model.inference.recorder import Recorder
 from model.spec.inputs import RandomFeatures
 from model.spec.request import KEEP, Decoding, RunRequest
@@ -125,7 +125,7 @@ def test_a_long_run_whose_weights_are_changed_is_written_out(
     name: str, changing: Changing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, asked = checkpoint(SPECS["paper"]), replace(request(SPECS["paper"]), keep=())
-    monkeypatch.setattr(long_inputs, "LONG", 1)
+    monkeypatch.setattr(inputs, "LONG", 1)
     assert UNWRITTEN in traced(found, asked).missing
     seen = list[str]()
 
@@ -147,7 +147,7 @@ def test_a_long_run_is_changed_in_the_fused_kernel_as_it_is_written_out(
     found, asked = checkpoint(SPECS["paper"]), replace(request(SPECS["paper"]), keep=("hidden",))
     changing({f"attention/encoder.0.1.self/{name}": adding(0.3)})
     written = traced(found, asked)
-    monkeypatch.setattr(long_inputs, "LONG", 1)
+    monkeypatch.setattr(inputs, "LONG", 1)
     fused = traced(found, asked)
     assert UNWRITTEN in fused.missing
     np.testing.assert_allclose(fused.hidden["encoder.0.1"], written.hidden["encoder.0.1"], atol=1e-4)

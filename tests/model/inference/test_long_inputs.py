@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.errors import TooManyTokens
-from model.inference import long_inputs
+from model.inference import inputs
 from model.spec.edits import Silence
 from model.spec.inputs import RandomFeatures
 from model.spec.request import Decoding, RunRequest
@@ -106,7 +106,7 @@ def both_ways(name: str, monkeypatch: pytest.MonkeyPatch, asked: RunRequest) -> 
     """The same run, written out and as a long one."""
     found = checkpoint(SPECS[name])
     written = traced(found, asked)
-    monkeypatch.setattr(long_inputs, "LONG", 0)
+    monkeypatch.setattr(inputs, "LONG", 0)
     return written, traced(found, asked)
 
 

@@ -20,8 +20,8 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.inference.batching import together
 from model.inference.calls import Call
 from model.inference.cell import explain_cell
-from model.inference.precision import FROM_FLOAT32, lowered, run_in
-from model.inference.run import run
+from model.inference.recorded_trace import FROM_FLOAT32
+from model.inference.run import lowered, run, run_in
 from model.spec.edits import Silence, read_edits
 from model.spec.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace
@@ -151,7 +151,7 @@ def test_what_cannot_be_compared_is_none() -> None:
 
 
 def test_a_long_inputs_weights_are_not_written_out_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.inference.long_inputs.LONG", 0)
+    monkeypatch.setattr("model.inference.inputs.LONG", 0)
     asked = replace(runs.request(SPECS["paper"]), keep=())
     found = lower_run(checkpoint(SPECS["paper"]), asked, "bfloat16").model[FROM_FLOAT32]
     assert found["weights"] is None

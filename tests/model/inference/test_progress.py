@@ -6,8 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from model.inference.precision import lowered, run_in
-from model.inference.run import run
+from model.inference.run import lowered, run, run_in
 from model.spec.request import Decoding, Method
 from model.trace.progress import Progress
 from model.trace.types import Trace

@@ -7,9 +7,9 @@ import pytest
 from torch import Tensor
 
 from model.checkpoints import loader
-from model.checkpoints.loaded import Runner
+from model.checkpoints.loader import Runner
 from model.errors import TooManyTokens
-from model.inference import long_inputs
+from model.inference import inputs
 from model.inference.batching import batch_key
 from model.inference.calls import Call, alone
 from model.inference.recorder import Recorder
@@ -51,7 +51,7 @@ def test_the_logits_of_every_token_of_a_prompt_were_computed_and_held(
     whole = traced(model, asked)
     assert rows[0] == len(PROMPT)
     rows.clear()
-    monkeypatch.setattr(long_inputs, "LARGEST_PROMPT", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
+    monkeypatch.setattr(inputs, "LARGEST_PROMPT", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
     found = traced(model, asked)
     assert rows == [1] * len(rows), "the last row decides the next token"
     assert found.logits is None
@@ -61,16 +61,16 @@ def test_the_logits_of_every_token_of_a_prompt_were_computed_and_held(
 
 def test_a_prompt_that_is_only_read_is_refused_where_its_logits_do_not_fit(model: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = RunRequest("tiny", PROMPT, decoding=Decoding(max_length=0))
-    monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT))
+    monkeypatch.setattr(inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT))
     assert traced(model, asked).logits is not None
-    monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
+    monkeypatch.setattr(inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
     with pytest.raises(TooManyTokens, match=r"The source text has 5 tokens, .* limit is 4: the logits of .* would take 0\.0 GB"):
         traced(model, asked)
 
 
 def test_a_target_that_is_fed_is_refused_where_its_logits_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     model = checkpoint(SPECS["paper"])
-    monkeypatch.setattr(long_inputs, "LARGEST", 4 * model.info.spec.writer.vocab * 2)
+    monkeypatch.setattr(inputs, "LARGEST", 4 * model.info.spec.writer.vocab * 2)
     with pytest.raises(TooManyTokens, match=r"^The target has 3 tokens, but the limit is 2"):
         traced(model, RunRequest("tiny", PROMPT, (4, 5, 6)))
 
@@ -82,7 +82,7 @@ def test_a_prompt_without_room_for_its_logits_is_batched_with_no_other(monkeypat
         calls.append(call)
         return alone(call)
 
-    for most in (long_inputs.LARGEST_PROMPT, 0):
-        monkeypatch.setattr(long_inputs, "LARGEST_PROMPT", most)
+    for most in (inputs.LARGEST_PROMPT, 0):
+        monkeypatch.setattr(inputs, "LARGEST_PROMPT", most)
         run(model, RunRequest("tiny", PROMPT, decoding=Decoding(max_length=1)), CPU, "cpu", ask)
     assert [batch_key(call) is None for call in calls] == [False, True]

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from model.errors import UnknownHypothesis
+from model.inference.beam_search import beam
 from model.inference.cell import explain_cell
-from model.inference.decoding import Writer, beam
+from model.inference.decoding import Writer
 from model.spec.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Attention, Trace

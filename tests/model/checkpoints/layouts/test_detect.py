@@ -24,13 +24,12 @@ from model.errors import (
     UnknownLayout,
     UnknownSite,
 )
-from model.inference.interventions import sites
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.inputs import RandomFeatures
 from model.spec.request import KEEP, Decoding, Method, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
-from model.trace.types import Array, Site, Trace
+from model.trace.types import Array, Site, Trace, sites
 from model.transformer.build import build
 from tests.networks import VARIANTS, network
 from tests.reference import GOLDEN, SETTINGS
