@@ -88,7 +88,7 @@ def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page
 
 def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve) -> None:
     watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en")
-    watched.locator("#cover .option").first.wait_for()
+    watched.locator("#question .option").first.wait_for()
     expect(watched.locator("#question .number")).to_have_count(0)
     watched.keyboard.press("PageDown")
     expect(watched.locator("#question .right")).to_have_count(1)
@@ -120,7 +120,7 @@ def title_of(page: Page, step: int) -> str:
 def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page, phone: Page, serve: Serve) -> None:
     address = serve(ROOT / "app.py")
     watched.goto(f"{address}/hold/attention.en")
-    watched.locator("#cover .option").first.wait_for()  # the first step asks something; its options come from the run
+    watched.locator("#question .option").first.wait_for()  # the first step asks something; its options come from the run
     phone.goto(f"{address}/class")
     phone.fill("input[name=code]", code_of(watched).lower())
     phone.click("button[type=submit]")

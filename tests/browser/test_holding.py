@@ -54,7 +54,7 @@ def test_the_chapter_is_named_whole_and_another_can_be_chosen(serve: Serve, watc
 def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en#14")  # eight heads, two of which have the same weight
-    watched.locator("#cover .option").first.wait_for()
+    watched.locator("#question .option").first.wait_for()
     watched.keyboard.press("PageDown")
     expect(watched.locator("#question .right .mark")).to_have_count(2)
     for each in ("#title", "#question .right >> nth=0", "#question .right >> nth=1", "#words > :first-child"):
@@ -64,7 +64,7 @@ def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve
 def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en")
-    words = watched.locator(".side .words").first
+    words = watched.locator("#title")
     for _step in range(3):
         expect(words).to_be_visible()
         box = words.bounding_box()

@@ -14,19 +14,23 @@ import torch
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from model.engine.api import Run
 from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import KINDS
 from viz.canvas.wire.transport import unpack
 from viz.i18n.locales import LANGUAGES, speaking
 from viz.lectures.classroom.deck import Deck
 from viz.lectures.presenter import handout, html_pages, lobby, markdown, open_lectures, routes, strings
-from viz.lectures.presenter.deck import LectureDeck, _right, deck_event
+from viz.lectures.presenter.deck import LectureDeck, deck_event
 from viz.lectures.presenter.formulas import mathml
 from viz.lectures.presenter.html_pages import FOLDER
 from viz.lectures.presenter.packed_views import PackedView
+from viz.lectures.presenter.questions import given, right_options
 from viz.lectures.script import answers, parser
 from viz.lectures.script.lecture import Lecture
+from viz.lectures.script.runs import StepRuns
 
 TEXT = """---
 title: A <b>title</b>
@@ -48,6 +52,8 @@ note: Say this.
 ---
 
 ## Which word?
+
+Look below.
 
 view: /explore?text=w4+w5+w6&query=0
 question: Which word does the first row look at?
@@ -118,6 +124,9 @@ answer: number weight 0 → 0
 
 view: /explore?text=w4+w5
 """
+ASKED = {"prompt", "layout", "options", "given"}
+"""What a page knows of an open question."""
+
 NO_PICTURE = {8, 9}
 """Steps of the lecture that have no picture: a model that is not here, and one without snapshots."""
 
@@ -201,6 +210,47 @@ def test_a_step_that_cannot_be_shown_says_why_and_the_others_go_on(deck: Lecture
     assert "No snapshots" in deck.problem(9)
 
 
+def test_the_lecturers_page_and_the_file_hold_no_words_of_a_step_that_asks(deck: LectureDeck, client: TestClient) -> None:
+    for page in (client.get("/hold/mine.en").text, html_pages.file(deck).decode()):
+        slides = told_to(page)["slides"]
+        assert "Words" in slides[0]["words"]
+        assert (slides[1]["words"], slides[1]["points"], slides[1]["question"].keys()) == ("", [], ASKED)
+        assert "Look below." not in page, "only the compressed event has it"
+    assert "Look below." in deck_event(deck)["words"][1]
+
+
+def test_the_picture_of_an_open_question_is_the_tokens_that_it_is_about(deck: LectureDeck) -> None:
+    asked, number = deck.slides[1].question, deck.slides[10].question
+    assert asked is not None
+    assert number is not None
+    (written,) = asked.given
+    assert (written.tokens[0], written.outlined) == ("<sos>", (0, 1)), "the first row reads <sos> and generates the next token"
+    read, written = number.given
+    assert (read.tokens, read.outlined) == (("<sos>", "w4", "w5", "<eos>"), (0,))
+    assert written.outlined == (0, 1)
+
+
+def test_what_is_generated_is_no_part_of_the_picture_of_a_question_that_asks_for_it(tiny: Path) -> None:  # noqa: F811
+    engine = LocalEngine(tiny.parent, torch.device("cpu"))
+    trace = engine.ask(Run(RunRequest(model="tiny", source="w4 w5")))
+    written = [step.chosen.text for step in trace.steps]
+    text = TEXT.partition("# First")[0] + "view: /explore?text=w4+w5\nquestion: What?\nanswer: {answer}\n{options}"
+    output = " ".join(word for word in written if word != "<eos>")
+    for answer, options, shown in (
+        ("output", f"option: {output}\noption: other", []),
+        ("token at 1", "", [["<sos>", written[0]]]),
+        ("number log-probability", "", [["<sos>", *written]]),
+    ):
+        step = lecture(text.format(answer=answer, options=options)).steps[0]
+        assert step.question is not None
+        assert [list(strip.tokens) for strip in given(StepRuns(engine, step), step.question)[1:]] == shown, answer
+
+
+def test_the_view_of_a_question_has_the_row_that_it_asks_for_selected(deck: LectureDeck) -> None:
+    header, _names = picture_of(deck.packed(10))
+    assert [header["choice"][name] for name in ("site", "head", "query")] == ["decoder.0.1.cross", 0, 0]
+
+
 def test_the_run_gives_the_options_and_the_answer(deck: LectureDeck) -> None:
     question, answer = deck.slides[1].question, deck.answer(1)
     assert question is not None
@@ -214,11 +264,11 @@ def test_the_run_gives_the_options_and_the_answer(deck: LectureDeck) -> None:
     assert number.number is not None
 
 
-def test_every_option_that_shows_the_largest_weight_is_right() -> None:
+def test_every_option_that_shows_the_largest_weight_isright_options() -> None:
     found = answers.Answer(("1", "2", "3"), right=1, shares=(0.9251, 0.9349, 0.2))
-    assert _right("head", found) == (0, 1), "both are shown as 0.93"
-    assert _right("token", found) == (1,), "one token was generated"
-    assert _right("number", answers.Answer(number=0.5)) == ()
+    assert right_options("head", found) == (0, 1), "both are shown as 0.93"
+    assert right_options("token", found) == (1,), "one token was generated"
+    assert right_options("number", answers.Answer(number=0.5)) == ()
 
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
@@ -341,8 +391,9 @@ def test_a_student_finds_the_class_by_its_code(client: TestClient) -> None:
 def test_the_file_holds_everything_and_asks_no_network_for_anything(deck: LectureDeck) -> None:
     page = html_pages.file(deck).decode()
     data = told_to(page)
-    assert data["answers"]["1"]["right"] == list(deck.answer(1).right)  # type: ignore[union-attr]  # there is one
-    for name in filter(None, data["views"]):
+    prepared = json.loads(gzip.decompress(base64.b64decode(data["prepared"])))
+    assert prepared["answers"]["1"]["right"] == list(deck.answer(1).right)  # type: ignore[union-attr]  # there is one
+    for name in filter(None, prepared["views"]):
         held = re.search(rf'id="view-{name}">([^<]+)</script>', page)
         assert held
         assert unpack(gzip.decompress(base64.b64decode(held[1])))[0]["panels"]

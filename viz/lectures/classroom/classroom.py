@@ -5,7 +5,7 @@ Two feeds: students get what is shown now, lecturers also the notes and the coun
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from viz.lectures.classroom.deck import Deck, Slide
@@ -123,6 +123,11 @@ class Classroom:
             self.saved(self)
         return outcome
 
+    def counted(self, device: str, step: object) -> float | None:
+        """The answer of a device that counts for the question of a step; None: there is none."""
+        poll = self.polls.get(step) if type(step) is int else None
+        return poll.answers.get(hashed(device)) if poll is not None else None
+
     def refresh(self) -> None:
         """Tells the present state to all who follow. Called on the event loop when a view was prepared, too."""
         self._ask()
@@ -167,7 +172,7 @@ class Classroom:
             "steps": len(self.deck.slides),
             "title": slide.title,
             "chapter": slide.chapter,
-            "words": slide.words,
+            "words": "" if covered else slide.words,
             "view": self._away or (None if covered else self.deck.view(self.step)),
             "away": bool(self._away),
             "choice": self._choice,
@@ -179,22 +184,17 @@ class Classroom:
         return found
 
     def _asked(self, poll: Poll) -> dict[str, Any]:
-        asked = poll.question
-        found: dict[str, Any] = {
-            "prompt": asked.prompt,
-            "layout": asked.layout,
-            "options": list(asked.options),
-            "phase": poll.phase,
-        }
+        found = asdict(poll.question) | {"phase": poll.phase}
         if poll.phase == "revealed" and (answer := self.deck.answer(self.step)) is not None:
-            right, shares = list(answer.right), list(answer.shares)
-            found["answer"] = {"right": right, "shares": shares, "number": answer.number, "text": answer.text}
+            found["answer"] = asdict(answer)
         return found
 
     def _ahead(self, poll: Poll | None) -> list[str]:
         """Views that followers may fetch before they are shown: the present one once its poll is closed, and that of the next step
-        unless it answers a question that is not closed yet.
+        unless it answers a question that is not closed yet. None while a poll is open: the next view may answer it, too.
         """
+        if poll is not None and poll.phase == "open":
+            return []
         following = self.step + 1
         names = [self.deck.view(self.step)] if poll is not None and poll.phase == "closed" else []
         if following < len(self.deck.slides):

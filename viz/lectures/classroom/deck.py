@@ -9,18 +9,35 @@ Layout: TypeAlias = Literal["list", "tokens", "number"]
 
 
 @dataclass(frozen=True)
+class Strip:
+    """Tokens that a question is about.
+
+    Attributes:
+        title: what they are, such as their language.
+        tokens: their labels.
+        outlined: indices of those that the question asks about.
+    """
+
+    title: str
+    tokens: tuple[str, ...]
+    outlined: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Question:
-    """A question of a step.
+    """A question of a step. Nothing in it says the answer.
 
     Attributes:
         prompt: its text, as HTML.
         layout: how it is answered.
         options: texts of the possible answers; empty where a number is asked.
+        given: the picture of the open question.
     """
 
     prompt: str
     layout: Layout
     options: tuple[str, ...] = ()
+    given: tuple[Strip, ...] = ()
 
 
 @dataclass(frozen=True)

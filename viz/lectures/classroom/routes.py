@@ -167,7 +167,7 @@ class ClassRoutes:
             raise Refusal(403, _("This device has not joined the class. Reload the page."))
         outcome = room.answer(device, sent.get("step"), sent.get("value"))
         status = {"counted": 200, "again": 409, "late": 409, "malformed": 400, "full": 503}[outcome]
-        return JSONResponse({"outcome": outcome}, status, headers=_NO_STORE)
+        return JSONResponse({"outcome": outcome, "value": room.counted(device, sent.get("step"))}, status, headers=_NO_STORE)
 
     async def _steer(self, request: Request) -> Response:
         room, order = await self._steered(request), await json_of(request)

@@ -4,7 +4,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from viz.lectures.presenter import markdown
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.packed_views import PackedView
 from viz.lectures.presenter.pictures import picture
-from viz.lectures.script import answers
+from viz.lectures.presenter.questions import answered, revealed_view
 from viz.lectures.script.lecture import Lecture, Point, Step
 from viz.lectures.script.runs import StepRuns, column, place, row
 from viz.views.step import titles
@@ -193,17 +193,17 @@ class LectureDeck:
 
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""
-        view = PackedView.of(picture(self.engine, one.page, one.view).packed()) if one.link else None
-        runs = StepRuns(self.engine, one)
+        runs, shown = StepRuns(self.engine, one), one.view
         points, problem, answer = list[Any](), "", None
         try:
             points = [placed(runs, point) for point in one.points]
             if one.question is not None:
                 answer, asked = answered(runs, one)
-                slide = replace(slide, question=asked)
+                slide, shown = replace(slide, question=asked), revealed_view(runs, one)
         except HeadlightError as error:
             problem = error_message(error)
             slide = replace(slide, question=None)
+        view = PackedView.of(picture(self.engine, one.page, shown).packed()) if one.link else None
         return Prepared(view, problem, replace(slide, points=tuple(points)), answer)
 
 
@@ -213,28 +213,6 @@ def slide_of(step: Step) -> Slide:
     layout: Layout = "number" if asked is not None and asked.kind == "number" else "list"
     question = Question(markdown.html(asked.prompt), layout, asked.options) if asked is not None else None
     return Slide(step.title, step.chapter, markdown.html(step.words), markdown.html(step.notes), step.link, (), question)
-
-
-def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
-    """The answer of the run, and the question with the options that the run gives.
-
-    Raises:
-        HeadlightError: the run cannot answer.
-    """
-    asked = step.question
-    assert asked is not None, "the step asks something"
-    found = answers.answer(runs, asked)
-    layout: Layout = "number" if asked.kind == "number" else "tokens" if found.strip else "list"
-    shown = found.options if asked.kind == "output" else tuple(map(tokens.plain, found.options))  # tokens, else sentences
-    return Answer(_right(asked.kind, found), found.shares, found.number), Question(markdown.html(asked.prompt), layout, shown)
-
-
-def _right(kind: str, found: answers.Answer) -> tuple[int, ...]:
-    """The right options: of a question for the largest weight all whose weight is shown with the same two decimals."""
-    if kind in ("key", "head"):
-        shown = [f"{share:.2f}" for share in found.shares]
-        return tuple(index for index, text in enumerate(shown) if text == shown[found.right])
-    return (found.right,) if found.right >= 0 else ()
 
 
 def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
@@ -263,25 +241,21 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
     return found | {"label": label}
 
 
+def slide_told(slide: Slide) -> dict[str, Any]:
+    """A slide as JSON values, without the notes; if it asks something, also without its words and points, which say the answer."""
+    found = {name: value for name, value in asdict(slide).items() if name != "notes"}
+    return found | {"words": "", "points": ()} if slide.question is not None else found
+
+
 def deck_event(deck: LectureDeck) -> dict[str, Any]:
-    """The event that a lecturer's page gets whenever a step was prepared."""
+    """The event that a lecturer's page gets whenever a step was prepared. The page keeps what answers an open question apart."""
     steps: Sequence[int] = range(len(deck.slides))
-    asked = {step: deck.slides[step].question for step in steps}
-    answered_ = {step: deck.answer(step) for step in steps}
+    answers = {step: deck.answer(step) for step in steps}
     return {
         "views": [deck.view(step) for step in steps],
         "problems": [deck.problem(step) for step in steps],
-        "points": [list(deck.slides[step].points) for step in steps],
-        "questions": {step: question_told(question) for step, question in asked.items() if question is not None},
-        "answers": {step: answer_json(answer) for step, answer in answered_.items() if answer is not None},
+        "words": [slide.words for slide in deck.slides],
+        "points": [list(slide.points) for slide in deck.slides],
+        "questions": {step: asdict(slide.question) for step, slide in enumerate(deck.slides) if slide.question is not None},
+        "answers": {step: asdict(answer) for step, answer in answers.items() if answer is not None},
     }
-
-
-def question_told(question: Question) -> dict[str, Any]:
-    """A question as JSON values."""
-    return {"prompt": question.prompt, "layout": question.layout, "options": list(question.options)}
-
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """An answer as JSON values."""
-    return {"right": list(answer.right), "shares": list(answer.shares), "number": answer.number, "text": answer.text}

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -23,9 +22,9 @@ from viz.canvas.wire import transport
 from viz.i18n.locales import current, speaking
 from viz.i18n.translate import _
 from viz.lectures.classroom import routes as class_routes
-from viz.lectures.classroom.deck import Deck, Slide
+from viz.lectures.classroom.deck import Deck
 from viz.lectures.presenter import packed_views, strings
-from viz.lectures.presenter.deck import LectureDeck, answer_json
+from viz.lectures.presenter.deck import LectureDeck, deck_event, slide_told
 
 FOLDER = Path(__file__).parent / "frontend"
 _DRAWN = ("picture.js", "tables.js", "sheet.js", "stage.js", "question.js", "words.js")
@@ -57,7 +56,7 @@ def lecturer(deck: LectureDeck, path: str) -> Response:
     with speaking(deck.language):
         keys = strings.listed_keys()
     listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in keys)
-    told = {"name": deck.name, "slides": [slide_json(slide) for slide in deck.slides], "deck": path}
+    told = {"name": deck.name, "slides": [slide_told(slide) for slide in deck.slides], "deck": path}
     told |= {"views": packed_views.address(), "classes": class_routes.base()}
     return _served("lecturer", deck.title, deck.language, told, listed=listed)
 
@@ -121,13 +120,10 @@ def file(deck: LectureDeck) -> bytes:
 def _file(deck: LectureDeck) -> str:
     steps = range(len(deck.slides))
     views = {view.name: view for step in steps if (view := deck.packed(step)) is not None}
-    found = {step: answer for step in steps if (answer := deck.answer(step)) is not None}
     told = {
         "texts": strings.scripts(),
-        "slides": [slide_json(slide) for slide in deck.slides],
-        "views": [deck.view(step) for step in steps],
-        "problems": [deck.problem(step) for step in steps],
-        "answers": {step: answer_json(answer) for step, answer in found.items()},
+        "slides": [slide_told(slide) for slide in deck.slides],
+        "prepared": _packed(deck_event(deck)),
     }
     script = _script("file")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -141,9 +137,9 @@ def _file(deck: LectureDeck) -> str:
     return _html("file", escape(deck.title), deck.language, body, told, policy=meta, more=more, source="", script=script)
 
 
-def slide_json(slide: Slide) -> dict[str, Any]:
-    """A slide as JSON values, without the speaker's notes."""
-    return {name: value for name, value in asdict(slide).items() if name != "notes"}
+def _packed(told: Mapping[str, Any]) -> str:
+    """JSON values as base64 of gzip: whoever looks into the page does not read the answers before the questions."""
+    return base64.b64encode(gzip.compress(json.dumps(told, ensure_ascii=False).encode(), 9, mtime=0)).decode("ascii")
 
 
 def script_address(kind: str) -> str:

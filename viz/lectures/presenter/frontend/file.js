@@ -13,28 +13,30 @@ async function inflated(text) {
 }
 
 const page = JSON.parse(document.getElementById("page").textContent);
-const { texts, slides, views, answers } = page;
+const { texts, slides } = page;
 const at = (id) => document.getElementById(id);
 const load = (name) => inflated(document.getElementById(`view-${name}`).textContent);
 
 const stage = new Stage(at("stage"), { load });
-const question = new QuestionBox(at("question"), texts, async () => "counted");
+const made = {};
+takePrepared(slides, made, JSON.parse(new TextDecoder().decode(await inflated(page.prepared))));
+const question = new QuestionBox(at("question"), texts, async (step, value) => ({ outcome: "counted", value }));
 question.redraw = () => talk.setPhase("revealed");
 const talk = new Talk(slides, draw, stepOf(location.hash, slides));
 
 function draw() {
-  const now = talk.shown(views, answers);
+  const now = talk.shown(made.views, made.answers);
   history.replaceState(null, "", `#${talk.step}`);
   at("title").textContent = now.title;
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
   question.show(talk.step, now.question, null);
-  placeQuestion(now.covered);
+  document.body.classList.toggle("asking", now.covered);
   scrollWords(talk.step, talk.phase);
-  at("problem").textContent = now.covered ? "" : page.problems[talk.step];
+  at("problem").textContent = now.covered ? "" : made.problems[talk.step];
   at("problem").hidden = !at("problem").textContent;
   stage.show(now.view, {});
-  stage.prepare([talk.step, talk.step + 1, talk.step - 1].map((near) => views[near]));
+  drawAround(stage, talk, made.views, [talk.step, talk.step + 1, talk.step - 1]);
   at("chapters").replaceChildren(...chapterStrip(talk));
   document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
 }

@@ -46,7 +46,7 @@ function draw() {
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => { stage.show(stage.name, choice); steer({ choice }); }));
   question.show(step, now.question, counts);
-  placeQuestion(now.covered);
+  document.body.classList.toggle("asking", now.covered);
   scrollWords(step, now.question && made.answers[step] ? talk.phase : "");
   const problem = talk.away || now.covered ? "" : made.problems[step];
   at("problem").textContent = problem;
@@ -63,7 +63,7 @@ function draw() {
 function prepareAround() {
   const { step } = talk;
   const following = made.views[step + 1];
-  stage.prepare([step, step + 1, step - 1, step + 2].map((near) => made.views[near])).then(() => {
+  drawAround(stage, talk, made.views, [step, step + 1, step - 1, step + 2]).then(() => {
     if (following && talk.step === step && stage.sheets.has(following)) document.body.dataset.ahead = step + 1;
   });
 }
@@ -196,11 +196,10 @@ for (const [id, act] of Object.entries({ next, back, home: () => talk.home(), "o
 at("other-form").addEventListener("submit", (event) => { event.preventDefault(); if (at("text").value.trim()) tryText(at("text").value.trim()); });
 for (const each of document.querySelectorAll("dialog")) each.addEventListener("click", ({ target }) => { if (target === each) each.close(); });
 follow(`${page.deck}/events`, {
-  prepared: ({ views, problems, points, questions, answers }) => {
+  prepared: (found) => {
     const known = () => JSON.stringify([made.views[talk.step], made.problems[talk.step], slides[talk.step]]);
     const before = known();
-    Object.assign(made, { views, problems, answers });
-    slides.forEach((slide, step) => Object.assign(slide, { points: points[step], question: questions[step] ?? null }));
+    takePrepared(slides, made, found);
     if (before !== known()) draw();
     else prepareAround();
   },

@@ -1,11 +1,16 @@
 // The question of a step: what a student answers with, and the live picture of all answers.
 
 const SHORT = 4; // options of at most so many characters are side by side
+const LEAST = 0.005; // weights below this are shown as 0.00
 const LONG = 16; // longer options break into lines beside their numbers
+
+const NEAR = 0.1; // a number is right within this share of the run's, or within half of its second decimal
+
+const near = (own, number) => Math.abs(own - number) <= Math.max(NEAR * Math.abs(number), 0.005);
 
 class QuestionBox {
   /**
-   * Draws into `box`. `answered(value)` sends an answer and gives the server's outcome; null: no answers here.
+   * Draws into `box`. `answered(step, value)` sends an answer and gives {outcome, value}, the value that counts; null: no answers here.
    * While a class answers (`polled`), its counts are hidden until the question is closed, or shown at once (`early`).
    */
   constructor(box, texts, answered) {
@@ -31,7 +36,27 @@ class QuestionBox {
     const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, 4) }))] : [];
     const short = layout === "list" && question.options.length > 4 && question.options.every((text) => text.length <= SHORT);
     this.box.className = `question ${layout} ${phase}${short ? " short" : ""}`;
-    this.box.replaceChildren(head, ...body, ...known, ...said, this.note(step, phase, counts), ...this.earlySwitch(phase));
+    const shown = [...this.verdict(step, question), head, ...this.given(question), ...body, ...known, ...said];
+    this.box.replaceChildren(...shown, this.note(step, phase, counts), ...this.earlySwitch(phase));
+  }
+
+  /** Whether the own answer is right: before everything else. */
+  verdict(step, { options, phase, answer }) {
+    if (!this.answered || phase !== "revealed" || !answer) return [];
+    const { texts, own } = this;
+    if (!own.has(step)) return [el("p", { class: "verdict" }, texts.unanswered)];
+    const mine = own.get(step);
+    const right = answer.number === null ? answer.right.includes(mine) : near(mine, answer.number);
+    const said = fill(texts.yours, { answer: answer.number === null ? options[mine] : significant(mine, 6) });
+    return [el("p", { class: `verdict ${right ? "good" : "bad"}`, role: "status" }, `${right ? "✓" : "✗"} ${right ? texts.youRight : texts.youWrong} `, el("span", {}, said))];
+  }
+
+  /** The picture of a question that is not revealed: its tokens, those outlined that it asks about. */
+  given({ given = [], phase }) {
+    if (phase === "revealed" || !given.length) return [];
+    const token = (outlined) => (text, at) => el("bdi", { class: outlined.includes(at) ? "token asked" : "token" }, text);
+    return [el("div", { class: "given" }, ...given.map((strip) => el("div", { class: "strip" },
+      el("span", { class: "faint" }, strip.title), el("div", {}, ...strip.tokens.map(token(strip.outlined))))))];
   }
 
   /** The switch that shows the counts of an open question. */
@@ -45,18 +70,20 @@ class QuestionBox {
   note(step, phase, counts) {
     const { texts, own } = this;
     const count = counts ? fill(texts.answers, { count: counts.answered }) : "";
-    const closed = (this.answered && phase !== "open") || (this.polled && phase === "closed") ? texts.closed : "";
-    const mine = own.has(step) ? texts.counted : closed;
+    const closed = (this.answered || this.polled) && phase === "closed" ? texts.closed : "";
+    const mine = own.has(step) && phase === "open" ? texts.counted : closed;
     return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(" "));
   }
 
   /** A button for each option; with counts as a bar, or as a shade where the options are tokens. */
-  options(step, { options, phase, answer }, counts) {
+  options(step, { options, layout, phase, answer }, counts) {
     const all = counts?.counts ?? [];
     const most = Math.max(1, ...all);
     const total = Math.max(1, counts?.answered ?? 0);
     const open = this.answered && phase === "open" && !this.own.has(step);
+    const tells = (at) => answer?.right.includes(at) || this.own.get(step) === at || all[at] || answer?.shares[at] >= LEAST;
     const buttons = options.map((text, at) => {
+      if (layout === "tokens" && answer && !tells(at)) return ""; // a long row has many weights that are shown as 0.00
       const share = all.length ? all[at] / most : 0;
       const right = answer?.right.includes(at);
       const names = ["option", this.own.get(step) === at ? "mine" : "", right ? "right" : "", text.length > LONG ? "long" : ""].filter(Boolean).join(" ");
@@ -88,8 +115,8 @@ class QuestionBox {
   }
 
   async send(step, value) {
-    const outcome = await this.answered(step, value);
-    if (outcome === "counted" || outcome === "again") this.own.set(step, value);
+    const { outcome, value: counted } = await this.answered(step, value);
+    if (outcome === "counted" || outcome === "again") this.own.set(step, counted);
     this.redraw?.();
   }
 }

@@ -6,19 +6,24 @@ const page = JSON.parse(document.getElementById("page").textContent);
 const { texts } = page;
 const at = (id) => document.getElementById(id);
 const here = location.pathname.replace(/\/$/, "");
+const ANSWERS = `headlight-answers-${here}`; // they outlive a reload, so that the phone still knows whether they are right
 
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: () => setAway(true) });
 const question = new QuestionBox(at("question"), texts, async (step, value) => {
   try {
-    const { outcome } = await asked(`${here}/answer`, { step, value });
-    if (outcome === "late") notice(texts.late);
-    return outcome;
+    const found = await asked(`${here}/answer`, { step, value });
+    if (found.outcome === "late") notice(texts.late);
+    return found;
   } catch (error) {
     notice(error.message);
-    return "";
+    return {};
   }
 });
-question.redraw = () => drawQuestion();
+question.own = new Map(JSON.parse(sessionStorage.getItem(ANSWERS) ?? "[]"));
+question.redraw = () => {
+  sessionStorage.setItem(ANSWERS, JSON.stringify([...question.own]));
+  drawQuestion();
+};
 
 let state = null;
 let counts = null;
@@ -50,6 +55,7 @@ function draw(moved) {
   drawQuestion();
   const covered = state.question && state.question.phase !== "revealed";
   if (covered) setAway(false);
+  if (state.question?.phase === "open") stage.prepare([]); // nothing of an earlier step may answer it
   if (away) return void (moved && notice(texts.wentOn));
   notice("");
   stage.show(state.view, state.choice).catch(() => notice(texts.noPicture));

@@ -18,11 +18,12 @@ class Talk {
   /** What a page shows now. `views` and `answers` by step. */
   shown(views, answers) {
     const { slide, step, phase, away } = this;
-    const covered = phase !== null && phase !== "revealed" && !away;
+    const asks = phase !== null && phase !== "revealed"; // what answers the question is not on the page yet
+    const covered = asks && !away;
     const question = slide.question && { ...slide.question, phase, answer: phase === "revealed" ? answers[step] : undefined };
     return {
       step, steps: this.slides.length, ...slide, question, covered,
-      view: away ?? (covered ? null : views[step]), points: covered || away ? [] : slide.points,
+      view: away ?? (asks ? null : views[step]), words: asks ? "" : slide.words, points: asks || away ? [] : slide.points,
     };
   }
 
@@ -67,13 +68,17 @@ class Talk {
   }
 }
 
-/** Puts the question over the stage while it waits for answers, then below the words. */
-function placeQuestion(covered) {
-  const [cover, below, box] = ["cover", "below", "question"].map((id) => document.getElementById(id));
-  const home = covered ? cover : below;
-  if (box.parentElement !== home) home.append(box);
-  cover.hidden = !covered;
-  document.getElementById("stage").classList.toggle("covered", covered);
+/** Takes what was prepared: the pictures, and what answers the questions, which stays out of the page until it is revealed. */
+function takePrepared(slides, made, { views, problems, words, points, questions, answers }) {
+  Object.assign(made, { views, problems, answers });
+  slides.forEach((slide, step) => Object.assign(slide, { words: words[step], points: points[step], question: questions[step] ?? null }));
+}
+
+/** Draws ahead what the next keys show. Of an open question nothing is drawn, which could be read; its picture is only fetched. */
+function drawAround(stage, talk, views, near) {
+  if (talk.phase !== "open") return stage.prepare(near.map((step) => views[step]));
+  for (const name of [views[talk.step], views[talk.step + 1]]) if (name) stage.fetch(name).catch(() => {});
+  return stage.prepare([]);
 }
 
 /** Scrolls the words: a step, and the answer of its run, begin at the top; what is right comes into sight if it is further below. */

@@ -1,0 +1,92 @@
+"""The question of a step as a class sees it: what is shown while it is open, its answer, and the view that shows the answer.
+
+While a question is open, its picture is the tokens that it is about, with those that it asks for outlined: no weight, no
+probability, and nothing that the run generates if this is what is asked.
+"""
+
+from dataclasses import replace
+
+from model.trace.types import Attention, Trace
+from viz.i18n.translate import language_of
+from viz.labels import tokens
+from viz.lectures.classroom.deck import Answer, Layout, Question, Strip
+from viz.lectures.presenter import markdown
+from viz.lectures.script import answers
+from viz.lectures.script import lecture as script
+from viz.lectures.script.lecture import Step
+from viz.lectures.script.runs import StepRuns, column, row, step_of
+from viz.metrics.teacher_forcing import first_written
+from viz.url.view_state import ViewState
+
+
+def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
+    """The answer of the run, and the question with the options that the run gives.
+
+    Raises:
+        HeadlightError: the run cannot answer.
+    """
+    asked = step.question
+    assert asked is not None, "the step asks something"
+    found = answers.answer(runs, asked)
+    layout: Layout = "number" if asked.kind == "number" else "tokens" if found.strip else "list"
+    shown = found.options if asked.kind == "output" else tuple(map(tokens.plain, found.options))  # tokens, else sentences
+    question = Question(markdown.html(asked.prompt), layout, shown, given(runs, asked))
+    return Answer(right_options(asked.kind, found), found.shares, found.number), question
+
+
+def right_options(kind: str, found: answers.Answer) -> tuple[int, ...]:
+    """The right options: of a question for the largest weight all whose weight is shown with the same two decimals."""
+    if kind in ("key", "head"):
+        shown = [f"{share:.2f}" for share in found.shares]
+        return tuple(index for index, text in enumerate(shown) if text == shown[found.right])
+    return (found.right,) if found.right >= 0 else ()
+
+
+def given(runs: StepRuns, asked: script.Question) -> tuple[Strip, ...]:
+    """The tokens that a question is about: what the model reads, and of what it generates only what the question may show."""
+    subject = asked.subject
+    trace = runs.padded()[1] if subject.kind == "padding" else runs.run(asked.scope)
+    written = tokens.written_strip(trace)
+    shown = {name: len(strip) for name, strip in trace.tokens.items()}
+    outlined = dict[str, set[int]]()
+    if subject.query is not None or subject.key is not None:
+        attention, _head = runs.attention(trace, subject.head)
+        if subject.query is not None:
+            outlined |= {attention.query_tokens: _of_row(trace, attention, row(trace, attention, subject.query))}
+        if subject.key is not None:
+            outlined.setdefault(attention.key_tokens, set()).add(column(trace, attention, subject.key))
+        elif asked.kind == "key" and attention.key_tokens != attention.query_tokens:
+            shown[attention.key_tokens] = 0  # its tokens are the options
+    elif subject.kind == "output":
+        shown[written] = first_written(trace) if written == "source" else 0
+    elif subject.at is not None:
+        shown[written] = trace.steps[step_of(trace, subject.at)].computed[1]
+    return tuple(
+        Strip(language_of(trace, name), tuple(tokens.strip(strip)[: shown[name]]), tuple(sorted(outlined.get(name, ()))))
+        for name, strip in trace.tokens.items()
+        if shown[name]
+    )
+
+
+def _of_row(trace: Trace, attention: Attention, at: int) -> set[int]:
+    """The tokens in the label of a row: a decoder's row reads one and generates the next."""
+    generates = attention.site.stack == "decoder" and at + 1 < len(trace.tokens[attention.query_tokens])
+    return {at, at + 1} if generates else {at}
+
+
+def revealed_view(runs: StepRuns, step: Step) -> ViewState:
+    """The view of a step with the row that its question asks for selected, so that the answer is seen at once.
+
+    Raises:
+        HeadlightError: the run has no such row or head.
+    """
+    asked, view = step.question, step.view
+    if asked is None or asked.subject.query is None or step.page not in ("", "explore", "step"):
+        return view
+    trace = runs.run(asked.scope)
+    attention, head = runs.attention(trace, asked.subject.head)
+    if step.page == "step" and view.clock == "computation" and not view.stage.startswith(f"{attention.site}/"):
+        return view
+    if asked.kind == "head":
+        head = answers.answer(runs, asked).right
+    return replace(view, site=str(attention.site), head=head, query=row(trace, attention, asked.subject.query))
