@@ -27,6 +27,7 @@ from benchmarks import (
     following,
     growth,
     handling,
+    known,
     live,
     load,
     memory,
@@ -55,6 +56,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "training": training.measure,
     "whatif": whatif.measure,
     "programs": programs.measure,
+    "known": known.measure,
 }
 
 

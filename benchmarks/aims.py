@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, live, memory, peers, recording, whatif
+from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, whatif
 from benchmarks.timing import Row
 
 
@@ -153,5 +153,16 @@ def _process() -> Iterator[Aim]:
     yield Aim("prune until it breaks, times one forced run", whatif.PRUNE, "ratio", 100)
 
 
-AIMS = (*_small(), *_large(), *_process())
+def _known() -> Iterator[Aim]:
+    """SmolLM2 beside the transformers library in the same process."""
+    yield Aim("SmolLM2: opening, times the library", known.OPENING, "ratio", 1.3)
+    for length in known.LENGTHS:
+        yield Aim(f"SmolLM2: {known.feeding(length)}, times the library with its maps", known.feeding(length), "ratio", 1.1)
+    for length in known.HELD:
+        yield Aim(f"SmolLM2: {known.memory(length)}, times the library with its maps", known.memory(length), "ratio", 0.5)
+    yield Aim(f"SmolLM2: {known.DECODING}, times the library", known.DECODING, "ratio", 1.15)
+    yield Aim(f"SmolLM2: {known.PICTURE}, times the library’s forward pass", known.PICTURE, "ratio", 2)
+
+
+AIMS = (*_small(), *_large(), *_process(), *_known())
 """All aims, in the order in which they were set."""

@@ -13,7 +13,22 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from benchmarks import aims, alternatives, batching, decoding, devices, drawing, growth, load, peers, runs, timing, training, whatif
+from benchmarks import (
+    aims,
+    alternatives,
+    batching,
+    decoding,
+    devices,
+    drawing,
+    growth,
+    known,
+    load,
+    peers,
+    runs,
+    timing,
+    training,
+    whatif,
+)
 from benchmarks.__main__ import PARTS, machine, main
 from benchmarks.alternatives import Case, Shown
 from benchmarks.browsers import NoBrowser, chromium
@@ -374,3 +389,29 @@ def test_the_rows_of_the_badly_behaved_are_those_of_the_page_about_scale(monkeyp
     assert "20 runs beside 60 bad requests" in beside.note
     assert longest.milliseconds == pytest.approx(900)
     assert longest.note == "aim ≤ 1.5 s"
+
+
+@pytest.mark.slow
+def test_a_known_model_is_measured_beside_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests import folders
+
+    folders.save(tmp_path, "llama", vocab_size=300, max_position_embeddings=120)
+    folders.byte_pairs().save(str(tmp_path / "tokenizer.json"))
+    monkeypatch.setattr(known, "LENGTHS", (3, 20))
+    monkeypatch.setattr(known, "HELD", ())
+    rows = {row.case: row for row in known.measure(1, tmp_path)}
+    for case in (known.OPENING, "3 tokens fed", "20 tokens fed", known.PICTURE, known.DECODING):
+        assert (rows[case].ratio or 0) > 0
+    assert len(rows) == 2 * 5
+
+
+@pytest.mark.slow
+def test_both_sides_write_as_many_tokens(tmp_path: Path) -> None:
+    from tests import folders
+
+    folders.save(tmp_path, "llama", vocab_size=200, max_position_embeddings=80)
+    ids = known.text(12, 200)
+    trace = known.recorded(known.load(tmp_path), ids, known.WRITTEN)
+    other = known.written(folders.network("llama", vocab_size=200, max_position_embeddings=80), ids)
+    assert trace.tokens["source"].ids == tuple(other[0].tolist())
+    assert len(trace.steps) == known.WRITTEN
