@@ -17,7 +17,7 @@ from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.session.state import Page, get_view_state, session_language, store_view, sync_url
 
 ENGINES: dict[str, "MadeUpEngine"] = {}
@@ -99,7 +99,7 @@ def run_view(view: str, engine: str, dark: bool = False) -> None:
 
 def show(view: str, engine: str, dark: bool) -> None:
     """What `viz/main.py` does around a view."""
-    locales.speak(session_language())
+    translate.speak(session_language())
     name = f"viz.views.{view}"
     module = import_module(f"{name}.page" if hasattr(import_module(name), "__path__") else name)
     module.show(page(ENGINES[engine], dark))

@@ -12,8 +12,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
-from viz.i18n import locales
-from viz.i18n.translate import _, problem
+from viz.i18n.translate import _, problem, speak
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
 from viz.live import sessions as live
@@ -29,9 +28,9 @@ from viz.views.explore import page as explore
 from viz.views.step import page as step
 from viz.views.training import page as training
 from viz.views.what_if import page as what_if
-from viz.widgets import projector_mode, recorded_run, sidebar
+from viz.widgets import recorded_run, sidebar
+from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say
-from viz.widgets.color_scheme import redraw_on_change
 from viz.widgets.sentence_box import remark_on_language, sentence_box
 
 _PAGE, _UNSAID = "page", "unsaid"
@@ -45,8 +44,8 @@ def main() -> None:
     """One script run."""
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
     st.html(STYLE)
-    projector_mode.style()
-    locales.speak(session_language())
+    big_mode_style()
+    speak(session_language())
     with st.sidebar:
         redraw_on_change()
 
@@ -82,7 +81,7 @@ def main() -> None:
         add, page = _("Add this view to a lecture"), chosen.url_path or "explore"
         st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
     sidebar.languages()
-    projector_mode.switch(get_view_state()[0])
+    big_mode_button(get_view_state()[0])
     sync_url()
 
 

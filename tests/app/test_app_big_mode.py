@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.app.visiting import Visitor
-from viz.i18n import locales
+from viz.i18n import translate
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("explore", {"open": "lens"}),
@@ -52,7 +52,7 @@ def hovers(chart: Any) -> list[str]:
 
 @pytest.mark.parametrize(("path", "query"), PAGES)
 def test_tables_had_more_than_two_decimals_in_big_mode_and_points_in_german(path: str, query: dict[str, str]) -> None:
-    with locales.speaking("de"):  # AppTest calls format functions outside of the session
+    with translate.speaking("de"):  # AppTest calls format functions outside of the session
         visitor = Visitor(path, model="reverse-digits", big="1", lang="de", **query)
         visitor.open("part-search")  # drawn where there is a search
     assert [points(table) for table in visitor.app.dataframe] == [[] for _table in visitor.app.dataframe]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.app.visiting import EVERY_PAGE, Visitor
-from viz.i18n import locales
+from viz.i18n import translate
 
 SHOWN = (
     "caption",
@@ -39,7 +39,7 @@ class Marked:
 
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locales, "catalogue", Marked)
+    monkeypatch.setattr(translate, "catalogue", Marked)
 
 
 def said(visitor: Visitor) -> str:
@@ -54,7 +54,7 @@ def said(visitor: Visitor) -> str:
 @pytest.mark.parametrize("where", EVERY_PAGE)
 def test_two_sessions_of_one_process_never_hear_each_others_language(stocked: Path, marked: None, where: str) -> None:
     for spoken, other in (("de", "zh-CN"), ("zh-CN", "de"), ("de", "zh-CN")):  # the second and third find what was cached
-        with locales.speaking(spoken):  # AppTest calls format functions outside of the session
+        with translate.speaking(spoken):  # AppTest calls format functions outside of the session
             text = said(Visitor(where, lang=spoken))
         assert f"⟦{spoken}:" in text
         assert f"⟦{other}:" not in text
@@ -63,7 +63,7 @@ def test_two_sessions_of_one_process_never_hear_each_others_language(stocked: Pa
 def test_a_choice_of_language_keeps_the_page_and_stands_in_the_link(stocked: Path, marked: None) -> None:
     visitor = Visitor("explore", head="1", text="w4 w5")
     assert "lang" not in visitor.url
-    with locales.speaking("de"):
+    with translate.speaking("de"):
         visitor.choose("language", "de")
     assert visitor.url == {**visitor.url, "lang": "de", "head": "1", "text": "w4 w5"}
     assert "⟦de:" in said(visitor)
@@ -83,10 +83,10 @@ def test_the_first_visit_takes_the_browsers_language_and_another_one_the_servers
 ) -> None:
     def asking(locale: str, spoken: str) -> Any:
         monkeypatch.setattr("streamlit.runtime.context._context_info_field", lambda name: locale if name == "locale" else None)
-        with locales.speaking(spoken):  # AppTest calls format functions outside of the session
+        with translate.speaking(spoken):  # AppTest calls format functions outside of the session
             return said(Visitor("masks"))
 
-    monkeypatch.setenv(locales.SERVER_SETTING, "zh_TW")
+    monkeypatch.setenv(translate.SERVER_SETTING, "zh_TW")
     assert "⟦zh-CN:" in asking("zh-Hans-SG", "zh-CN")
     assert "⟦zh-TW:" in asking("fr-FR", "zh-TW")
     assert "⟦" not in asking("en-GB", "en")

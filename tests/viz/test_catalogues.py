@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from babel.messages import pofile
 
-from viz.i18n import locales
+from viz.i18n import translate
 
 ROOT = Path(__file__).parents[2]
 Catalogue = dict[tuple[str, ...], tuple[str, ...]]
 """Every sentence, or its singular and its plural, with its translations."""
 
-TRANSLATED = [spoken for spoken in locales.LANGUAGES if spoken != "en"]
+TRANSLATED = [spoken for spoken in translate.LANGUAGES if spoken != "en"]
 BUTTONS = {"button", "download_button", "form_submit_button", "link_button", "page_link", "popover"}
 WIDEST, NARROW = 1.6, 13
 """How much wider than the English words the words on a button may be; but so many letters fit on any button."""

@@ -10,7 +10,7 @@ from model.trace.types import Trace
 from tests import traces
 from viz.figures.difference import difference
 from viz.figures.theme import DARK, LIGHT
-from viz.i18n import locales
+from viz.i18n import translate
 
 SITE = "decoder.0.0.self"
 
@@ -51,7 +51,7 @@ def test_hovering_names_both_texts_and_both_weights(sides: tuple[Trace, Trace]) 
     assert change == f"{second[1].weights[0, 4, 2].astype(float) - first[1].weights[0, 4, 2]:+.4f}".replace("-", "−")
     two = difference(first, second, 0, np.arange(6), 6, dark=False, digits=2).data[0].customdata[4][2]
     assert list(two[2:4]) == [f"{each[1].weights[0, 4, 2]:.2f}" for each in (first, second)], "in big mode"
-    with locales.speaking("de"):
+    with translate.speaking("de"):
         (layer,) = difference(first, second, 0, np.arange(6), 6, dark=False).data
     assert layer.customdata[4][2][2] == one.replace(".", ","), "a German page has no decimal points"
     assert "−" in {text[0] for row in figure.data[0].customdata for *_rest, text in row}, "a hyphen is no minus sign"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from viz.i18n import locales
+from viz.i18n import translate
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"Deutsch": "de", "简体中文": "zh-CN", "繁體中文": "zh-TW"}
@@ -36,7 +36,7 @@ def table() -> list[dict[str, str]]:
 @cache
 def sentences(spoken: str) -> list[tuple[str, str, str]]:
     """Each sentence, what it says without code, and its translation in small letters."""
-    return [(one, CODE.sub("", one), other.casefold()) for one, other in locales.sentences(spoken)]
+    return [(one, CODE.sub("", one), other.casefold()) for one, other in translate.sentences(spoken)]
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row["English"].replace(" ", "-"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from model.trace.types import Kind, Site, Tokens, Trace
 from tests.traces import attention, strip, translation
-from viz.labels import tokens, visible
+from viz.labels import tokens
 
 any_text = st.text(st.characters(), max_size=60)
 
@@ -227,7 +227,7 @@ def test_labels_of_long_tokens_do_not_stay_in_memory_for_ever(convert: Callable[
         held, _peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held < 1.5 * visible.CACHE_BYTES
+    assert held < 1.5 * tokens.CACHE_BYTES
 
 
 def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
@@ -240,7 +240,7 @@ def test_a_short_label_of_a_long_token_is_made_of_its_beginning() -> None:
 
 def test_a_text_is_converted_once() -> None:
     calls = list[str]()
-    remembered = visible.remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
+    remembered = tokens.remembered(lambda text: calls.append(text) or text.upper())  # type: ignore[func-returns-value]
     assert [remembered("a"), remembered("a"), remembered("b")] == ["A", "A", "B"]
     assert calls == ["a", "b"]
 

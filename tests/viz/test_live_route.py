@@ -26,7 +26,7 @@ from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz.canvas.wire.transport import unpack
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.live import route, sessions
 from viz.live.sessions import BY_TOKEN, LiveSession, Question
 from viz.session.background_calls import Calls, Pending, Stopped
@@ -115,12 +115,12 @@ def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_t
     live = LiveSession(Calls())
     monkeypatch.setattr(sessions, "my_live", lambda: live)
     monkeypatch.setattr(sessions, "my_engine", lambda: NonBlockingEngine(Typed(), Session("me")))
-    monkeypatch.setattr(locales, "get_script_run_ctx", lambda **_: True)
-    monkeypatch.setattr("streamlit.session_state", {locales._SESSION: "de"})
+    monkeypatch.setattr(translate, "get_script_run_ctx", lambda **_: True)
+    monkeypatch.setattr("streamlit.session_state", {translate._SESSION: "de"})
     Context().run(sessions.attend, Typed().models()[0], ViewState(model="made-up"))
     monkeypatch.undo()  # a route works for no session
     assert live.situation is not None
-    assert live.situation.context.run(locales.current) == "de"
+    assert live.situation.context.run(translate.current) == "de"
 
 
 def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:

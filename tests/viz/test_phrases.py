@@ -10,7 +10,7 @@ from model.checkpoints.layouts.loading import inspect
 from model.errors import BadSetting, CannotMeasure, HeadlightError, TooManyTokens, UnknownLayout, UnknownModel, phrase
 from model.huggingface.recorded.network import NO_ROW
 from tests.reference import GOLDEN
-from viz.i18n import locales, translate
+from viz.i18n import translate
 from viz.views.checkpoint import diagnosis
 
 
@@ -18,9 +18,9 @@ def test_a_reason_inside_an_error_is_said_in_the_language_of_the_page() -> None:
     """The sentence was German, its reason English: "höchstens 100 (it has no more positions)"."""
     error = TooManyTokens(found=2400, allowed=2000, reason=phrase("the model has no more positions"), strip="source")
     assert str(error) == "The source text has 2,400 tokens, but the limit is 2,000: the model has no more positions. Shorten it."
-    with locales.speaking("zh-CN"):
+    with translate.speaking("zh-CN"):
         assert translate.error_message(error) == "原文有 2,400 个词元，但上限是 2,000：模型没有更多的位置。请缩短。"
-    with locales.speaking("de"):
+    with translate.speaking("de"):
         assert translate.error_message(error).startswith("Die Quelle hat 2.400 Tokens; möglich sind höchstens 2.000: ")
 
 
@@ -28,12 +28,12 @@ def test_several_reasons_stand_together() -> None:
     reasons = (phrase("it lacks {pattern}", pattern="a.weight"), phrase("{names} have no place in it", names="b, c"), "typed")
     error = UnknownLayout(path="a.pt", nearest="gpt", reason=reasons)
     assert "it lacks a.weight; b, c have no place in it; typed" in str(error)
-    with locales.speaking("zh-CN"):
+    with translate.speaking("zh-CN"):
         assert "缺少 a.weight；其中没有 b, c 的位置；typed" in translate.error_message(error)
 
 
 def test_what_people_typed_stays_as_it_is() -> None:
-    with locales.speaking("de"):
+    with translate.speaking("de"):
         assert "„words“" in translate.error_message(UnknownModel(asked="words", there="a, b"))
         assert "„words“" in translate.error_message(BadSetting(name="n", found="words", allowed="source"))
         assert translate.said("source") == "source"
@@ -50,8 +50,8 @@ def test_a_text_from_elsewhere_is_searched_for_nothing(monkeypatch: pytest.Monke
             looked_up.append(message)
             return message
 
-    monkeypatch.setattr(locales, "catalogue", lambda _language: Counting())
-    with locales.speaking("de"):
+    monkeypatch.setattr(translate, "catalogue", lambda _language: Counting())
+    with translate.speaking("de"):
         said = translate.said(hostile)
         sentence = translate.error_message(CannotMeasure(reason=hostile))
         note = translate.said(phrase("it lacks {pattern}", pattern=hostile))
@@ -62,9 +62,9 @@ def test_a_text_from_elsewhere_is_searched_for_nothing(monkeypatch: pytest.Monke
 
 
 def test_a_route_speaks_the_first_language_that_its_browser_asks_for() -> None:
-    assert locales.of_request("fr-FR,fr;q=0.9,zh-TW;q=0.8,de;q=0.7") == "zh-TW"
-    assert locales.of_request("de-AT") == "de"
-    assert locales.of_request("fr,*;q=0.5") == locales.of_request("") == "en"
+    assert translate.of_request("fr-FR,fr;q=0.9,zh-TW;q=0.8,de;q=0.7") == "zh-TW"
+    assert translate.of_request("de-AT") == "de"
+    assert translate.of_request("fr,*;q=0.5") == translate.of_request("") == "en"
 
 
 SAID_IN_WORDS = re.compile(r"(?<![\w./_=\[(])[a-z]{3,} [a-z]{3,}(?![\w./_=\])])")
@@ -86,12 +86,12 @@ def said_of(file: Path) -> list[str]:
 def test_an_inspection_says_nothing_in_english_on_a_chinese_page(file: Path) -> None:
     """Evidence, notes and what depends on an answer were English on every page."""
     assert any(map(SAID_IN_WORDS.search, said_of(file)))
-    with locales.speaking("zh-CN"):
+    with translate.speaking("zh-CN"):
         assert list(filter(SAID_IN_WORDS.search, said_of(file))) == []
 
 
 def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() -> None:
-    with locales.speaking("zh-CN"):
+    with translate.speaking("zh-CN"):
         assert translate.said(NO_ROW).startswith("它的架构不在 Headlight 的表中")
         whole = phrase("A run records nothing else, and nothing can be changed in it: {reason}.", reason=NO_ROW)
         assert translate.said(whole).endswith("只记录算出的内容。")

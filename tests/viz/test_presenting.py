@@ -20,7 +20,7 @@ from model.spec.request import RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import KINDS
 from viz.canvas.wire.transport import unpack
-from viz.i18n.locales import LANGUAGES, speaking
+from viz.i18n.translate import LANGUAGES, speaking
 from viz.lectures.classroom.deck import Deck
 from viz.lectures.presenter import handout, html_pages, lobby, markdown, open_lectures, routes, strings
 from viz.lectures.presenter.deck import LectureDeck, deck_event

@@ -14,7 +14,7 @@ from babel.messages.frontend import CommandLineInterface
 
 from model import errors
 from model.errors import HeadlightError
-from viz.i18n import locales, translate
+from viz.i18n import translate
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz").rglob("*.py"))
@@ -85,7 +85,7 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     catalogue.add(errors.UnknownHead.template, "Den Kopf {asked} gibt es bei {site} nicht; der letzte ist {last}.")
     buffer = io.BytesIO()
     write_mo(buffer, catalogue)
-    monkeypatch.setattr(locales, "catalogue", lambda _language: gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
+    monkeypatch.setattr(translate, "catalogue", lambda _language: gettext.GNUTranslations(io.BytesIO(buffer.getvalue())))
     assert translate._("{heads} heads", heads=8) == "8 Köpfe"
     error = errors.UnknownHead(asked=9, site="encoder.0.0.self", last=7)
     assert translate.error_message(error) == "Den Kopf 9 gibt es bei encoder.0.0.self nicht; der letzte ist 7."
@@ -105,7 +105,7 @@ def test_a_translation_is_taken_and_its_gaps_filled(tmp_path: Path, monkeypatch:
     ],
 )
 def test_a_blank_beside_a_gap_separates_no_two_chinese_words(template: str, gap: object, said: str) -> None:
-    with locales.speaking("zh-CN"):
+    with translate.speaking("zh-CN"):
         assert translate._filled(template, {"x": gap}) == said
 
 

@@ -11,7 +11,7 @@ from model.engine.api import Describe, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from tests.traces import translation
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.i18n.recognition import recognized
 from viz.session.patient_engine import NonBlockingEngine
 from viz.widgets.sentence_box import finding, unknown_share
@@ -61,7 +61,7 @@ def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
 
 def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:
     trace = engine.ask(Run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2))))
-    with locales.speaking("de"):
+    with translate.speaking("de"):
         page_engine = NonBlockingEngine(engine)
         found = finding(page_engine.ask(Describe(GERMAN)), trace, page_engine)
     assert found is not None

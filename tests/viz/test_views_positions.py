@@ -9,7 +9,7 @@ import pytest
 from model.trace.types import Array
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz.figures.positions import sinusoids
-from viz.i18n import locales
+from viz.i18n import translate
 
 
 def values(figure: dict[str, Any], axis: str = "z") -> Array:
@@ -128,7 +128,7 @@ def test_an_open_table_and_what_was_chosen_were_lost_when_the_language_changed()
     app.run()
     assert len(app.dataframe) == 2
     app.query_params["lang"] = "de"
-    with locales.speaking("de"):  # AppTest calls format functions outside of the session
+    with translate.speaking("de"):  # AppTest calls format functions outside of the session
         app.run()
         assert not app.exception, app.exception
         assert "Zeile" in words(app)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from babel.messages import pofile
 
-from viz.i18n import locales
+from viz.i18n import translate
 
 ROOT = Path(__file__).parents[2]
 TELLING = {"_", "_n", "translated", "phrase"}
@@ -61,7 +61,7 @@ PATTERNS: dict[str, dict[str, str]] = {
 def sentences(spoken: str) -> list[tuple[str, str]]:
     """Each message of a language with its original; of English, those of the pages."""
     if spoken != "en":
-        return locales.sentences(spoken)
+        return translate.sentences(spoken)
     with (ROOT / "viz" / "i18n" / "locale" / "headlight.pot").open("rb") as file:
         told = [message for message in pofile.read_po(file) if message.id and of_the_pages(message.locations[0][0])]
     return [(text, text) for message in told for text in ([message.id] if isinstance(message.id, str) else message.id)]

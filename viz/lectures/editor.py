@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.errors import BadLecture
 from model.spec.snapshots import without_step
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.lectures.script import draft as drafts
@@ -30,7 +30,7 @@ def add(page: str) -> None:
     """Adds the present view to the draft; a callback. `page`: its URL path."""
     view = get_view_state()[0]
     model = without_step(view.model)[0]
-    draft = _draft() or drafts.begin(_("My lecture"), locales.current(), model)
+    draft = _draft() or drafts.begin(_("My lecture"), translate.current(), model)
     step = drafts.step_of(page, view, view.text or view.model, _("What should students notice?"))
     _keep(draft.added(step, model), len(draft.steps))
     st.toast(_("Step {number} of your lecture. Edit it and save the file on the Lecture page.", number=len(draft.steps) + 1))

@@ -22,7 +22,7 @@ from model.spec.sent_text import whole_number
 from model.trace.types import Trace
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings, transport
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.i18n.translate import _
 from viz.session.background_calls import Call, Calls
 from viz.session.patient_engine import NonBlockingEngine, my_calls
@@ -161,7 +161,7 @@ def attend(info: ModelInfo, view: ViewState) -> None:
     """Passes what the page shows now to the live session."""
     engine = my_engine()
     assert isinstance(engine, NonBlockingEngine)
-    locales.current()  # the context remembers it from now on: the route cannot ask the session
+    translate.current()  # the context remembers it from now on: the route cannot ask the session
     my_live().situation = PageContext(info, view, replace(engine, session=engine.session.typing), copy_context())
 
 

@@ -26,8 +26,7 @@ from model.spec.sent_text import whole_number
 from model.trace.progress import Progress
 from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport
-from viz.i18n.locales import decimal_sign
-from viz.i18n.translate import _, localize_info, number
+from viz.i18n.translate import _, decimal_sign, localize_info, number
 from viz.labels import tokens
 from viz.session import background_calls
 from viz.session.background_calls import BY_TOKEN, Call, Calls, NotCached, Pending, Stopped

@@ -16,7 +16,7 @@ from model.engine.api import Engine, ModelInfo, Models, SharedEngine
 from model.engine.http.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.i18n.translate import _
 from viz.session import access
 from viz.session.middleware import log_no_messages_of_scripts
@@ -78,9 +78,9 @@ def _settled() -> ViewState | None:
 def session_language() -> str:
     """The language of this session: the link's, else that of its browser at the first visit."""
     if _LANGUAGE not in st.session_state:
-        st.session_state[_LANGUAGE] = locales.matching(st.context.locale) or locales.of_server()
+        st.session_state[_LANGUAGE] = translate.matching(st.context.locale) or translate.of_server()
     view = _settled()
-    asked = locales.matching(st.query_params.get("lang")) if view is None else view.language
+    asked = translate.matching(st.query_params.get("lang")) if view is None else view.language
     return asked or str(st.session_state[_LANGUAGE])
 
 

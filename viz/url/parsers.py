@@ -16,8 +16,7 @@ from model.spec.edits import silences as silenced_heads
 from model.spec.request import MOST_TOKENS
 from model.spec.sent_text import whole_number
 from model.trace.types import Site
-from viz.i18n.locales import LANGUAGES, matching
-from viz.i18n.translate import _, join_list
+from viz.i18n.translate import LANGUAGES, _, join_list, matching
 from viz.i18n.translate import number as shown
 
 Value = TypeVar("Value")

@@ -16,9 +16,8 @@ from babel import Locale
 from model.engine.api import Engine, ModelInfo, Models
 from model.spec.request import allowed_characters
 from model.trace.types import Trace
-from viz.i18n.locales import current
 from viz.i18n.recognition import recognized
-from viz.i18n.translate import _, translated
+from viz.i18n.translate import _, current, translated
 from viz.labels import tokens
 from viz.labels import tokens as labels
 from viz.session.patient_engine import my_calls

@@ -11,7 +11,7 @@ import streamlit as st
 from model.engine.api import ModelInfo
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
-from viz.i18n import locales
+from viz.i18n import translate
 from viz.i18n.translate import _, join_list, join_sentences, said
 from viz.labels import tokens
 from viz.session.state import bind
@@ -71,11 +71,11 @@ def logo() -> None:
 def languages() -> None:
     """Draws the choice of the page's language."""
     bound = bind("language")
-    st.session_state[bound["key"]] = locales.current()
+    st.session_state[bound["key"]] = translate.current()
     st.sidebar.selectbox(
         ":material/language: " + _("Language"),
-        list(locales.LANGUAGES),
-        format_func=locales.LANGUAGES.__getitem__,
+        list(translate.LANGUAGES),
+        format_func=translate.LANGUAGES.__getitem__,
         **bound,
     )
 

@@ -1,10 +1,12 @@
-"""Texts of the drawings in the chosen language: whole sentences. JavaScript only fills their {gaps}."""
+"""Texts of the drawings in the chosen language: whole sentences. JavaScript only fills their {gaps}.
+
+What can be done with a drawing is a sentence for mouse and keyboard, `hint`, and one for fingers, `hintTouch`; the browser chooses.
+"""
 
 import re
 from typing import Any
 
 from model.trace.types import Trace
-from viz.canvas.wire import hints
 from viz.i18n.translate import _, _n, translated
 
 
@@ -112,7 +114,8 @@ def atlas() -> dict[str, str]:
         "closer": _("Zoom in"),
         "farther": _("Zoom out"),
         "scale": _("weight"),
-        **hints.atlas(),
+        "hint": _("Hover to read a weight, click to select a head, double-click to enlarge it."),
+        "hintTouch": _("Tap a head to read a weight and to select it; spread two fingers on it to enlarge it."),
     }
 
 
@@ -124,7 +127,8 @@ def editing() -> dict[str, Any]:
         "openLabel": _(
             "{head}, enlarged. Arrow keys move between cells, Enter applies the tool to a cell, S silences the head, Escape closes."
         ),
-        **hints.editing(),
+        "hint": _("Double-click a head to enlarge it and forbid cells. S silences the head under the pointer."),
+        "hintTouch": _("Spread two fingers on a head to enlarge it and forbid cells. “Make an edit” silences heads."),
         "toolsLabel": _("What a click or a drag over cells does"),
         "tools": {
             "look": (_("Look"), _("Click to select a cell, drag to move the picture")),
@@ -153,7 +157,8 @@ def changes() -> dict[str, str]:
         "weight": _("change"),
         "scale": _("change in weight"),
         "cell": _("{head}: the weight from “{query}” to “{key}” changed by {weight}"),
-        **hints.changes(),
+        "hint": _("Hover to see how much a weight changed, click to select a head, double-click to enlarge it."),
+        "hintTouch": _("Tap a head to see how much a weight changed and to select it; spread two fingers on it to enlarge it."),
     }
 
 
@@ -212,7 +217,19 @@ def lines() -> dict[str, str]:
         ),
         "fromQuery": _("“{query}” attends most to “{key}”: {weight}"),
         "toKey": _("“{key}” receives the most attention from “{query}”: {weight}"),
-        **hints.lines(),
+        "hint": _(
+            "Hover over a token to isolate its lines. Click a query to select it, then a key to see how that weight was calculated."
+        ),
+        "hintTouch": _("Tap a query to select it and isolate its lines, then a key to see how that weight was calculated."),
+    }
+
+
+def lines_alone() -> dict[str, str]:
+    """Texts of lines without a network: no calculation can be opened."""
+    return {
+        **lines(),
+        "hint": _("Hover over a token to isolate its lines. Click a query to select it."),
+        "hintTouch": _("Tap a query to select it and isolate its lines."),
     }
 
 
@@ -243,7 +260,8 @@ def cells(stage: str) -> dict[str, str]:
         "value": names[stage],
         "none": absent[stage],
         "cellValue": _("“{query}” attends to “{key}”: {value}"),
-        **hints.cells(),
+        "hint": _("Click a cell (or press Enter) to see how it was calculated."),
+        "hintTouch": _("Tap a cell to see how it was calculated."),
         "cellsLabel": _("{head}. Arrow keys move between cells, Enter shows the calculation of a cell."),
     }
 
@@ -255,7 +273,11 @@ def tree() -> dict[str, str]:
             "Tree of the beam search. Left moves to the parent, right to the most likely continuation, up and down to "
             "other hypotheses of the same step; Enter shows a numbered hypothesis."
         ),
-        **hints.tree(),
+        "hint": _(
+            "Hover over a box to trace it back to the start. Click a numbered box (or press Enter) to see the attention of "
+            "that hypothesis."
+        ),
+        "hintTouch": _("Tap a numbered box to see the attention of that hypothesis."),
         "pruned": _("Pruned"),
         "kept": _("“{token}”: log-probability {own}, {total} including all previous tokens; kept."),
         "finished": _("“{token}”: log-probability {own}, {total} including all previous tokens; finished."),

@@ -13,8 +13,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.trace import stages
 from viz.canvas.wire.transport import content_hash
-from viz.i18n.locales import speaking
-from viz.i18n.translate import _, error_message
+from viz.i18n.translate import _, error_message, speaking
 from viz.labels import tokens
 from viz.lectures.classroom.deck import Answer, Layout, Question, Slide
 from viz.lectures.presenter import markdown

@@ -20,8 +20,7 @@ from viz.export.print import fonts
 from viz.export.print.catalogue import Choice, Figure, caption, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.export.print.svg import svg
-from viz.i18n.locales import localized, speaking
-from viz.i18n.translate import _
+from viz.i18n.translate import _, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
 from viz.lectures.presenter import markdown as markup
 from viz.lectures.presenter.deck import LectureDeck

@@ -19,8 +19,7 @@ from viz.canvas.assets import drawings
 from viz.canvas.standalone import schemes
 from viz.canvas.typeface import carried_face, served_face
 from viz.canvas.wire import transport
-from viz.i18n.locales import current, speaking
-from viz.i18n.translate import _
+from viz.i18n.translate import _, current, speaking
 from viz.lectures.classroom import routes as class_routes
 from viz.lectures.classroom.deck import Deck
 from viz.lectures.presenter import packed_views, strings

@@ -5,8 +5,7 @@ from urllib.parse import urljoin
 import streamlit as st
 
 from model.errors import BadLecture
-from viz.i18n.locales import LANGUAGES
-from viz.i18n.translate import _, _n, current, error_message
+from viz.i18n.translate import LANGUAGES, _, _n, current, error_message
 from viz.labels import tokens
 from viz.lectures import editor
 from viz.lectures.classroom import routes as class_routes

@@ -8,8 +8,7 @@ from weakref import WeakValueDictionary
 
 from model.errors import BadLecture, HeadlightError
 from model.sharing.caches import ComputedOnce, LruCache
-from viz.i18n.locales import speaking
-from viz.i18n.translate import _, error_message
+from viz.i18n.translate import _, error_message, speaking
 from viz.lectures.classroom.event_feed import EventFeed
 from viz.lectures.classroom.join_codes import new_token
 from viz.lectures.presenter.deck import LectureDeck, deck_event

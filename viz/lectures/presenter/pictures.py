@@ -15,7 +15,7 @@ from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import beam_tree, difference, film, network
 from viz.canvas.scenes import player as player_scene
-from viz.canvas.wire import hints, parts, strings
+from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
@@ -84,7 +84,7 @@ def _run(page: Page, heading: str = "") -> Picture:
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= LONGEST:
-        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), hints.lines_alone())
+        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), strings.lines_alone())
         shown.append(Panel("Lines", "lines", half=True, follows=True))
     return Picture(shown, scenes, pieces, _choice(page))
 
