@@ -58,7 +58,7 @@ def decode(network: EncoderDecoder, cached: bool, make: type[Run] = Run) -> tupl
         def read(ids: torch.Tensor, start: int) -> torch.Tensor:
             return network.decode(ids, memory, mask, run, start if cached else 0)
 
-        writer = Writer(lambda ids: [str(id_) for id_ in ids], None, (), TOKENS + 1)
+        writer = Writer(lambda ids: [str(id_) for id_ in ids], (), (), TOKENS + 1)
         steps: list[Step] = []
         passes = write((START,), greedy, TOKENS, writer, device, told=steps.extend)
         with suppress(StopIteration):

@@ -37,6 +37,7 @@ from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
 from model.trace import serialization
+from model.trace.chat import chat_of
 from model.trace.progress import Progress
 from model.trace.types import Trace
 
@@ -268,7 +269,9 @@ def _warn(sentence: str) -> None:
 
 
 def _written(checkpoint: Runner, trace: Trace) -> str:
-    """The text of a run's last strip, without special tokens; of features, the names of their positions."""
+    """The reply of a conversation, or the text of the last strip, without special tokens; of features, names of their positions."""
+    if (chat := chat_of(trace)) is not None:
+        return chat.reply
     strip = trace.tokens.get("target", trace.tokens["source"])
     tokenizer = checkpoint.tokenizers.get(strip.name)
     return " ".join(strip.texts) if tokenizer is None else tokenizer.text(strip.ids)

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.errors import BadSetting, MissingSetting
 from model.spec.edits import Edit, read_edits
-from model.spec.inputs import Features, Given, RandomFeatures
+from model.spec.inputs import Chat, Features, Given, RandomFeatures, Turn
 from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
 from model.trace.types import Array
 
@@ -65,7 +65,10 @@ def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
     name, flag = described.name, f"--{(own.flag or described.name).replace('_', '-')}"
     found = {name: click.option(flag, name, help=own.help, **_kind(described, own), **_default(described, own))}
     forms = {form: help_.format(form=FORM) for form, help_ in (("ids", own.ids), ("features", own.features)) if help_}
-    return found | {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
+    found |= {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
+    if own.turns:
+        found[f"{name}_turns"] = click.option("--turn", f"{name}_turns", multiple=True, metavar="ROLE:TEXT", help=own.turns)
+    return found
 
 
 def _fields_of_a_run() -> Iterator[tuple[Field[Any], Option]]:
@@ -107,10 +110,15 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
 
 def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
     """The request that the values of all options make."""
+    turns = values.pop("source_turns")
     for name in ("source", "target"):
         values[name] = _given(name, *(values.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
+    if turns and values["source"] is not None:
+        raise BadSetting(name="--turn", found="beside --source", allowed="a conversation, or a source of another form")
+    if turns:
+        values["source"] = Chat(tuple(map(Turn.from_text, turns)))
     if values["source"] is None:
-        raise MissingSetting(name="The source", needed="--source, --source-ids or --source-features")
+        raise MissingSetting(name="The source", needed="--source, --turn, --source-ids or --source-features")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
     values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from model.errors import Words
 from model.inspection.report import Inspection
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.spec.request import Decoding
 from model.spec.snapshots import Losses
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
@@ -36,6 +37,8 @@ class ModelInfo:
         losses: training and validation loss of each epoch.
         example_labels: what each example shows, in a few words; one per example, or none.
         recorded: whether this is an opened trace: its run is already made, and there is no network to run anything else.
+        chats: whether it has a chat template, which makes its prompt of the turns of a conversation.
+        sampling: how its authors have it sample; None: they do not say.
     """
 
     name: str
@@ -53,6 +56,8 @@ class ModelInfo:
     losses: tuple[Losses, ...] = ()
     example_labels: tuple[str, ...] = ()
     recorded: bool = False
+    chats: bool = False
+    sampling: Decoding | None = None
 
     @property
     def writes(self) -> bool:

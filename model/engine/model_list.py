@@ -19,6 +19,7 @@ from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
 from model.spec.network import to_json
 from model.spec.snapshots import at_step, without_step
+from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
 from model.trace.trace_files import ENDING
 
@@ -157,6 +158,8 @@ def describe(name: str, loaded: Runner) -> ModelInfo:
         max_target=spec_.writer.max_positions,
         reads=_reads(loaded),
         example_labels=info.example_labels,
+        chats=isinstance(reader := loaded.tokenizers.get("source"), ReadsChats) and reader.template is not None,
+        sampling=None if isinstance(loaded, native.Checkpoint) else loaded.info.sampling,
     )
 
 

@@ -5,6 +5,7 @@
     │   ├── EmptyText           nothing but blanks
     │   ├── TooManyTokens       longer than the model has positions, or than a limit
     │   ├── TooManyCharacters   a text too long to be split into tokens
+    │   ├── BadChat             a conversation that the model, or its template, does not read
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   │   ├── UnknownField      a field that nothing reads
@@ -139,6 +140,7 @@ from model.errors.checkpoint import UnsoundFile as UnsoundFile
 from model.errors.checkpoint import UnsupportedGguf as UnsupportedGguf
 from model.errors.checkpoint import UnsupportedModel as UnsupportedModel
 from model.errors.checkpoint import WholeObject as WholeObject
+from model.errors.inputs import BadChat as BadChat
 from model.errors.inputs import BadClaim as BadClaim
 from model.errors.inputs import BadEdit as BadEdit
 from model.errors.inputs import BadLecture as BadLecture

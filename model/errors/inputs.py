@@ -27,6 +27,9 @@ class TooManyTokens(InputError):
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source text has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
         "target": message("The target has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
+        "chat": message(
+            "The conversation has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten a turn, or begin a new one."
+        ),
         "begin": message(
             "The beginning of the output (begin) has {found:,} ids, but there is room for {allowed:,}: {reason}. Give fewer ids, "
             "or shorten the source text."
@@ -45,7 +48,16 @@ class TooManyCharacters(InputError):
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source text has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
         "target": message("The target has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
+        "chat": message(
+            "The conversation has {found:,} characters, but the limit is {allowed:,}. Shorten a turn, or begin a new one."
+        ),
     }
+
+
+class BadChat(InputError):
+    """A conversation that the model cannot read. Fields: reason."""
+
+    template = message("The conversation cannot be run: {reason}. Change its turns, or give the model a plain text.")
 
 
 class TokenOutOfRange(InputError):

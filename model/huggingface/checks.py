@@ -18,6 +18,7 @@ from model.errors import (
     counted,
     phrase,
 )
+from model.huggingface import chat_templates
 from model.huggingface.config import ignored
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, Weights
 from model.inspection.diagnostics import tied
@@ -127,7 +128,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     Args:
         broken: names of the tensors with numbers that are not finite.
     """
-    found: list[Words] = [*folder.said]
+    found: list[Words] = [*folder.said, *chat_templates.note(folder)]
     if FOREIGN_CODE in folder.config:
         found.append(
             phrase(

@@ -14,6 +14,10 @@ UNTABLED = 2**12
 """Positions of a stack without a position table or limit of its own."""
 
 
+MOST_ENDS = 32
+"""Most tokens that end a text; more are ignored."""
+
+
 def spec_of(folder: Folder, family: Family, config: Any, program: str) -> ForeignSpec:
     """The spec of the network that `config` describes.
 
@@ -47,9 +51,7 @@ def ignored(folder: Folder) -> list[str]:
     """Settings of generation_config.json that decoding here ignores."""
     names = ("no_repeat_ngram_size", "repetition_penalty", "length_penalty", "min_length", "encoder_no_repeat_ngram_size")
     neutral = (None, 0, 1, 1.0)
-    ends = folder.generation.get("eos_token_id")
-    also = ["eos_token_id"] if isinstance(ends, list) and len(ends) > 1 else []
-    return [name for name in names if folder.generation.get(name) not in neutral] + also
+    return [name for name in names if folder.generation.get(name) not in neutral]
 
 
 def _stack(family: Family, config: Any, stack: str) -> ForeignStack:
@@ -91,10 +93,13 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
 def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     """Special token ids; those outside the vocabulary are dropped."""
 
-    def token_id(name: str) -> int | None:
+    def token_ids(name: str) -> list[int]:
         value = folder.generation.get(name, getattr(config, name, None))
-        first = value[0] if isinstance(value, list) and value else value
-        return first if type(first) is int and 0 <= first < vocab else None
+        listed = value[:MOST_ENDS] if isinstance(value, list) else [value]
+        return [id_ for id_ in listed if type(id_) is int and 0 <= id_ < vocab]
+
+    def token_id(name: str) -> int | None:
+        return next(iter(token_ids(name)), None)
 
     pad, end, writes = token_id("pad_token_id"), token_id("eos_token_id"), folder.kind != "encoder"
     start = token_id("decoder_start_token_id") if folder.kind == "both" else token_id("bos_token_id")
@@ -104,6 +109,7 @@ def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
         "start_id": start,
         "end_id": end if writes else None,
         "forced": () if forced is None else (forced,),
+        "more_ends": tuple(token_ids("eos_token_id")[1:]) if writes else (),
         "suppressed": _suppressed(folder, vocab) if writes else (),
     }
 

@@ -7,6 +7,7 @@ from model.errors import Words
 from model.huggingface.network import AnyForeign
 from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import ForeignSpec
+from model.spec.request import Decoding
 from model.tokenizers.words import Tokenizer
 
 
@@ -17,6 +18,7 @@ class ForeignInfo:
     Attributes:
         name, title, summary, languages, examples, example_labels: as in checkpoints.Info.
         spec: the network.
+        sampling: how its authors have it sample; None: they do not say.
     """
 
     name: str
@@ -26,6 +28,7 @@ class ForeignInfo:
     examples: tuple[str, ...]
     spec: ForeignSpec
     example_labels: tuple[str, ...] = ()
+    sampling: Decoding | None = None
 
 
 @dataclass(frozen=True)

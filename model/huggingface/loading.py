@@ -6,6 +6,7 @@ import torch
 
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
+from model.huggingface.chat_templates import sampling_of
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.config import spec_of
 from model.huggingface.folder import Folder, Weights
@@ -45,6 +46,7 @@ def load(folder: Folder, device: torch.device) -> Foreign:
         {strip: strip for strip in tokenizers},
         examples,
         network.spec,
+        sampling=sampling_of(folder),
     )
     said = (_RUN_BY, *_about(folder), *notes(folder, weights.broken, left_over))
     return Foreign(info, network, tokenizers, folder.fingerprint(), said)

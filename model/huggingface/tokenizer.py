@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from model.errors import EmptyText, HeadlightError, NoTokenizer
+from model.errors import BadChat, EmptyText, HeadlightError, NoTokenizer
 from model.huggingface import slow_tokenizers
+from model.huggingface.chat_templates import template_of
 from model.huggingface.folder import TOKENIZER, Folder
 from model.spec.external import ForeignSpec
-from model.tokenizers.subwords.process import TokenizerProcess
+from model.spec.inputs import Chat
+from model.tokenizers.chat import NO_TEMPLATE, ChatTemplate, Rendered
+from model.tokenizers.subwords.process import Cut, TokenizerProcess
 from model.tokenizers.subwords.writing import written
 from model.tokenizers.vocabulary import IdTokenizer, Specials
 from model.tokenizers.words import Tokenizer, check_ids
@@ -24,12 +27,14 @@ class LibraryTokenizer:
         size: ids of the network's embedding; the vocabulary may have fewer.
         specials: special ids that the library does not know.
         before: for targets: the ids that decoding begins with.
+        template: of a language model: what makes a prompt of a conversation; None: there is none.
     """
 
     process: TokenizerProcess
     size: int
     specials: Specials
     before: tuple[int, ...] = ()
+    template: ChatTemplate | None = None
 
     @cached_property
     def special_ids(self) -> frozenset[int]:
@@ -51,16 +56,24 @@ class LibraryTokenizer:
         """
         if not text.strip():
             raise EmptyText(strip=name)
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # lone surrogates are no characters
-        found = self.process.encode(whole, name)
+        found = self.process.encode(text, name)
         ids = self._as_target(found.ids) if self.before else found.ids
         strip = self.tokens(ids, name)
         if self.before:
             return strip
-        texts = (
-            own if unknown and own else text for own, unknown, text in zip(found.typed, strip.unknown, strip.texts, strict=True)
-        )
-        return Tokens(name, strip.ids, tuple(texts), strip.special, strip.unknown)
+        return _as_typed(strip, found)
+
+    def render(self, chat: Chat, name: str) -> Rendered:
+        """The strip of a conversation, up to where the reply begins.
+
+        Raises:
+            BadChat: there is no template, or it refuses the conversation.
+            TooManyTokens, TokenizerFailed: template or tokenizer exceeded their limits.
+        """
+        if self.template is None:
+            raise BadChat(reason=NO_TEMPLATE)
+        cut, text, starts = self.process.encode_chat(chat, self.template)
+        return Rendered(_as_typed(self.tokens(cut.ids, name), cut), text, starts, self.template.fingerprint)
 
     def _as_target(self, ids: Sequence[int]) -> list[int]:
         """The decoder's input for a text: the beginning, the text, the end token.
@@ -115,6 +128,12 @@ class FolderIds(IdTokenizer):
         return NoTokenizer(strip=name, found=text, needed=self.needed)
 
 
+def _as_typed(strip: Tokens, cut: Cut) -> Tokens:
+    """A strip in which unknown tokens keep the text that they were made from."""
+    texts = (own if unknown and own else text for own, unknown, text in zip(cut.typed, strip.unknown, strip.texts, strict=True))
+    return Tokens(strip.name, strip.ids, tuple(texts), strip.special, strip.unknown)
+
+
 def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     """Tokenizers by strip. Without a supported tokenizer, ids are typed and shown.
 
@@ -128,7 +147,8 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
-    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials)}
+    template = template_of(folder, process) if spec.encoder is None else None
+    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials, template=template)}
     if target:
         before = (*(() if spec.start_id is None else (spec.start_id,)), *spec.forced)
         found["target"] = LibraryTokenizer(process, target.vocab, specials, before)

@@ -82,9 +82,9 @@ def beam(
         computed = (start, len(alive[0].ids))
         allowed = _only(log_probabilities, begin[index]) if index < len(begin) else suppress(log_probabilities, writer.suppressed)
         grown = _continuations(alive, log_probabilities, allowed, 2 * size, index, computed, writer, len(tree))
-        ended = [h for h in grown[:size] if h.ids[-1] == writer.end_id]
+        ended = [h for h in grown[:size] if h.ids[-1] in writer.ends]
         start = len(alive[0].ids)
-        parents, alive = alive, [h for h in grown if h.ids[-1] != writer.end_id][:size]
+        parents, alive = alive, [h for h in grown if h.ids[-1] not in writer.ends][:size]
         finished += ended
         fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
         fates |= dict.fromkeys([h.node for h in alive], "kept")

@@ -48,14 +48,14 @@ class Writer:
 
     Attributes:
         texts_of: returns the texts of ids.
-        end_id: id of the end token; None: there is none.
+        ends: ids of the tokens that end a text.
         suppressed: ids that are never chosen.
         limit: number of positions in the stack, and so the most tokens that it can read.
         normalise: turns logits [..., vocab] into natural log-probabilities, float32 on the CPU.
     """
 
     texts_of: Callable[[Sequence[int]], Sequence[str]]
-    end_id: int | None
+    ends: tuple[int, ...]
     suppressed: tuple[int, ...]
     limit: int
     normalise: Callable[[Tensor], Tensor] = log_probabilities_of
@@ -246,7 +246,7 @@ def write(
         chosen: list[int] = []
         for guessed, token in zip([*guess, None], choices, strict=False):
             chosen.append(token)
-            if token != guessed or token == writer.end_id:  # the rows after it were computed from tokens that were not written
+            if token != guessed or token in writer.ends:  # the rows after it were computed from tokens that were not written
                 break
         ends = range(len(ids), len(ids) + len(chosen))
         steps = writer.steps(count(written), chosen, log_probabilities[: len(chosen)], zip([start, *ends], ends, strict=False))
@@ -255,7 +255,7 @@ def write(
         draft.settle(len(chosen) - 1)
         written += len(chosen)
         told(steps)
-        if ids[-1] == writer.end_id or len(ids) > writer.limit:
+        if ids[-1] in writer.ends or len(ids) > writer.limit:
             return
 
 

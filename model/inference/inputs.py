@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loader import Runner
-from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Words, phrase
+from model.errors import BadChat, BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Words, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import AnySpec, AnyStack
-from model.spec.inputs import POSITIONS, Features, Given, RandomFeatures
+from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
+from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
 from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Tokens, sites
 
@@ -29,11 +30,13 @@ class Input:
         tokens: its token strip.
         tensor: [1, position] of ids, or [1, position, model] of features.
         unread: number of tokens at the end that are predicted but not read.
+        chat: of a conversation: what the chat template made of it.
     """
 
     tokens: Tokens
     tensor: Tensor
     unread: int = 0
+    chat: Rendered | None = None
 
     def __len__(self) -> int:
         """Number of positions."""
@@ -156,12 +159,19 @@ class Reader:
             return self._features(name, given, stack)
         if not stack.vocab:
             raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
-        tokens = self.tokenizers[name].encode(given, name) if isinstance(given, str) else self.tokens(name, given)
+        tokenizer, chat = self.tokenizers[name], None
+        if isinstance(given, Chat):
+            if name != "source" or not isinstance(tokenizer, ReadsChats):
+                raise BadChat(reason=NO_TEMPLATE)
+            chat = tokenizer.render(given, name)
+            tokens = chat.tokens
+        else:
+            tokens = tokenizer.encode(given, name) if isinstance(given, str) else self.tokens(name, given)
         if not tokens.ids:
             raise DoesNotFit(name=name, reason=phrase("it holds no ids"))
         if len(tokens) - unread > allowed:
-            raise TooManyTokens(found=len(tokens), allowed=allowed + unread, reason=reason, strip=name)
-        return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread)
+            raise TooManyTokens(found=len(tokens), allowed=allowed + unread, reason=reason, strip="chat" if chat else name)
+        return Input(tokens, torch.tensor([tokens.ids], device=self.device), unread, chat)
 
     def room(self, stack: AnyStack) -> tuple[int, Words]:
         """The number of positions that `stack` may read, and the reason for this limit."""
@@ -193,8 +203,8 @@ class Reader:
         if spec.decoder is None or spec.output is None:
             raise MustNotBeSet(name="begin", reason=phrase("this network generates nothing"))
         check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"].size)
-        if spec.end_id in begin[:-1]:
-            raise DoesNotFit(name="begin", reason=phrase("the end token {id} occurs before the last id", id=spec.end_id))
+        if early := [id_ for id_ in begin[:-1] if id_ in spec.ends]:
+            raise DoesNotFit(name="begin", reason=phrase("the end token {id} occurs before the last id", id=early[0]))
         allowed, reason = self.room(spec.writer)
         if len(begin) > (most := max(0, allowed + 1 - prompt)):  # the last token generated is not read
             raise TooManyTokens(found=len(begin), allowed=most, reason=reason, strip="begin")

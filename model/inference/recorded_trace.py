@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from model.inference.recorder import Recorder, attentions
 from model.spec.external import AnySpec
 from model.spec.network import to_json
 from model.spec.request import RunRequest
+from model.tokenizers.chat import Rendered
 from model.trace.beam_tree import Node
+from model.trace.chat import FACT, ChatFacts
 from model.trace.progress import Progress
 from model.trace.steps import Step
 from model.trace.types import Array, Tokens, Trace
@@ -60,6 +62,7 @@ class TraceMaker:
         recorder: holds the tensors that were recorded so far.
         edited: the edits of the run.
         began: start of the run, by `time.perf_counter`.
+        chat: what the model's template made of a conversation; None: the input is of another form.
     """
 
     checkpoint: Runner
@@ -68,6 +71,7 @@ class TraceMaker:
     recorder: Recorder
     edited: EditedRun
     began: float
+    chat: Rendered | None = None
 
     def so_far(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written) -> Callable[[], Trace]:
         """Makes the trace of what is recorded now, whenever it is called, in any thread, while the run goes on.
@@ -111,7 +115,8 @@ class TraceMaker:
         arrays = self.recorder.arrays(written.lineage, one_row)
         trace = Trace(
             model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds))
-            | ({"drafted": written.drafted} if written.drafted else {}),
+            | ({"drafted": written.drafted} if written.drafted else {})
+            | self._conversation(written),
             request=self.request.to_json(),
             tokens=self.edited.shown(dict(tokens)),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),
@@ -127,6 +132,13 @@ class TraceMaker:
             | never_recorded(self.checkpoint.network),
         )
         return trace if written.recording is None else _with_recording(trace, written.recording)
+
+    def _conversation(self, written: Written) -> dict[str, Any]:
+        """The fact `chat` of a trace; none where the input is no conversation."""
+        if self.chat is None:
+            return {}
+        reply = self.checkpoint.tokenizers["source"].text(written.ids[len(self.chat.tokens) :])
+        return {FACT: asdict(ChatFacts(self.chat.template, self.chat.text, self.chat.starts, reply))}
 
 
 def _with_recording(trace: Trace, found: Trace) -> Trace:

@@ -85,7 +85,7 @@ def run(
         recorder, cache = Recorder(request.keep, fused, last_logits), cache_of(checkpoint.network)
         own = Run(recorder, edited.interventions, cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
-        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began)
+        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source.chat)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
         job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker, draft)
         tokens, written = job.result()
@@ -298,9 +298,7 @@ class _Job:
         spec = self.spec
         tokenizer = self.checkpoint.tokenizers["source" if spec.encoder is None else "target"]
         normalise = certain if spec.output is not None and spec.output.softmax == "batch" else log_probabilities_of
-        return Writer(
-            lambda ids: tokenizer.tokens(ids, "").texts, spec.end_id, spec.suppressed, spec.writer.max_positions, normalise
-        )
+        return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, spec.writer.max_positions, normalise)
 
 
 def lowered(found: Runner, precision: Precision) -> Runner:

@@ -92,6 +92,7 @@ class ForeignSpec:
         encoder, decoder, output: as in ModelSpec.
         pad_id, start_id, end_id, unk_id, suppressed: as in ModelSpec; source and target share their padding id.
         forced: ids that follow the start token of every target, such as the token of the target's language.
+        more_ends: ids of other tokens that end a text, such as one that ends a turn.
         recorded: whether its architecture has no row of module names, so that its runs are recorded by what is computed.
     """
 
@@ -106,6 +107,12 @@ class ForeignSpec:
     suppressed: tuple[Id, ...] = ()
     forced: tuple[Id, ...] = ()
     recorded: bool = False
+    more_ends: tuple[Id, ...] = ()
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids of all tokens that end a text."""
+        return (*(() if self.end_id is None else (self.end_id,)), *self.more_ends)
 
     @property
     def stacks(self) -> dict[str, ForeignStack]:

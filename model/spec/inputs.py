@@ -1,9 +1,12 @@
-"""Inputs of a run: a text, ids or features, and the limits on their size (`model.spec.request.check_size` holds them). No torch."""
+"""Inputs of a run: a text, a conversation, ids or features, and the limits on their size. No torch.
+
+`model.spec.request.check_size` holds the limits.
+"""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from model.errors import BadSetting, phrase
+from model.errors import BadChat, BadSetting, phrase
 
 POSITIONS = 2**14
 """Most tokens, ids or rows of one input, for any model."""
@@ -65,5 +68,71 @@ class RandomFeatures:
         return self.positions
 
 
-Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures
-"""An input: a text, ids that are used as they are (special tokens and padding included), or features."""
+Role: TypeAlias = Literal["system", "user", "assistant"]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+MOST_TURNS = 200
+"""Most turns of a conversation: each is rendered with those before it."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a conversation.
+
+    Attributes:
+        role: who speaks: `system` is what the model is told before the conversation, `assistant` is the model.
+        text: what is said.
+    """
+
+    role: Role
+    text: str
+
+    @classmethod
+    def from_text(cls, text: str) -> "Turn":
+        """The turn that `ROLE:TEXT` writes.
+
+        Raises:
+            BadSetting: it begins with no role.
+        """
+        role, colon, said = text.partition(":")
+        for known in ROLES:
+            if colon and role.strip() == known:
+                return cls(known, said.strip())
+        raise BadSetting(name="turn", found=text[:80], allowed=", ".join(f"{known}:…" for known in ROLES))
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A conversation, which a model with a chat template reads and answers.
+
+    Attributes:
+        turns: its turns; the user has the last word.
+    """
+
+    turns: tuple[Turn, ...]
+
+    def __post_init__(self) -> None:
+        """Checks what holds for every model; a template may refuse more.
+
+        Raises:
+            BadChat: a turn is empty, there are too many, or the last is not the user's.
+        """
+        if len(self.turns) > MOST_TURNS:
+            raise BadChat(
+                reason=phrase("it has {found:,} turns, and at most {most:,} are read", found=len(self.turns), most=MOST_TURNS)
+            )
+        for number, turn in enumerate(self.turns, 1):
+            if not turn.text.strip():
+                raise BadChat(reason=phrase("turn {number} ({role}) is empty", number=number, role=turn.role))
+        if not self.turns or self.turns[-1].role != "user":
+            raise BadChat(reason=phrase("its last turn must be the user’s, which the model answers"))
+
+    @property
+    def characters(self) -> int:
+        """Number of characters of all turns."""
+        return sum(len(turn.text) for turn in self.turns)
+
+
+Given: TypeAlias = str | tuple[int, ...] | Features | RandomFeatures | Chat
+"""An input: a text, ids that are used as they are (special tokens and padding included), features, or a conversation."""

@@ -197,6 +197,11 @@ class ModelSpec:
     suppressed: tuple[Id, ...] = ()
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """Ids of all tokens that end a text: one at most."""
+        return () if self.end_id is None else (self.end_id,)
+
+    @property
     def stacks(self) -> dict[str, StackSpec]:
         """The stacks of the network by name, in the order in which they run."""
         both = {"encoder": self.encoder, "decoder": self.decoder}
@@ -249,8 +254,9 @@ def to_json(spec: Any) -> dict[str, Any]:
             if stack is not None:
                 _drop_defaults(stack, StackSpec, "norm_epsilon", "gated", "rotary_base")
                 _drop_defaults(stack["attention"], AttentionSpec, "key_heads")
-    if not found.get("recorded"):  # of a library's network
-        found.pop("recorded", None)
+    for name in ("recorded", "more_ends"):  # of a library's network
+        if not found.get(name):
+            found.pop(name, None)
     return found
 
 

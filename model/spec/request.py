@@ -10,15 +10,13 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyCharacters, TooManyTokens, Words, phrase
 from model.spec.edits import Edit, bounded, silences
-from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Given
+from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Chat, Given
 from model.spec.validation import Between, read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""
 
-
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
-
 
 Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stages"]
 
@@ -64,7 +62,7 @@ class Option:
         flag: its name on the command line, without dashes; empty: the field's name.
         usual: the command line's default; None: the field's default.
         variable: the environment variable that sets it; empty: none does.
-        ids, features: of an input, which can also be given as ids or as features: the help of those two options.
+        ids, features, turns: the help of the options that give an input as ids, as features, or as the turns of a conversation.
     """
 
     help: str
@@ -74,6 +72,7 @@ class Option:
     variable: str = ""
     ids: str = ""
     features: str = ""
+    turns: str = ""
 
 
 def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> dict[str, Option]:
@@ -178,9 +177,9 @@ def check_size(strip: str, given: Given, positions: int = POSITIONS, reason: Wor
         TooManyCharacters: a text is longer than `allowed_characters`.
         TooManyTokens: there are more ids or rows than positions.
     """
-    if isinstance(given, str):
-        if len(given) > (allowed := allowed_characters(positions)):
-            raise TooManyCharacters(found=len(given), allowed=allowed, strip=strip)
+    if isinstance(given, str | Chat):
+        if (found := len(given) if isinstance(given, str) else given.characters) > (allowed := allowed_characters(positions)):
+            raise TooManyCharacters(found=found, allowed=allowed, strip="chat" if isinstance(given, Chat) else strip)
     elif len(given) > positions:
         raise TooManyTokens(found=len(given), allowed=positions, reason=reason, strip=strip)
 
@@ -191,7 +190,7 @@ class RunRequest:
 
     Attributes:
         model: name of a model that an engine lists, or of one of its snapshots (`at_step`).
-        source: the source; for a language model its prompt.
+        source: the source; for a language model its prompt, or a conversation, which its chat template makes a prompt of.
         target: a target to feed to the decoder (teacher forcing); None: the model decodes one.
         decoding: how the model decodes. Not used where a target is given.
         begin: ids that a decode generates first, whatever the method would choose; it continues from them.
@@ -209,6 +208,7 @@ class RunRequest:
             "the source text",
             ids="the source as ids, taken as given: 2,5,3",
             features="the source of a network without an embedding: {form}",
+            turns="a turn of a conversation, ROLE one of system, user, assistant; repeatable, the last is the user's",
         )
     )
     target: Given | None = field(

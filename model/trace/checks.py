@@ -11,6 +11,7 @@ from model.spec.edits import Allow, Forbid, Patch, SetRow
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
 from model.spec.validation import read
+from model.trace.chat import chat_of
 from model.trace.lazy_attention import LazyAttention
 from model.trace.steps import Step
 from model.trace.types import Array, Attention, Tokens, Trace
@@ -82,6 +83,8 @@ def _check_facts(trace: Trace) -> None:
                 continue  # a recorded program has none
             if name in trace.model or name not in ("spec", "from_float32", "languages", "notes"):
                 read(kind, trace.model.get(name), f"header.model.{name}")
+        if (chat := chat_of(trace)) is not None and sorted({0, *chat.starts}) != list(dict.fromkeys((0, *chat.starts))):
+            _refuse("the turns of its conversation are in no order")
         request = None if trace.of_program else RunRequest.from_json(trace.request)
     except BadSetting as error:
         _refuse(error.inside)

@@ -24,7 +24,7 @@ from model.errors import (
     WrongToken,
     phrase,
 )
-from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS
+from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS, Chat
 from model.spec.questions import ModelQuestion, Question, RunQuestion
 from model.spec.request import Decoding, RunRequest, check_size
 from model.spec.sent_text import whole_number
@@ -153,9 +153,9 @@ class AccessLimits:
     def _count(self, request: RunRequest) -> None:
         """Refuses runs that are too large, as far as that is known before tokenization."""
         for strip, given in (("source", request.source), ("target", request.target or "")):
-            if isinstance(given, str):
+            if isinstance(given, str | Chat):
                 check_size(strip, given, self.positions)
-        inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str)]
+        inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str | Chat)]
         longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
         if longest > self.positions:
             raise TooLong(found=longest, allowed=self.positions)

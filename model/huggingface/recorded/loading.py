@@ -9,6 +9,7 @@ import torch
 import headlight
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
+from model.huggingface.chat_templates import sampling_of
 from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
 from model.huggingface.families import FAMILIES
 from model.huggingface.folder import Folder, Weights
@@ -69,6 +70,7 @@ def load(folder: Folder, device: torch.device) -> Foreign:
         strips,
         examples,
         network.spec,
+        sampling=sampling_of(folder),
     )
     return Foreign(info, network, tokenizers, folder.fingerprint(), opened.notes)
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from model.safe_loading import bounds
-from model.tokenizers.subwords import limits
+from model.tokenizers.subwords import chat, limits
 from model.tokenizers.subwords.readers import Reader, read
 
 
@@ -49,9 +49,12 @@ def main(memory: int) -> None:
 
 
 def _answer(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
-    if "text" in question:
-        answer = reader.encode(question["text"], question["special"], question["target"])
-        return {"tokens": len(answer["ids"])} if len(answer["ids"]) > limits.MAX_TOKENS else answer
+    if "ids" not in question:
+        turns = "turns" in question
+        answer = (
+            chat.encode(reader, question) if turns else reader.encode(question["text"], question["special"], question["target"])
+        )
+        return {"tokens": len(answer["ids"])} if len(answer.get("ids", ())) > limits.MAX_TOKENS else answer
     text = reader.decode(question["ids"])
     return {"ended": "length"} if len(text) > limits.MAX_CHARACTERS else {"text": text}
 

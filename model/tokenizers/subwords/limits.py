@@ -15,5 +15,8 @@ MAX_TOKENS = 1 << 17
 MAX_CHARACTERS = 1 << 22
 """Most characters in the text that a list of ids decodes to."""
 
+MAX_TEMPLATE = 1 << 20
+"""Most bytes of a chat template; those of known models have at most some ten thousand."""
+
 MAX_FILE = 1 << 26
 """Most bytes in a tokenizer file."""

@@ -1,13 +1,16 @@
 """The parent's side of a foreign tokenizer: its vocabulary, and requests to the child process that encodes and decodes."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from model.errors import DamagedFile, TokenizerDied, TokenizerTooLarge, TokenizerTooSlow, TooManyTokens, phrase
+from model.errors import BadChat, DamagedFile, TokenizerDied, TokenizerTooLarge, TokenizerTooSlow, TooManyTokens, phrase
 from model.safe_loading.worker import ROOT, Ended, Worker, bare_python
+from model.spec.inputs import Chat
+from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords import limits
 
 CHILD = (
@@ -76,12 +79,23 @@ class TokenizerProcess:
             TooManyTokens: there are more tokens than a foreign tokenizer may return.
             TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: it went beyond its limits; the next text gets a new process.
         """
-        found = self._ask({"text": text, "special": special, "target": name == "target"})
-        if "ids" not in found:
-            reason = phrase("an external tokenizer may return no more")
-            raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=name)
-        typed = [text[first:last] for first, last in found["offsets"]] if "offsets" in found else found["pieces"]
-        return Cut(tuple(found["ids"]), tuple(typed))
+        text = _whole(text)
+        return _cut(self._ask({"text": text, "special": special, "target": name == "target"}), text, name)
+
+    def encode_chat(self, chat: Chat, template: ChatTemplate) -> tuple[Cut, str, tuple[int, ...]]:
+        """The tokens of a conversation, the text that its template made of it, and the first token of each turn and of the reply.
+
+        Raises:
+            BadChat: the template refuses the conversation, or fails.
+            TooManyTokens, TokenizerFailed: as for `encode`.
+        """
+        turns = [(turn.role, _whole(turn.text)) for turn in chat.turns]
+        found = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
+        if "refused" in found:
+            raise BadChat(reason=phrase("the model’s chat template refuses it: “{said}”", said=found["refused"]))
+        cut, text = _cut(found, found.get("text", ""), "chat"), str(found.get("text", ""))
+        begins = [first for first, _last in found.get("offsets", ())]
+        return cut, text, tuple(bisect_left(begins, start) for start in found["starts"]) if begins else ()
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens.
@@ -111,6 +125,24 @@ class TokenizerProcess:
         if end.reason in ("memory", "length"):
             return TokenizerTooLarge(path=self._path, allowed=f"{limits.MAX_MEMORY:,}")
         return TokenizerDied(path=self._path, detail=end.stderr)
+
+
+def _whole(text: str) -> str:
+    """A text of characters alone: a lone surrogate becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _cut(found: Mapping[str, Any], text: str, strip: str) -> Cut:
+    """The tokens in an answer of the process.
+
+    Raises:
+        TooManyTokens: there are more than a foreign tokenizer may return.
+    """
+    if "ids" not in found:
+        reason = phrase("an external tokenizer may return no more")
+        raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=strip)
+    typed = [text[first:last] for first, last in found["offsets"]] if "offsets" in found else found["pieces"]
+    return Cut(tuple(found["ids"]), tuple(typed))
 
 
 def _command() -> list[str]:

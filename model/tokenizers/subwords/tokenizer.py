@@ -63,8 +63,7 @@ class SubwordTokenizer:
         """
         if not text.strip():
             raise EmptyText(strip=name)
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # a lone surrogate becomes U+FFFD
-        cut = self.vocabulary.process.encode(whole, name, special=False)
+        cut = self.vocabulary.process.encode(text, name, special=False)
         known = self.tokens(cut.ids, name)
         texts = (own if unknown and own else text for own, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True))
         middle = Tokens(name, known.ids, tuple(texts), known.special, known.unknown)

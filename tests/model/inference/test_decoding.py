@@ -139,7 +139,7 @@ END = 2
 
 
 def writer(limit: int = 99, suppressed: tuple[int, ...] = (), vocabulary: str = "abE") -> Writer:
-    return Writer(lambda ids: [vocabulary[id_] for id_ in ids], END, suppressed, limit)
+    return Writer(lambda ids: [vocabulary[id_] for id_ in ids], (END,), suppressed, limit)
 
 
 def search(

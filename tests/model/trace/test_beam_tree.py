@@ -120,7 +120,7 @@ def test_the_tree_is_that_of_a_search_worked_out_by_hand() -> None:
         found = [rows.get(tuple(row[1:].tolist()), [0.1, 0.1, 0.8]) for row in ids]
         return torch.tensor(found).log()[:, None]
 
-    writer = Writer(lambda ids: ["abE"[id_] for id_ in ids], end_id=2, suppressed=(), limit=9)
+    writer = Writer(lambda ids: ["abE"[id_] for id_ in ids], ends=(2,), suppressed=(), limit=9)
     found, tree = beam(read, lambda rows: None, lambda lineages: None, (9,), 2, 5, writer, CPU)
     told = [(node.step, node.parent, node.text, round(float(np.exp(node.total)), 3), node.fate, node.rank) for node in tree]
     assert told == [

@@ -84,7 +84,10 @@ def _strips(page: Page, scene: bytes) -> None:
 def _stopped_early(page: Page) -> bool:
     """Whether the decode ended before the model wrote its end token."""
     decoded = page.trace.steps and page.trace.request.get("target") is None
-    return bool(decoded) and page.trace.steps[-1].chosen.id != page.info.spec.get("end_id")
+    return bool(decoded) and page.trace.steps[-1].chosen.id not in (
+        page.info.spec.get("end_id"),
+        *page.info.spec.get("more_ends", ()),
+    )
 
 
 def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:

@@ -1,0 +1,103 @@
+"""The chat template of a Hugging Face folder or GGUF file, and the sampling that its authors set."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from model.errors import Phrase, phrase
+from model.huggingface.folder import VOCABULARY_FILES, Folder, read_json
+from model.huggingface.gguf.folder import GgufFolder
+from model.spec.request import Decoding
+from model.tokenizers.chat import ChatTemplate
+from model.tokenizers.subwords.limits import MAX_TEMPLATE
+from model.tokenizers.subwords.process import TokenizerProcess
+
+OWN_FILE = "chat_template.jinja"
+"""A file of the template alone; it comes before one in the tokenizer's settings."""
+
+IN_GGUF = "tokenizer.chat_template"
+
+SPECIALS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+"""Special tokens that a template may write, by the library's names."""
+
+
+def template_of(folder: Folder, process: TokenizerProcess) -> ChatTemplate | None:
+    """The chat template of a folder; None: it has none, or one that is too long.
+
+    Raises:
+        DamagedFile: the file that may hold it cannot be read.
+    """
+    source, settings = _source(folder), _tokenizer_settings(folder)
+    if source is None or too_long(source):
+        return None
+    by_id = {name: folder.config.get(f"{name}_id") for name in SPECIALS}
+    texts = {name: process.tokens.get(id_) for name, id_ in by_id.items() if type(id_) is int}
+    texts |= {name: text for name in SPECIALS if (text := _text(settings.get(name))) is not None}
+    return ChatTemplate(source, tuple((name, text) for name, text in texts.items() if text is not None))
+
+
+def too_long(source: str) -> bool:
+    """Whether a template is longer than one that is rendered."""
+    return len(source) > MAX_TEMPLATE
+
+
+def note(folder: Folder) -> tuple[Phrase, ...]:
+    """A sentence about a chat template that is not used; empty: there is none."""
+    if (source := _source(folder)) is None or not too_long(source):
+        return ()
+    gaps = {"found": len(source), "most": MAX_TEMPLATE}
+    return (
+        phrase(
+            "Its chat template has {found:,} characters, and at most {most:,} are used: the model continues a text instead.", **gaps
+        ),
+    )
+
+
+def sampling_of(folder: Folder) -> Decoding | None:
+    """How the authors have the model sample, by generation_config.json; None: they say nothing, or that it does not sample.
+
+    What they leave out is as the library has it: temperature 1, top k 50, top p 1. Values that no run takes count as left out.
+    """
+    told = folder.generation
+    if told.get("do_sample") is not True:
+        return None
+
+    def number(name: str, default: float, lowest: float, highest: float) -> float:
+        value = told.get(name)
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
+        return float(value) if fits and value is not None else default
+
+    return Decoding(
+        "sample",
+        temperature=number("temperature", 1.0, 0.01, 10),
+        top_k=int(number("top_k", 50, 0, 1_000_000)),
+        top_p=number("top_p", 1.0, 0.01, 1),
+    )
+
+
+def _source(folder: Folder) -> str | None:
+    """The text of the template; of several, the one called `default`."""
+    if isinstance(folder, GgufFolder):
+        found: Any = folder.file.header.settings.get(IN_GGUF)
+    elif (file := folder.path / OWN_FILE).is_file():
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            found = opened.read(MAX_TEMPLATE + 1)
+    else:
+        found = _tokenizer_settings(folder).get("chat_template")
+    if isinstance(found, list):
+        named = {each.get("name"): each.get("template") for each in found if isinstance(each, Mapping)}
+        found = named.get("default")
+    return found if isinstance(found, str) and found.strip() else None
+
+
+def _tokenizer_settings(folder: Folder) -> Mapping[str, Any]:
+    """The settings of the tokenizer, with the special tokens of older folders."""
+    if isinstance(folder, GgufFolder):
+        return {}
+    there = [folder.path / name for name in reversed(VOCABULARY_FILES[:2])]
+    return {name: value for file in there if file.is_file() for name, value in read_json(file).items()}
+
+
+def _text(token: object) -> str | None:
+    """The text of a special token, which is a string or an object with one."""
+    found = token.get("content") if isinstance(token, Mapping) else token
+    return found if isinstance(found, str) else None
