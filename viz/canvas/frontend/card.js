@@ -1,14 +1,6 @@
-// A card of the atlas: all layers and heads of one kind of attention, as tiles (small heatmaps) on one canvas. If the tiles would
-// be too small, it shows one layer at a time.
+// A card of the atlas: all layers and heads of one kind of attention, as tiles (small heatmaps) on one canvas.
 
-const GAP = 5;
-const EDGE = 5; // room for outlines beside the first tile
-const SMALLEST = 16;
-const READABLE = 22; // if tiles would be smaller than this, only one layer is shown
-const ALONE = 64; // approximate side of a tile when only one layer is shown
-const TALLEST = 260; // height of all tiles of a card together, unless that makes them too small
-const COMFORTABLE = 52; // side of a tile in a tall window
-const NAMES = 17; // room for the heads' names
+const TALLEST = 260; // least height that the tiles of a card together may have, in a low window
 
 /** True if two tiles show the same head. */
 function same(one, other) {
@@ -21,20 +13,13 @@ class Card {
     const { texts } = atlas.header;
     Object.assign(this, { atlas, group, at: 0, shown: [], keyboard: false, base: document.createElement("canvas") });
     this.canvas = el("canvas", { tabindex: 0, role: "application", "aria-label": fill(texts.label, { title: group.title }) });
-    this.names = new CardNames(group, texts);
-    this.scroll = el("div", { class: "scroll" }, ...this.names.boxes, this.canvas);
+    this.folds = el("div", { class: "folds" });
+    this.spot = el("i", { class: "spot", "aria-hidden": "true" });
+    this.field = el("div", { class: "field" }, this.canvas, this.folds, this.spot);
     const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()));
     const title = el("div", {}, el("h3", {}, group.title), el("p", { class: "axes" }, group.axes));
-    const options = group.sites.map(({ label }, row) => el("option", { value: row }, label));
-    const choose = ({ target }) => { this.layer = Number(target.value); atlas.redraw(); };
-    this.layers = el("select", { class: "layers", "aria-label": texts.layer, onchange: choose }, ...options);
-    this.box = el("section", { class: "card" }, el("header", {}, title, this.layers, enlarge), this.scroll);
+    this.box = el("section", { class: "card" }, el("header", {}, title, enlarge), this.field);
     this.listen();
-  }
-
-  /** Whether each tile has its name above it, and the card no names at its edges. */
-  get named() {
-    return this.alone || this.inLine;
   }
 
   /** Makes the tiles from the numbers of an overview; `group` may be the same kind of attention in another run. */
@@ -55,86 +40,123 @@ class Card {
     return this.tiles.find((tile) => same(tile, this.atlas.chosen)) ?? this.tiles[this.at] ?? this.tiles[0];
   }
 
+  /** Width of the layers' names. */
+  labelWidth() {
+    const pen = this.canvas.getContext("2d");
+    pen.font = this.atlas.font(11.5, 650);
+    return Math.ceil(Math.max(...this.group.sites.map(({ label }) => pen.measureText(label).width))) + 8;
+  }
+
+  /** What there is to be placed, and the room for it. A card of its own may be nearly as high as the window. */
+  room() {
+    const zoom = zoomOf(this.canvas);
+    const share = this.atlas.cards.length > 1 ? 0.62 : zoom > 1 ? 0.85 : 0.78;
+    const tall = Math.max(TALLEST, (innerHeight / zoom) * share);
+    return { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth(), tall };
+  }
+
   /** Computes sizes and positions of the visible tiles. */
   arrange() {
-    const { sites } = this.group;
-    const left = this.names.width(this.canvas.getContext("2d"), this.atlas.font(11.5));
-    const room = this.scroll.clientWidth - 4;
-    const widest = Math.floor((room - left - EDGE) / this.across) - GAP;
-    const alone = this.atlas.cards.length === 1; // a model with one kind of attention has the whole width, and larger tiles
-    const together = Math.max(alone ? innerHeight * 0.5 : TALLEST, Math.min((innerHeight / zoomOf(this.canvas)) * 0.62, sites.length * (COMFORTABLE + GAP)));
-    const tallest = Math.max(30, Math.floor(together / sites.length) - GAP);
-    this.alone = widest < READABLE && sites.length > 1;
-    this.inLine = false;
-    if (this.alone) return this.arrangeLayer(room);
-    const size = Math.max(SMALLEST, Math.min(widest, tallest));
-    const lined = Math.min(Math.floor((room - EDGE) / this.tiles.length) - GAP, Math.floor(together) - NAMES);
-    this.inLine = alone && sites.length > 1 && lined > size; // few heads: all layers side by side fill the width
-    if (this.inLine) return this.arrangeLine(lined);
-    for (const tile of this.tiles) Object.assign(tile, { x: EDGE + tile.head * (size + GAP), y: EDGE + tile.row * (size + GAP) });
-    Object.assign(this, { left, size, shown: this.tiles, step: size + GAP });
-    Object.assign(this, { width: EDGE + this.across * (size + GAP), height: EDGE + sites.length * (size + GAP) });
+    const room = this.room();
+    const columns = columnsFor(room);
+    const found = columns ? inColumns(columns, room) : this.inBands(room);
+    this.shown = this.tiles.filter((tile) => Object.assign(tile, found.place(tile.row, tile.head) ?? { x: null }).x !== null);
+    Object.assign(this, { found, size: found.size, width: room.room, height: found.height });
   }
 
-  /** Arranges all heads in one line, each with its name above. */
-  arrangeLine(size) {
-    this.tiles.forEach((tile, at) => Object.assign(tile, { x: EDGE + at * (size + GAP), y: NAMES }));
-    Object.assign(this, { left: 0, size, shown: this.tiles, width: EDGE + this.tiles.length * (size + GAP), height: NAMES + size + GAP });
+  /** Layers in bands. A band that was opened or closed by hand stays so for as long as the bands are cut alike. */
+  inBands(room) {
+    const plan = bandsFor(room);
+    const cut = [plan.size, plan.count].join();
+    const selected = this.group.sites.findIndex(({ site }) => site === this.atlas.chosen.site);
+    if (this.cut !== cut) this.open = firstOpen(plan, room, Math.max(selected, 0));
+    Object.assign(this, { cut, plan, most: LONGEST / resolution(this.canvas) });
+    return inBands(plan, room, this.open);
   }
 
-  /** Arranges the heads of one layer in lines, each with its name above. */
-  arrangeLayer(room) {
-    const count = Math.max(1, Math.min(this.across, Math.floor((room - EDGE) / (ALONE + GAP))));
-    const size = Math.floor((room - EDGE) / count) - GAP;
-    const own = this.group.sites.findIndex(({ site }) => site === this.atlas.chosen.site);
-    this.layer ??= Math.max(own, 0);
-    const shown = this.tiles.filter(({ row }) => row === this.layer);
-    const line = size + GAP + NAMES;
-    for (const tile of shown) {
-      Object.assign(tile, { x: EDGE + (tile.head % count) * (size + GAP), y: Math.floor(tile.head / count) * line + NAMES });
-    }
-    Object.assign(this, { left: 0, size, shown, width: EDGE + count * (size + GAP), height: Math.ceil(shown.length / count) * line });
-    this.layers.value = this.layer;
+  /** Opens or closes a band. The others close if the picture would become longer than a browser can draw. */
+  toggle(band, open = !this.open.has(band)) {
+    const { layer, size } = this.plan;
+    if (open && (this.open.size + 1) * size * layer > this.most) this.open.clear();
+    this.open[open ? "add" : "delete"](band);
+    this.atlas.redraw();
   }
 
   /** Draws the tiles at the positions from `arrange`. */
   draw() {
-    this.layers.hidden = !this.alone;
-    const hovered = this.atlas.hovered?.tile;
-    this.names.draw(this, hovered?.card === this ? hovered : null);
+    const { atlas, found } = this;
+    this.drawFolds();
     const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.inLine, this.alone && this.layer, this.atlas.colours.background].join();
+    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
-    for (const tile of this.shown) this.drawMarks(pen, tile);
+    const active = this.keyboard ? this.tiles[this.at] : atlas.hovered?.tile;
+    if (active?.card === this) this.drawNames(pen, atlas.colours.text, atlas.font(11.5, 650), found, active);
+    const lit = { ...atlas.litIn(this.group), selected: atlas.selectedRow(this.group) };
+    for (const tile of this.shown) this.drawMarks(pen, tile, lit);
+  }
+
+  /** The buttons of the bands. */
+  drawFolds() {
+    const { bands } = this.found;
+    const { texts } = this.atlas.header;
+    const form = JSON.stringify([bands.map(({ first, last }) => [first, last]), texts.fold]);
+    if (form !== this.foldForm) {
+      this.buttons = bands.map(({ band, first, last }) => {
+        const [from, to] = [first, last].map((layer) => this.group.sites[layer].label);
+        const heads = this.tiles.filter(({ row }) => row >= first && row <= last).length;
+        const name = fill(first === last ? texts.foldOne : texts.fold, { first: from, last: to, heads });
+        return el("button", { type: "button", class: "fold", onclick: () => this.toggle(band) }, name);
+      });
+      this.folds.replaceChildren(...this.buttons);
+    }
+    this.foldForm = form;
+    bands.forEach(({ open, y }, i) => {
+      this.buttons[i].style.top = `${y}px`;
+      this.buttons[i].setAttribute("aria-expanded", open);
+    });
   }
 
   /** Paints all cells once into an off-screen canvas; hovering redraws only the marks over a copy of it. */
   paint(ratio) {
-    const { colours, header } = this.atlas;
+    const { atlas, size, found } = this;
+    const { colours } = atlas;
     const pen = sized(this.base, this.width, this.height, ratio);
     const pixel = (at) => Math.round(at * ratio);
-    const side = Math.max(1, pixel(this.size));
-    Object.assign(pen, { strokeStyle: colours.line, fillStyle: colours.faint, font: this.atlas.font(11.5), textBaseline: "middle" });
+    const side = Math.max(1, pixel(size));
+    this.drawNames(pen, colours.faint, atlas.font(11.5), found);
     for (const tile of this.shown) {
       const { x, y } = tile;
       paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
-      pen.strokeRect(x - 0.5, y - 0.5, this.size + 1, this.size + 1);
-      if (!this.named) continue;
-      const layer = this.inLine ? `${this.group.sites[tile.row].label} ` : "";
-      pen.fillText(layer + fill(header.texts.headShort, { head: tile.head + 1 }), x, y - 8);
+      pen.strokeStyle = colours.line;
+      pen.strokeRect(x - 0.5, y - 0.5, size + 1, size + 1);
+    }
+  }
+
+  /** Writes the names of layers beside their rows and of heads above their columns; of one tile only, if `active`. */
+  drawNames(pen, colour, font, { layers, heads }, active) {
+    const { headShort } = this.atlas.header.texts;
+    Object.assign(pen, { fillStyle: colour, font, textBaseline: "middle", textAlign: "right" });
+    for (const { layer, x, y } of layers) if (!active || active.row === layer) pen.fillText(this.group.sites[layer].label, x, y);
+    pen.textAlign = "center";
+    for (const { x, y, step } of heads) {
+      const widest = pen.measureText(fill(headShort, { head: this.across })).width;
+      const every = Math.ceil((widest + 4) / step);
+      for (let head = 0; head < this.across; head++) {
+        if (active ? active.head !== head : head % every) continue;
+        if (active && every > 1) pen.clearRect(x + head * step - widest, y - 7, 2 * widest + step, 14);
+        pen.fillText(fill(headShort, { head: head + 1 }), x + head * step + this.size / 2, y);
+      }
     }
   }
 
   /** Marks the pointed-at and selected rows and columns, the selected head, and the head under the pointer or the keyboard. */
-  drawMarks(pen, tile) {
+  drawMarks(pen, tile, { row, column, selected }) {
     const { atlas, size } = this;
     const { colours } = atlas;
     const { x, y } = tile;
-    const { row, column } = atlas.litIn(this.group);
-    const selected = atlas.selectedRow(this.group);
     if (selected >= 0) this.tick(pen, colours.accent, tile, "row", selected);
     if (row >= 0) this.mark(pen, colours.text, tile, "row", row);
     if (column >= 0) this.mark(pen, colours.second, tile, "column", column);
@@ -199,7 +221,6 @@ class Card {
       pinch: (factor, x, y) => { if (factor > 1) open(x, y); },
       click: (x, y) => this.click(this.cellAt(x, y)),
     });
-    this.scroll.addEventListener("scroll", () => atlas.redraw(), { passive: true });
     canvas.addEventListener("dblclick", (event) => open(...Object.values(pointerIn(event))));
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey) return; // with ctrlKey it is a pinch on a trackpad; a plain wheel scrolls the page
@@ -226,15 +247,21 @@ class Card {
     this.atlas.select(found.tile);
   }
 
-  /** Moves the keyboard's focus to a tile and scrolls it into view. */
+  /** Moves the keyboard's focus to a tile, opens its band and scrolls it into view. */
   focus(at) {
     const tile = this.tiles[at];
     const { name, site, head } = tile;
-    Object.assign(this, { at, keyboard: true, layer: tile.row });
+    Object.assign(this, { at, keyboard: true });
     this.atlas.say(fill(this.atlas.header.texts.head, { head: name }), { site, head });
     this.arrange();
+    const band = this.found.bands.find(({ first, last }) => tile.row >= first && tile.row <= last);
+    if (band && !band.open) {
+      this.toggle(band.band, true);
+      this.arrange();
+    }
     this.draw();
-    this.names.reveal(this.scroll, tile, this.size);
+    Object.assign(this.spot.style, { left: `${tile.x}px`, top: `${tile.y}px`, width: `${this.size}px`, height: `${this.size}px` });
+    this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.atlas.redraw();
   }
 

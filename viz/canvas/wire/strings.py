@@ -103,7 +103,8 @@ def atlas() -> dict[str, str]:
     return {
         **_cells(),
         "headShort": _("H{head}"),
-        "layer": _("Layer"),
+        "fold": _("{first} to {last} (heads: {heads})"),
+        "foldOne": _("{first} (heads: {heads})"),
         "mean": _("mean"),
         "meanHelp": _("Where one pixel covers several cells, it shows the largest weight; switch to show the mean"),
         "label": _("{title}, all heads. Arrow keys move between heads, Enter selects, Space enlarges."),
