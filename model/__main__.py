@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,27 +18,24 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import Runner
+from model.cli.explain import explain, traced, why, writes
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
 from model.cli.serve import serve
-from model.cli.telling import told
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting, in_english
-from model.inference.cell import explain_cell
 from model.inference.recorded_trace import FROM_FLOAT32
-from model.inference.run import lowered, run_in
 from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
 from model.trace import serialization
 from model.trace.chat import chat_of
-from model.trace.progress import Progress
 from model.trace.types import Trace
 
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
@@ -96,7 +93,7 @@ def run(
     device: str,
 ) -> None:
     """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
-    checkpoint, trace = _run(replace(request, keep=_keep(keep)), device)
+    checkpoint, trace = traced(replace(request, keep=_keep(keep)), device)
     if out is not None:
         write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
@@ -108,34 +105,6 @@ def run(
     if found := trace.model.get(FROM_FLOAT32):
         differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())
         click.echo(f"{trace.model['dtype']}, differs from float32 by at most: {differ}")
-
-
-@cli.command()
-@asks_for_a_run
-@click.option("--site", required=True, help="the attention site: stack.pass.layer.kind, such as decoder.0.2.cross")
-@click.option("--head", type=int, required=True, help="the head, counted from 0")
-@click.option("--query", type=int, required=True, help="the query row, counted from 0")
-@click.option("--key", type=int, required=True, help="the key, counted from 0")
-@AS_JSON
-@DEVICE
-def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_json: bool, device: str) -> None:
-    """Recomputes one attention weight of a run of CHECKPOINT in float64, and compares it with what ran."""
-    checkpoint, trace = _run(replace(request, keep=KEEP), device)
-    found = explain_cell(checkpoint.network, trace, site, head, query, key)
-    click.echo(json.dumps(found.to_json()) if as_json else found.in_words())
-
-
-def _run(request: RunRequest, device: str) -> tuple[Runner, Trace]:
-    on = best_device(device)
-    found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
-    lower = lowered(found, request.precision or "float32")
-    with told("tokens that it may write") as count:
-
-        def report(make: Callable[[], Progress]) -> None:
-            if (progress := make()).done:  # a translator reports once more, before its first token
-                count(progress.done, progress.most)
-
-        return lower, run_in(found, lower, request, on, str(on), report=report)
 
 
 @cli.command()
@@ -281,11 +250,14 @@ def _keep(names: str) -> tuple[Keep, ...]:
     return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
 
 
+cli.add_command(explain)
 cli.add_command(fetch)
 cli.add_command(list_)
 cli.add_command(matters)
 cli.add_command(serve)
 cli.add_command(view)
+cli.add_command(why)
+cli.add_command(writes)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -35,20 +35,8 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
-    """The fields of all results.
-
-    Attributes:
-        tokens: texts of the measured target tokens.
-        ids: their ids.
-        first: position of the first one in its strip: `target`, or `source` of a language model.
-        log_probabilities: [token], without any further edit.
-    """
-
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    first: int
-    log_probabilities: Array
+class Arrays:
+    """What every result is: a frozen dataclass, some of whose fields are arrays."""
 
     def __post_init__(self) -> None:
         """Makes the arrays read-only."""
@@ -63,6 +51,23 @@ class Result:
     def nbytes(self) -> int:
         """Bytes of the arrays, for caches."""
         return sum(array.nbytes for array in self.arrays().values())
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Arrays):
+    """The fields of the results of `Attribution`.
+
+    Attributes:
+        tokens: texts of the measured target tokens.
+        ids: their ids.
+        first: position of the first one in its strip: `target`, or `source` of a language model.
+        log_probabilities: [token], without any further edit.
+    """
+
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    first: int
+    log_probabilities: Array
 
     @property
     def total(self) -> float:
@@ -220,13 +225,13 @@ def _numbers(name: str, array: Array | None, index: int) -> dict[str, Any]:
     return {} if array is None else {name: plain(array[index].sum()), f"{name}_tokens": plain(array[index])}
 
 
-Kind = TypeVar("Kind", bound=Result)
+Kind = TypeVar("Kind", bound=Arrays)
 
 _PARTS = ("headlight", "phrases")
 """Entries of the metadata: the fields, and the phrases among their sentences."""
 
 
-def to_bytes(result: Result) -> bytes:
+def to_bytes(result: Arrays) -> bytes:
     """A result as bytes."""
     arrays = {name: np.ascontiguousarray(array) for name, array in result.arrays().items()}
     others = {name: value for name, value in asdict(result).items() if name not in arrays}

@@ -16,6 +16,7 @@ from safetensors.numpy import load, save
 
 from model.attribution import results as attributions
 from model.attribution.questions import QUESTIONS
+from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
 from model.errors import Phrase, WireError, in_english
 from model.inspection.report import Inspection
@@ -198,7 +199,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             Endpoint(
                 kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], attributions.to_bytes, partial(attributions.from_bytes, result)
             )
-            for kind, result in QUESTIONS.items()
+            for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum}.items()
         ),
         Endpoint(Export, ZIP, "A model as a folder of our own, zipped.", bytes, bytes),
         Endpoint(Texts, JSON, "What ids are called.", *_json(tuple[str, ...], "texts")),

@@ -1,0 +1,236 @@
+"""Anatomy: the linear maps of a network in the order in which the residual stream meets them.
+
+It says what `ResidualStream` needs to follow a stream back: where norms are, which matrices read and write. It computes nothing of a
+run. Numbers become float64 when they are asked for.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.trace.types import Array, Kind
+from model.transformer.attention import MultiHeadAttention
+from model.transformer.build import Network
+from model.transformer.layers import CrossAttentionLayer, PostNorm, Residual, SelfAttentionLayer
+from model.transformer.norms import RMSNorm, UnbiasedNorm
+from model.transformer.positions import Rotation
+from model.transformer.shared_head import MemoryLayer, SharedProjection
+from model.transformer.stacks import CausalLM, Decoder, Encoder
+from model.transformer.standalone import AttentionLayer, ResidualAttentionLayer
+
+Order: TypeAlias = Literal["post", "pre", "none"]
+Base: TypeAlias = Literal["stream", "nothing", "memory"]
+Source: TypeAlias = Literal["normed", "stream", "before", "memory", "normed memory"]
+"""What queries or keys are made of: the stream at the sublayer, normalized if the layers are pre-norm; that stream as it is; the
+stream before the layer (`before`); or the encoder's output, as it is or normalized."""
+
+
+def float64(tensor: Tensor) -> Array:
+    """A tensor's numbers in float64."""
+    array: Array = tensor.detach().cpu().double().numpy()
+    return array
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x -> W x + b.
+
+    Attributes:
+        weight: [out, in].
+        bias: [out]; None: there is none.
+    """
+
+    weight: Array
+    bias: Array | None = None
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A normalization: (x - mean of x) / spread · gain + bias. With the spread of a run held fixed it is linear.
+
+    Attributes:
+        module: the network's.
+    """
+
+    module: nn.Module
+
+    @property
+    def gain(self) -> Array:
+        """[model]."""
+        return float64(self.module.get_parameter("weight"))
+
+    @property
+    def bias(self) -> Array | None:
+        """[model]; None: there is none."""
+        bias = getattr(self.module, "bias", None)
+        return None if bias is None else float64(bias)
+
+    @property
+    def centered(self) -> bool:
+        """Whether it subtracts the mean."""
+        return not isinstance(self.module, RMSNorm)
+
+    def spread(self, states: Array) -> Array:
+        """What it divides states [row, model] by: [row, 1]."""
+        match self.module:
+            case nn.LayerNorm():
+                return np.asarray(np.sqrt(states.var(axis=-1, keepdims=True) + self.module.eps))
+            case UnbiasedNorm():
+                return np.asarray(states.std(axis=-1, ddof=1, keepdims=True) + 1e-6)
+            case RMSNorm():
+                return np.asarray(np.sqrt((states**2).mean(axis=-1, keepdims=True) + self.module.epsilon))
+        raise TypeError(f"no such norm: {type(self.module).__name__}")
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The maps of an attention sublayer.
+
+    Attributes:
+        query, key: the map from the stream to a head's query or key: [head_dim, model].
+        output: the map from all heads' contexts to the stream: [model, head · head_dim].
+        scale: factor of the dot products.
+        rotation: turns queries and keys by their positions.
+        queries_from, keys_from: what queries and keys are made of.
+    """
+
+    query: Callable[[int], Affine]
+    key: Callable[[int], Affine]
+    output: Affine
+    scale: float
+    rotation: Rotation
+    queries_from: Source
+    keys_from: Source
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """One application of a sublayer.
+
+    Attributes:
+        place: its name: a site, or a feed-forward sublayer.
+        order: where its norm is: after the sum, before the sublayer, or nowhere.
+        base: what it adds its output to: the stream, nothing (its output replaces the stream), or the encoder's output, from which
+            the stream then goes on.
+        norm: its norm.
+        heads: None: it is a feed-forward network.
+        layer: name of its layer, where it is the last sublayer of it; else empty.
+    """
+
+    place: str
+    order: Order
+    base: Base
+    norm: Norm | None
+    heads: Callable[[], Heads] | None
+    layer: str = ""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack: its sublayers in the order in which they run, all passes.
+
+    Attributes:
+        name: `encoder` or `decoder`.
+        sublayers: the applications.
+        final: the norm after the last layer.
+    """
+
+    name: str
+    sublayers: tuple[Sublayer, ...]
+    final: Norm | None
+
+    def index(self, place: str) -> int:
+        """The index of a sublayer."""
+        return next(i for i, sublayer in enumerate(self.sublayers) if sublayer.place == place)
+
+
+def stacks_of(network: Network) -> Mapping[str, Stack]:
+    """The stacks of one of our networks by name."""
+    found = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
+    return {name: _stack(name, stack) for name, stack in found.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
+
+
+def _stack(name: str, stack: Encoder | Decoder | CausalLM) -> Stack:
+    sublayers = tuple(
+        sublayer
+        for pass_ in range(stack.passes)
+        for index, layer in enumerate(stack.layers)
+        for sublayer in _layer(layer, name, pass_, index)
+    )
+    return Stack(name, sublayers, _norm(stack.final_norm))
+
+
+def _layer(layer: nn.Module, stack: str, pass_: int, index: int) -> Iterator[Sublayer]:
+    """The sublayers of one application of a layer."""
+    name = f"{stack}.{pass_}.{index}"
+
+    def attention(
+        kind: Kind, module: MultiHeadAttention, residual: Residual, keys: Source, queries: Source = "normed", last: bool = False
+    ) -> Sublayer:
+        base: Base = "memory" if kind == "memory" else "stream"
+        heads = _heads(module, queries, keys)
+        return Sublayer(f"{name}.{kind}", _order(residual), base, Norm(residual.norm), heads, name if last else "")
+
+    match layer:
+        case AttentionLayer():
+            yield Sublayer(f"{name}.self", "none", "nothing", None, _heads(layer.attention, "stream", "stream"), name)
+            return
+        case ResidualAttentionLayer():
+            yield attention("self", layer.attention, layer.attention_residual, "normed", last=True)
+            return
+        case MemoryLayer():  # the decoder's stream is only the query: what goes on is the memory that attended to itself
+            yield attention("memory", layer.memory_attention, layer.memory_residual, "normed memory", "normed memory")
+            yield attention("cross", layer.cross_attention, layer.cross_residual, "memory", "before")
+        case CrossAttentionLayer():
+            yield attention("self", layer.self_attention, layer.self_residual, "normed")
+            yield attention("cross", layer.cross_attention, layer.cross_residual, "memory")
+        case SelfAttentionLayer():
+            yield attention("self", layer.attention, layer.attention_residual, "normed")
+        case _:
+            raise TypeError(f"no such layer: {type(layer).__name__}")
+    residual = layer.feed_forward_residual
+    yield Sublayer(f"{name}.feed_forward", _order(residual), "stream", Norm(residual.norm), None, name)
+
+
+def _order(residual: Residual) -> Order:
+    return "post" if isinstance(residual, PostNorm) else "pre"
+
+
+def _norm(module: nn.Module) -> Norm | None:
+    return None if isinstance(module, nn.Identity) else Norm(module)
+
+
+def _heads(attention: MultiHeadAttention, queries: Source, keys: Source) -> Callable[[], Heads]:
+    groups = attention.heads // attention.key_heads  # heads that share their keys and values
+
+    def heads() -> Heads:
+        return Heads(
+            lambda head: _of_head(attention.query, head, attention.heads),
+            lambda head: _of_head(attention.key, head // groups, attention.key_heads),
+            affine(attention.output),
+            attention.scale,
+            attention.rotation,
+            queries,
+            keys,
+        )
+
+    return heads
+
+
+def affine(linear: nn.Linear) -> Affine:
+    """A linear layer in float64."""
+    return Affine(float64(linear.weight), None if linear.bias is None else float64(linear.bias))
+
+
+def _of_head(projection: nn.Linear, head: int, heads: int) -> Affine:
+    """The rows of a projection that make one head's vectors. A shared one reads the head's own columns of the stream alone."""
+    if isinstance(projection, SharedProjection):
+        own = torch.eye(heads, dtype=torch.float64)[head : head + 1]
+        return Affine(np.kron(own.numpy(), float64(projection.weight)))
+    width = projection.weight.shape[0] // heads
+    rows = slice(head * width, (head + 1) * width)
+    return Affine(float64(projection.weight[rows]), None if projection.bias is None else float64(projection.bias[rows]))

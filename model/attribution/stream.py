@@ -1,0 +1,222 @@
+"""The residual stream of one run as a sum of parts, seen through a linear map: what each part adds to what the map reads.
+
+The stream is followed *back* from where it is read: the map is multiplied by each norm that it meets, and applied to what was written
+before. A norm is linear once its spread is fixed to that of the run, (x - mean) / spread · gain + bias, and the spread is the only
+thing in it that differs between positions. So one matrix serves all positions, with a factor for each, and no part is ever held
+at the width of the model for all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from model.attribution.anatomy import Norm, Stack, Sublayer
+from model.attribution.sums import Part
+from model.errors import NotRecorded
+from model.spec.edits import Edit, Patch, SkipSublayer
+from model.spec.request import RunRequest
+from model.trace.types import Array, Site, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """How what is read depends on the stream at a place further back: factor · map · stream.
+
+    Attributes:
+        map: [out, model].
+        factor: [row, 1], one over the product of all spreads on the way.
+        rows: [row], the positions.
+    """
+
+    map: Array
+    factor: Array
+    rows: Array
+
+    def through(self, norm: Norm, states: Array) -> "Flow":
+        """The flow before a norm whose input was `states` [row, model]."""
+        turned = self.map * norm.gain
+        if norm.centered:
+            turned = turned - turned.mean(axis=-1, keepdims=True)
+        return replace(self, map=turned, factor=self.factor / norm.spread(states))
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """What one part adds to what is read.
+
+    Attributes:
+        part: the part.
+        map: [out, width], from what was written to what is read.
+        factor: [row, 1].
+        written: [row, width]: of a head its context, else the vector in the stream.
+        rows: [row], the positions.
+    """
+
+    part: Part
+    map: Array
+    factor: Array
+    written: Array
+    rows: Array
+
+    @property
+    def value(self) -> Array:
+        """[row, out]."""
+        return np.asarray(self.factor * (self.written @ self.map.T))
+
+
+class ResidualStream:
+    """The streams of one run.
+
+    Args:
+        trace: the run; it keeps everything.
+        stacks: the stacks of the network that ran, by name.
+    """
+
+    def __init__(self, trace: Trace, stacks: Mapping[str, Stack]) -> None:
+        self._trace, self.stacks = trace, stacks
+        self._edits = RunRequest.edits_in(trace.request)
+        self._decoded = trace.request.get("target") is None
+
+    def read(self, site: Site, side: str, map_: Array, rows: Array) -> list[Term]:
+        """The parts of what a `query` or `key` of a site is made of, through its map [head_dim, model], in the order of the run.
+
+        Raises:
+            NotRecorded: the run did not keep what is needed.
+        """
+        stack = self.stacks[site.stack]
+        index = stack.index(str(site))
+        sublayer = stack.sublayers[index]
+        assert sublayer.heads is not None
+        source = sublayer.heads().queries_from if side == "query" else sublayer.heads().keys_from
+        flow = Flow(map_, np.ones((len(rows), 1)), rows)
+        terms = list[Term]()
+        memory = source in ("memory", "normed memory")
+        if source.startswith("normed") and sublayer.order == "pre" and sublayer.norm is not None:
+            states = self._array("stages/encoder/final") if memory else self._before(stack, index)
+            terms += _bias(sublayer.norm, str(site), flow)
+            flow = flow.through(sublayer.norm, _rows(states, rows))
+        if memory:
+            terms += self._from_end(self.stacks["encoder"], flow)
+        else:
+            terms += self._back(stack, index - 1 if source == "before" else index, flow)
+        return terms[::-1]
+
+    def last(self, map_: Array, rows: Array) -> list[Term]:
+        """The parts of the decoder's last states, through a map [out, model], in the order of the run."""
+        return list(self._from_end(self.stacks["decoder"], Flow(map_, np.ones((len(rows), 1)), rows)))[::-1]
+
+    def _from_end(self, stack: Stack, flow: Flow) -> Iterator[Term]:
+        """From the end of a stack to its beginning."""
+        if stack.final is not None:
+            yield from _bias(stack.final, stack.name, flow)
+            flow = flow.through(stack.final, _rows(self._before(stack, len(stack.sublayers)), flow.rows))
+        yield from self._back(stack, len(stack.sublayers), flow)
+
+    def _back(self, stack: Stack, index: int, flow: Flow) -> Iterator[Term]:
+        """From before a sublayer to the beginning of its stack; what the later of two wrote comes first."""
+        for number in reversed(range(index)):
+            sublayer = stack.sublayers[number]
+            if sublayer.layer and self._edits:
+                yield from _edit(sublayer.layer, flow, self._before(stack, number + 1) - self._after(stack, number))
+            if sublayer.base == "memory":
+                flow = replace(flow, rows=self._rows_of_source(flow.rows))
+            if sublayer.order == "post" and sublayer.norm is not None:
+                yield from _bias(sublayer.norm, sublayer.place, flow)
+                flow = flow.through(sublayer.norm, _rows(self._array(f"stages/{sublayer.place}/residual"), flow.rows))
+            yield from self._written(sublayer, flow)
+            if sublayer.base == "nothing":
+                return
+            if sublayer.base == "memory":
+                yield from self._from_end(self.stacks["encoder"], flow)
+                return
+        yield from self._entered(stack.name, flow)
+
+    def _written(self, sublayer: Sublayer, flow: Flow) -> Iterator[Term]:
+        """What a sublayer wrote: a feed-forward network its output, attention a term for each head, and the bias of its output."""
+        place = sublayer.place
+        if sublayer.heads is None:
+            yield _term(Part("feed-forward", place), flow, self._array(f"stages/{place}/output"))
+            return
+        output, attention = sublayer.heads().output, self._trace.at(place)
+        contexts = self._kept(attention.context, f"attention/{place}/context")  # [head, query, head_dim]
+        width = contexts.shape[-1]
+        maps = [output.weight[:, head * width : (head + 1) * width] for head in range(len(contexts))]  # [model, head_dim]
+        if any(_replaces_output(edit, place) for edit in self._edits):
+            whole = sum((context @ map_.T for context, map_ in zip(contexts, maps, strict=True)), np.zeros(1))
+            whole = whole if output.bias is None else whole + output.bias
+            yield from _edit(place, flow, self._kept(attention.output, f"attention/{place}/output") - whole)
+        if output.bias is not None:
+            yield _term(Part("output-bias", place), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
+        for head in reversed(range(len(contexts))):
+            yield Term(Part("head", place, head), flow.map @ maps[head], flow.factor, _rows(contexts[head], flow.rows), flow.rows)
+
+    def _entered(self, stack: str, flow: Flow) -> Iterator[Term]:
+        """What entered the first layer."""
+        embedded, scaled = self._array(f"embedded/{stack}"), self._trace.stages.get(f"{stack}/scaled")
+        positions = self._trace.positions.get(stack)
+        if scaled is None:
+            yield _term(Part("features" if not self._trace.model["spec"][stack]["vocab"] else "embedded", stack), flow, embedded)
+            return
+        if positions is not None and positions.any():
+            yield _term(Part("position", stack), flow, positions.astype(np.float64))
+        yield _term(Part("embedding", stack), flow, scaled.astype(np.float64))
+
+    # --- What the run recorded ---
+
+    def _before(self, stack: Stack, index: int) -> Array:
+        """The stream that a sublayer was given, [position, model]; of the number after the last one, what the stack ended with."""
+        if index == 0:
+            return self._array(f"embedded/{stack.name}")
+        layer = stack.sublayers[index - 1].layer
+        return self._array(f"hidden/{layer}") if layer else self._after(stack, index - 1)
+
+    def _after(self, stack: Stack, index: int) -> Array:
+        """The stream that a sublayer left, [position, model]."""
+        sublayer = stack.sublayers[index]
+        if sublayer.order == "none":
+            return self._kept(self._trace.at(sublayer.place).output, f"attention/{sublayer.place}/output")
+        return self._array(f"stages/{sublayer.place}/{'normed' if sublayer.order == 'post' else 'residual'}")
+
+    def _array(self, name: str) -> Array:
+        """A recorded array by its name in a trace file, in float64."""
+        group, _, rest = name.partition("/")
+        found: Mapping[str, Any] = getattr(self._trace, group)
+        return self._kept(found.get(rest), name)
+
+    def _kept(self, array: Array | None, name: str) -> Array:
+        if array is None:
+            raise NotRecorded(asked=name, reason=self._trace.missing.get(name.partition("/")[0], "—"))
+        return array.astype(np.float64)
+
+    def _rows_of_source(self, rows: Array) -> Array:
+        """The source position of each row of a `MemoryLayer`: rows stand for source positions, of which a step kept the last."""
+        return np.full_like(rows, len(self._trace.tokens["source"]) - 1) if self._decoded else rows
+
+
+def _replaces_output(edit: Edit, place: str) -> bool:
+    """Whether an edit replaces the output of an attention sublayer."""
+    if isinstance(edit, SkipSublayer):
+        return edit.at == place
+    return isinstance(edit, Patch) and edit.value == "output" and edit.at_site(place)
+
+
+def _rows(array: Array, rows: Array) -> Array:
+    """Some rows of an array [position, …]; a single row stands for all, as where a target of one token meets a `MemoryLayer`."""
+    return array[rows] if len(array) > 1 else array[np.zeros_like(rows)]
+
+
+def _term(part: Part, flow: Flow, written: Array) -> Term:
+    return Term(part, flow.map, flow.factor, _rows(written, flow.rows), flow.rows)
+
+
+def _bias(norm: Norm, place: str, flow: Flow) -> list[Term]:
+    """What the bias of a norm adds: nothing where it has none."""
+    bias = norm.bias
+    return [] if bias is None else [_term(Part("norm-bias", place), flow, bias[None])]
+
+
+def _edit(place: str, flow: Flow, rest: Array) -> list[Term]:
+    """What an edit put in place of what was computed, if it did anything at any position."""
+    return [_term(Part("edit", place), flow, rest)] if rest.any() else []

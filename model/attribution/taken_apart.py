@@ -1,0 +1,306 @@
+"""A score and a logit of one run, each taken apart into an exact sum over the parts of the residual stream (docs/why.md)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, TypeVar
+
+import numpy as np
+import torch
+
+from model.attribution.anatomy import Affine, Heads, float64, stacks_of
+from model.attribution.stream import ResidualStream, Term
+from model.attribution.sums import Closed, LogitSum, Part, ScoreSum, Why, Writes
+from model.checkpoints.loader import AnyNetwork
+from model.errors import BadSetting, CannotMeasure, EditedCell, NoArithmetic, NotRecorded, TooManyTokens, phrase
+from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.inference.edits.stack_edits import reordered
+from model.spec.edits import Allow, Forbid, Patch, Sharpen, Silence, SwapLayers
+from model.spec.request import KEEP, RunRequest
+from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell
+from model.trace.types import Array, Attention, Site, Trace
+from model.transformer.build import Network
+from model.transformer.stacks import Output
+
+KEYS_AT_ONCE = 256
+"""Keys of a row whose parts are held at once where their mean is asked for: at 330 parts of 64 numbers, 43 MB."""
+
+
+Made = TypeVar("Made")
+
+
+def kept(run: Callable[[RunRequest], Made], request: RunRequest) -> Made:
+    """A run that keeps everything; without scores where a long input leaves no room for them (its products are computed then).
+
+    Raises:
+        HeadlightError: as `run` says.
+    """
+    try:
+        return run(replace(request, keep=KEEP))
+    except TooManyTokens:
+        return run(replace(request, keep=tuple(name for name in KEEP if name != "scores")))
+
+
+def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
+    """The score of a cell as a sum.
+
+    Args:
+        network: the network of the run, before its edits.
+        trace: the run, which keeps everything.
+
+    Raises:
+        UnknownSite, UnknownHead, BadSetting: the run has no such cell.
+        NoArithmetic: the network's maps are not known.
+        EditedCell: an edit changed the scores of this head.
+        NotRecorded: the run did not keep what is needed.
+    """
+    attention = check_cell(trace, asked.site, asked.head, asked.query, asked.key)
+    if isinstance(asked.minus, int):
+        check_cell(trace, asked.site, asked.head, asked.query, asked.minus)
+    site = attention.site
+    refuse_changed_scores(trace, str(site), asked.head)
+    stream = ResidualStream(trace, stacks_of(ran(network, trace, site)))
+    sublayer = stream.stacks[site.stack].sublayers[stream.stacks[site.stack].index(str(site))]
+    assert sublayer.heads is not None
+    heads = sublayer.heads()
+    with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
+        parts_query, query = _vectors(stream, attention, heads, asked.head, "query", np.array([asked.query]))
+        parts_key, key = _vectors(stream, attention, heads, asked.head, "key", np.array([asked.key]))
+        others = _others(stream, attention, heads, asked)
+        matrix = heads.scale * (query[:, 0] @ (key[:, 0] - others).T)  # [part of the query, part of the key]
+        recorded, scored = _recorded(attention, asked, heads.scale)
+        score = float(matrix.sum())
+    return ScoreSum(
+        str(site),
+        asked.head,
+        asked.query,
+        asked.key,
+        asked.minus,
+        parts_query,
+        parts_key,
+        matrix,
+        0.0,
+        score,
+        recorded,
+        scored,
+        _closed(trace, attention, asked),
+        difference(score, recorded),
+        tolerance(trace, matrix, recorded),
+    )
+
+
+def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Network:
+    """The network that ran, its layers in the order of the run.
+
+    Raises:
+        NoArithmetic: another program ran it, and its maps are not known here.
+    """
+    if isinstance(network, RecordedNetwork):
+        raise NoArithmetic(site=site, reason=NO_ROW)
+    if isinstance(network, ForeignNetwork):
+        raise NoArithmetic(site=site, reason=phrase("the transformers library runs it, which hands over no feed-forward outputs"))
+    found = reordered(network, [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)])
+    assert not isinstance(found, RecordedNetwork | ForeignNetwork)
+    return found
+
+
+def refuse_changed_scores(trace: Trace, site: str, head: int) -> None:
+    """Refuses a head whose scores are no products of its queries and keys.
+
+    Raises:
+        EditedCell: an edit multiplied them.
+    """
+    for edit in RunRequest.edits_in(trace.request):
+        if isinstance(edit, Sharpen) and edit.covers(site, head):
+            raise EditedCell(site=site, head=head, edit=str(edit))
+
+
+def _vectors(
+    stream: ResidualStream, attention: Attention, heads: Heads, head: int, side: Literal["query", "key"], rows: Array
+) -> tuple[tuple[Part, ...], Array]:
+    """The parts of a head's queries or keys at neighboring positions, and each one's vectors: [part, row, head_dim]."""
+    projection: Affine = getattr(heads, side)(head)
+    terms = stream.read(attention.site, side, projection.weight, rows)
+    parts, vectors = [term.part for term in terms], [term.value for term in terms]
+    if projection.bias is not None:
+        parts.append(Part("projection-bias", str(attention.site), head))
+        vectors.append(np.broadcast_to(projection.bias, vectors[0].shape))
+    turned = heads.rotation(torch.from_numpy(np.stack(vectors))[None], int(rows[0]))[0]
+    return tuple(parts), turned.numpy()
+
+
+def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: Why) -> Array:
+    """What is taken away from the parts of the key: those of another key, or their mean: [part, head_dim] or zero."""
+    if asked.minus is None:
+        return np.zeros(1)
+    if isinstance(asked.minus, int):
+        return _vectors(stream, attention, heads, asked.head, "key", np.array([asked.minus]))[1][:, 0]
+    compared = _compared(attention, asked.query)
+    total = np.zeros(1)
+    for rows in np.split(compared, range(KEYS_AT_ONCE, len(compared), KEYS_AT_ONCE)):
+        whole = np.arange(rows[0], rows[-1] + 1)
+        vectors = _vectors(stream, attention, heads, asked.head, "key", whole)[1]  # [part, row, head_dim]
+        total = total + vectors[:, rows - rows[0]].sum(axis=1)
+    return total / len(compared)
+
+
+def _compared(attention: Attention, query: int) -> Array:
+    """The keys that the softmax of a row compares: those that are allowed or, where none is, all."""
+    allowed = np.flatnonzero(attention.mask[query])
+    return allowed if len(allowed) else np.arange(attention.mask.shape[1])
+
+
+def _recorded(attention: Attention, asked: Why, scale: float) -> tuple[float, bool]:
+    """The recorded score, or difference of scores, and whether the run computed the score.
+
+    A run that keeps no scores, or that never computed this one, has the query and key that it is the product of.
+    """
+    assert attention.q is not None
+    assert attention.k is not None
+    own = None if attention.scores is None else attention.scores[asked.head, asked.query].astype(np.float64)
+    products = attention.k[asked.head].astype(np.float64) @ attention.q[asked.head, asked.query].astype(np.float64) * scale
+    scores = products if own is None else np.where(np.isnan(own) & ~attention.mask[asked.query], products, own)
+    scored = own is None or not (np.isnan(own[asked.key]) and not attention.mask[asked.query, asked.key])
+    match asked.minus:
+        case None:
+            return float(scores[asked.key]), scored
+        case "mean":
+            return float(scores[asked.key] - scores[_compared(attention, asked.query)].mean()), scored
+    return float(scores[asked.key] - scores[asked.minus]), scored
+
+
+def _closed(trace: Trace, attention: Attention, asked: Why) -> Closed:
+    """Why the mask hides the key; empty: it does not."""
+    cell = asked.query, asked.key
+    if attention.mask[cell]:
+        return ""
+    parts: dict[Closed, Array | None] = {"padding": attention.mask_padding, "future": attention.mask_causal}
+    if reason := next((name for name, part in parts.items() if part is not None and not part[cell]), None):
+        return reason
+    edits = RunRequest.edits_in(trace.request)
+    return "edit" if any(isinstance(edit, Forbid | Allow) and edit.at_site(asked.site) for edit in edits) else "mask"
+
+
+def difference(found: float, recorded: float) -> float:
+    """How far a sum is from what the run recorded, relative where that is above 1."""
+    return abs(found - recorded) / max(1.0, abs(recorded))
+
+
+def tolerance(trace: Trace, parts: Array, recorded: float) -> float:
+    """Largest difference that rounding in the run's number type explains, for a sum of these parts.
+
+    Where large parts cancel, their rounding does not: it is at most about the unit roundoff of each.
+    """
+    dtype = str(trace.model["dtype"])
+    return float(max(TOLERANCE[dtype], 4 * ROUNDOFF[dtype] * np.abs(parts).sum() / max(1.0, abs(recorded))))
+
+
+def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
+    """The logit of a token as a sum. Arguments and errors as for `score_sum`.
+
+    Raises:
+        CannotMeasure: the network has no output layer.
+        BadSetting: the run wrote no such token, or the vocabulary has no such id.
+    """
+    steps = trace.steps
+    if not steps or trace.model["spec"].get("output") is None:
+        raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
+    if not 0 <= asked.token < len(steps):
+        raise BadSetting(name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(steps) - 1))
+    if trace.logits is None:
+        raise NotRecorded(asked="logits", reason=trace.missing.get("logits", "—"))
+    step = steps[asked.token]
+    row, id_ = step.computed[1] - 1, step.chosen.id
+    logits = trace.logits[row].astype(np.float64)
+    other = _other(asked, logits, id_)
+    found = ran(network, trace, "output")
+    output = found.output  # type: ignore[union-attr]  # a run that has steps has a decoder
+    assert isinstance(output, Output)
+    read = affine_rows(output, [id_] if other is None else [id_, other])
+    direction = read.weight[0] - (read.weight[1] if other is not None else 0)  # [model]
+    stream = ResidualStream(trace, stacks_of(found))
+    with np.errstate(all="ignore"):
+        terms = stream.last(direction[None], np.array([row]))
+        parts, values = [term.part for term in terms], [float(term.value[0, 0]) for term in terms]
+        keys, strips = _by_key(trace, terms)
+        if read.bias is not None:
+            parts.append(Part("projection-bias", "output"))
+            values.append(float(read.bias[0] - (read.bias[1] if other is not None else 0)))
+        added = np.array(values)
+        recorded = float(logits[id_] - (logits[other] if other is not None else 0))
+        total = float(added.sum())
+        most = logits.max()
+        log_sum_exp = float(most + np.log(np.exp(logits - most).sum()))
+    return LogitSum(
+        asked.token,
+        row,
+        id_,
+        step.chosen.text,
+        other,
+        _text(trace, other),
+        tuple(parts),
+        added,
+        np.pad(keys, ((0, len(parts) - len(keys)), (0, 0)), constant_values=np.nan),
+        (*strips, *[""] * (len(parts) - len(strips))),
+        total,
+        recorded,
+        log_sum_exp,
+        difference(total, recorded),
+        tolerance(trace, added, recorded),
+    )
+
+
+def _other(asked: Writes, logits: Array, id_: int) -> int | None:
+    """The id of the token whose logit is taken away."""
+    if asked.minus == "runner-up":
+        order = np.argsort(-logits, kind="stable")
+        return int(order[0] if order[0] != id_ else order[1])
+    if asked.minus is not None and asked.minus >= len(logits):
+        raise BadSetting(name="minus", found=asked.minus, allowed=phrase("a number from 0 to {last}", last=len(logits) - 1))
+    return asked.minus
+
+
+def affine_rows(output: Output, ids: list[int]) -> Affine:
+    """The rows of the output layer that make the logits of some tokens."""
+    weight, bias = output.weight.detach()[ids], output.bias
+    return Affine(float64(weight), None if bias is None else float64(bias.detach()[ids]))
+
+
+def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
+    """What each head took from each key, [part, key], and the strip of the keys of each part.
+
+    The context is the weighted sum of the values, unless an edit replaced it: then nothing is said of keys.
+    """
+    rows, strips = list[Array](), list[str]()
+    for term in terms:
+        own = np.zeros(0)
+        if term.part.kind == "head":
+            attention = trace.at(term.part.place)
+            assert attention.v is not None
+            query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
+            weights = attention.weights[term.part.head, query].astype(np.float64)  # [key]
+            own = term.factor[0, 0] * weights * (attention.v[term.part.head].astype(np.float64) @ term.map[0])
+            if _replaces_context(trace, term.part):
+                own = np.full(len(own), np.nan)
+        rows.append(own)
+        strips.append(trace.at(term.part.place).key_tokens if len(own) else "")
+    keys = np.full((len(terms), max((len(own) for own in rows), default=0)), np.nan)
+    for place, own in enumerate(rows):
+        keys[place, : len(own)] = own
+    return keys, strips
+
+
+def _replaces_context(trace: Trace, part: Part) -> bool:
+    """Whether an edit replaced the context of a head."""
+    return any(
+        (isinstance(edit, Silence) or (isinstance(edit, Patch) and edit.value == "context")) and edit.covers(part.place, part.head)
+        for edit in RunRequest.edits_in(trace.request)
+    )
+
+
+def _text(trace: Trace, id_: int | None) -> str:
+    """The text of an id where the run has it, else the id."""
+    if id_ is None:
+        return ""
+    candidates = (each for step in trace.steps for each in (step.chosen, *step.candidates))
+    return next((each.text for each in candidates if each.id == id_), f"#{id_}")
