@@ -49,7 +49,7 @@ def test_the_command_line_is_documented_option_by_option(name: str) -> None:
     text, of_a_run = section(page("cli.md"), name), section(page("cli.md"), "run")
     if "| the options of `run` from `--source` to `--set` |" in text:
         text += of_a_run[: of_a_run.index("| `--keep NAMES`")]
-    documented = {option for row in rows(text) for option in re.findall(r"^`(--[a-z-]+)", row[0])}
+    documented = {option for row in rows(text) for option in re.findall(r"(?:^|, )`(--[a-z-]+)", row[0])}
     assert documented == {option for parameter in cli.commands[name].params for option in parameter.opts if option.startswith("--")}
 
 

@@ -1,7 +1,7 @@
 """Anatomy: the linear maps of a network in the order in which the residual stream meets them.
 
-It says what `ResidualStream` needs to follow a stream back: where norms are, which matrices read and write. It computes nothing of a
-run. Numbers become float64 when they are asked for.
+It says what `ResidualStream` needs to follow a stream back: where norms are, which matrices read and write. It computes nothing of
+a run. Numbers become float64 when they are asked for.
 """
 
 from collections.abc import Callable, Iterator, Mapping

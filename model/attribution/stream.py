@@ -1,9 +1,9 @@
 """The residual stream of one run as a sum of parts, seen through a linear map: what each part adds to what the map reads.
 
-The stream is followed *back* from where it is read: the map is multiplied by each norm that it meets, and applied to what was written
-before. A norm is linear once its spread is fixed to that of the run, (x - mean) / spread · gain + bias, and the spread is the only
-thing in it that differs between positions. So one matrix serves all positions, with a factor for each, and no part is ever held
-at the width of the model for all of them.
+The stream is followed *back* from where it is read: the map is multiplied by each norm that it meets, and applied to what was
+written before. A norm is linear once its spread is fixed to that of the run, (x - mean) / spread · gain + bias, and the spread is
+the only thing in it that differs between positions. So one matrix serves all positions, with a factor for each, and no part is
+ever held at the width of the model for all of them.
 """
 
 from collections.abc import Iterator, Mapping

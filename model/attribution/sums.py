@@ -177,7 +177,8 @@ class LogitSum(Arrays):
 
     def to_json(self) -> dict[str, Any]:
         """All fields as JSON values; each part with its `text`, its `value` and, of a head, its `keys`. NaN becomes null."""
-        found = {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in ("values", "keys", "strips")}
+        of_parts = ("parts", "values", "keys", "strips")
+        found = {field.name: plain(getattr(self, field.name)) for field in fields(self) if field.name not in of_parts}
         found["parts"] = [
             vars(part)
             | {"text": str(part), "value": plain(value)}

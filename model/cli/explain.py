@@ -1,4 +1,4 @@
-"""`python -m model explain`, `why` and `writes`: one cell of a run, and one token that it wrote, calculated again and taken apart."""
+"""`python -m model explain`, `why` and `writes`: one cell of a run, and one token that it wrote, calculated and taken apart."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,8 +9,9 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from model.attribution.logit_parts import logit_sum
+from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
-from model.attribution.taken_apart import kept, logit_sum, score_sum
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
@@ -36,7 +37,9 @@ def _names_a_cell(command: Callable[..., None]) -> Callable[..., None]:
         ("--head", "the head, counted from 0"),
     ):
         command = click.option(name, type=int, required=True, help=help_)(command)
-    return click.option("--site", required=True, help="the attention site: stack.pass.layer.kind, such as decoder.0.2.cross")(command)
+    return click.option("--site", required=True, help="the attention site: stack.pass.layer.kind, such as decoder.0.2.cross")(
+        command
+    )
 
 
 @click.command()
@@ -70,14 +73,14 @@ def why(request: RunRequest, minus: str | None, as_json: bool, device: str, **ce
 @click.command()
 @asks_for_a_run
 @click.option("--token", type=click.IntRange(0), required=True, help="which written token, counted from 0")
-@click.option("--minus", metavar="TOKEN", help="the difference from the logit of this token: an id, a candidate's text, or runner-up")
+@click.option("--minus", metavar="TOKEN", help="the difference from the logit of this token: an id, a text, or runner-up")
 @AS_JSON
 @DEVICE
 def writes(request: RunRequest, token: int, minus: str | None, as_json: bool, device: str) -> None:
     """Takes the logit of one token that a run of CHECKPOINT wrote apart: what each head and each layer added to it."""
     checkpoint, trace = kept(partial(traced, device=device), request)
     found = logit_sum(checkpoint.network, trace, Writes(request, token, _id(trace, token, minus)))
-    click.echo(json.dumps(found.to_json(), ensure_ascii=False) if as_json else "\n".join(_of_logit(found)))
+    click.echo(json.dumps(found.to_json(), ensure_ascii=False) if as_json else "\n".join(_of_logit(found, trace)))
 
 
 def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
@@ -124,7 +127,7 @@ def _of_score(found: ScoreSum) -> Iterator[str]:
     yield from _strongest("parts of the key", list(map(str, found.parts_key)), found.matrix.sum(axis=0))
 
 
-def _of_logit(found: LogitSum) -> Iterator[str]:
+def _of_logit(found: LogitSum, trace: Trace) -> Iterator[str]:
     """The sum of a logit for people."""
     yield f"token {found.token}: {found.text}{_taken_away(found.minus_text or None)}"
     yield f"logit    {found.logit:12.7f}"
@@ -134,7 +137,7 @@ def _of_logit(found: LogitSum) -> Iterator[str]:
     yield _verdict(found)
     yield from _strongest("parts of the last state", list(map(str, found.parts)), found.values)
     sources = [
-        (f"{part} from {strip} {key}", value)
+        (f"{part} from {strip} {key}, {trace.tokens[strip].texts[key]}", value)
         for part, strip, keys in zip(found.parts, found.strips, found.keys, strict=True)
         for key, value in enumerate(keys)
         if not np.isnan(value)

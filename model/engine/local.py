@@ -12,10 +12,11 @@ import torch
 
 from model.attribution.answers import Place, answer
 from model.attribution.example import forced_run
+from model.attribution.logit_parts import logit_sum
 from model.attribution.questions import Attribution
 from model.attribution.results import Result
+from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import Why, Writes
-from model.attribution.taken_apart import kept, logit_sum, score_sum
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner
@@ -151,10 +152,12 @@ class LocalEngine:
             case Explain(request, site, head, query, key):
                 trace, runner = self._traced(replace(request, keep=KEEP))
                 return explain_cell(runner.network, trace, site, head, query, key)
-            case Why(request) | Writes(request):
+            case Why(request):
                 trace, runner = kept(self._traced, request)
-                taken_apart = score_sum if isinstance(question, Why) else logit_sum
-                return taken_apart(runner.network, trace, question)
+                return score_sum(runner.network, trace, question)
+            case Writes(request):
+                trace, runner = kept(self._traced, request)
+                return logit_sum(runner.network, trace, question)
             case Attribution():
                 return self._attribute(question)
             case Tensors(model, settings):

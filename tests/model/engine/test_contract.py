@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
+from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -21,6 +22,7 @@ from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.errors import BadSetting, EmptyText, HeadlightError, Phrase, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
 from model.spec.edits import Silence
+from model.spec.questions import Question
 from model.spec.request import KEEP, Decoding, Method, RunRequest
 from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import host, listening
@@ -163,6 +165,15 @@ def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, questio
         np.testing.assert_array_equal(getattr(found, name), array, name)
     assert found.ids == tuple(step.chosen.id for step in local.ask(Run(REQUEST)).steps)
     assert local.ask(question) is expected
+
+
+@pytest.mark.parametrize("question", [Why(REQUEST, *CELL), Why(REQUEST, *CELL, "mean"), Writes(REQUEST, 1, "runner-up")])
+def test_it_takes_scores_and_logits_apart(engine: SharedEngine, local: LocalEngine, question: Question[Any]) -> None:
+    found, expected = engine.ask(question), local.ask(question)
+    assert found.agrees
+    assert found.to_json() == expected.to_json()
+    for name, array in expected.arrays().items():
+        np.testing.assert_array_equal(getattr(found, name), array, name)
 
 
 def test_it_gives_tensors_and_texts_and_a_diagnosis(engine: SharedEngine, local: LocalEngine) -> None:

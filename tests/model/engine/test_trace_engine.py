@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from model.attribution.questions import Heads
+from model.attribution.sums import Why, Writes
 from model.engine import trace_engine
 from model.engine.api import Describe, Explain, Export, Inspect, Models, Receive, Run, Tensors, Texts
 from model.engine.local import LocalEngine
@@ -76,6 +77,8 @@ def test_what_needs_the_network_is_refused(engine: EngineWithTraces) -> None:
     request = RunRequest(name, "")
     for ask in (
         lambda: engine.ask(Explain(request, "decoder.0.1.cross", 0, 0, 0)),
+        lambda: engine.ask(Why(request, "decoder.0.1.cross", 0, 0, 0)),
+        lambda: engine.ask(Writes(request, 0)),
         lambda: engine.ask(Inspect(name)),
         lambda: engine.ask(Export(name)),
         lambda: engine.ask(Texts(name, strip="source", ids=(3,))),

@@ -1,0 +1,127 @@
+"""The logit of a token, taken apart into an exact sum over the parts of the last state of the residual stream (docs/why.md)."""
+
+import numpy as np
+
+from model.attribution.anatomy import Affine, float64, stacks_of
+from model.attribution.score_parts import difference, ran, tolerance
+from model.attribution.stream import ResidualStream, Term
+from model.attribution.sums import LogitSum, Part, Writes
+from model.checkpoints.loader import AnyNetwork
+from model.errors import BadSetting, CannotMeasure, NotRecorded, phrase
+from model.spec.edits import Patch, Silence
+from model.spec.request import RunRequest
+from model.trace.types import Array, Trace
+from model.transformer.stacks import Output
+
+
+def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
+    """The logit of a token as a sum. Arguments and errors as for `score_sum`.
+
+    Raises:
+        CannotMeasure: the network has no output layer.
+        NoArithmetic: its maps are not known.
+        NotRecorded: the run did not keep what is needed.
+        BadSetting: the run wrote no such token, or the vocabulary has no such id.
+    """
+    steps = trace.steps
+    if not steps or trace.model["spec"].get("output") is None:
+        raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
+    if not 0 <= asked.token < len(steps):
+        raise BadSetting(name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(steps) - 1))
+    if trace.logits is None:
+        raise NotRecorded(asked="logits", reason=trace.missing.get("logits", "—"))
+    step = steps[asked.token]
+    row, id_ = step.computed[1] - 1, step.chosen.id
+    logits = trace.logits[row].astype(np.float64)
+    other = _other(asked, logits, id_)
+    found = ran(network, trace, "output")
+    output = found.get_submodule("output")
+    assert isinstance(output, Output)
+    read = affine_rows(output, [id_] if other is None else [id_, other])
+    direction = read.weight[0] - (read.weight[1] if other is not None else 0)  # [model]
+    stream = ResidualStream(trace, stacks_of(found))
+    with np.errstate(all="ignore"):
+        terms = stream.last(direction[None], np.array([row]))
+        parts, values = [term.part for term in terms], [float(term.value[0, 0]) for term in terms]
+        keys, strips = _by_key(trace, terms)
+        if read.bias is not None:
+            parts.append(Part("projection-bias", "output"))
+            values.append(float(read.bias[0] - (read.bias[1] if other is not None else 0)))
+        added = np.array(values)
+        recorded = float(logits[id_] - (logits[other] if other is not None else 0))
+        total = float(added.sum())
+        most = logits.max()
+        log_sum_exp = float(most + np.log(np.exp(logits - most).sum()))
+    return LogitSum(
+        asked.token,
+        row,
+        id_,
+        step.chosen.text,
+        other,
+        _text(trace, other),
+        tuple(parts),
+        added,
+        np.pad(keys, ((0, len(parts) - len(keys)), (0, 0)), constant_values=np.nan),
+        (*strips, *[""] * (len(parts) - len(strips))),
+        total,
+        recorded,
+        log_sum_exp,
+        difference(total, recorded),
+        tolerance(trace, added, recorded),
+    )
+
+
+def _other(asked: Writes, logits: Array, id_: int) -> int | None:
+    """The id of the token whose logit is taken away."""
+    if asked.minus == "runner-up":
+        order = np.argsort(-logits, kind="stable")
+        return int(order[0] if order[0] != id_ else order[1])
+    if asked.minus is not None and asked.minus >= len(logits):
+        raise BadSetting(name="minus", found=asked.minus, allowed=phrase("a number from 0 to {last}", last=len(logits) - 1))
+    return asked.minus
+
+
+def affine_rows(output: Output, ids: list[int]) -> Affine:
+    """The rows of the output layer that make the logits of some tokens."""
+    weight, bias = output.weight.detach()[ids], output.bias
+    return Affine(float64(weight), None if bias is None else float64(bias.detach()[ids]))
+
+
+def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
+    """What each head took from each key, [part, key], and the strip of the keys of each part.
+
+    The context is the weighted sum of the values, unless an edit replaced it: then nothing is said of keys.
+    """
+    rows, strips = list[Array](), list[str]()
+    for term in terms:
+        own = np.zeros(0)
+        if term.part.kind == "head":
+            attention = trace.at(term.part.place)
+            assert attention.v is not None
+            query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
+            weights = attention.weights[term.part.head, query].astype(np.float64)  # [key]
+            own = term.factor[0, 0] * weights * (attention.v[term.part.head].astype(np.float64) @ term.map[0])
+            if _replaces_context(trace, term.part):
+                own = np.full(len(own), np.nan)
+        rows.append(own)
+        strips.append(trace.at(term.part.place).key_tokens if len(own) else "")
+    keys = np.full((len(terms), max((len(own) for own in rows), default=0)), np.nan)
+    for place, own in enumerate(rows):
+        keys[place, : len(own)] = own
+    return keys, strips
+
+
+def _replaces_context(trace: Trace, part: Part) -> bool:
+    """Whether an edit replaced the context of a head."""
+    return any(
+        (isinstance(edit, Silence) or (isinstance(edit, Patch) and edit.value == "context")) and edit.covers(part.place, part.head)
+        for edit in RunRequest.edits_in(trace.request)
+    )
+
+
+def _text(trace: Trace, id_: int | None) -> str:
+    """The text of an id where the run has it, else the id."""
+    if id_ is None:
+        return ""
+    candidates = (each for step in trace.steps for each in (step.chosen, *step.candidates))
+    return next((each.text for each in candidates if each.id == id_), f"#{id_}")
