@@ -25,6 +25,7 @@ from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
 from model.cli.serve import serve
+from model.cli.telling import going_on
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
@@ -113,7 +114,8 @@ def run(
 @AS_JSON
 def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Says what CHECKPOINT is and why, what its weights file contains, and which questions it leaves open."""
-    found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
+    with going_on(f"Inspecting {checkpoint}"):
+        found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
         click.echo(json.dumps(json.loads(json.dumps(asdict(found)), object_hook=in_english), ensure_ascii=False))
     else:
@@ -130,7 +132,8 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
 def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     """Writes CHECKPOINT, with all answers, as a folder of our own: its questions are answered once."""
     on = best_device("cpu")
-    found = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
+    with going_on(f"Opening {checkpoint} and packing its weights"):
+        found = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
     try:
         out.mkdir(parents=True)
     except OSError as error:
@@ -153,7 +156,8 @@ def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, bea
     from model.training.evaluate import evaluate as scores_of
 
     on = best_device(device)
-    network = loader.load(loader.locate(checkpoint, CHECKPOINTS), {}, on)
+    with going_on(f"Opening {checkpoint}"):
+        network = loader.load(loader.locate(checkpoint, CHECKPOINTS), {}, on)
     scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
     if as_json:
         click.echo(json.dumps(scores))

@@ -19,6 +19,7 @@ from model.engine.api import Healthy, SharedEngine
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
+from model.known_models import FOLDER
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,7 +69,8 @@ def free_port() -> int:
 
 def start(folder: Path, port: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:
     """`python -m model serve` on loopback, ready to be asked."""
-    settings = {"HEADLIGHT_CHECKPOINTS": str(folder), "HEADLIGHT_DEVICE": "cpu", "HEADLIGHT_THREADS": "1"} | environment
+    settings = {"HEADLIGHT_CHECKPOINTS": str(folder), "HEADLIGHT_DEVICE": "cpu", "HEADLIGHT_THREADS": "1"}
+    settings |= {FOLDER: os.environ[FOLDER], **environment}  # no models of whoever runs the tests
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
     command = [sys.executable, "-m", "model", "serve", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

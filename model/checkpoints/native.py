@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, Phrase, ShapeMismatch, Words, phrase
 from model.inspection.diagnostics import diagnosed
 from model.inspection.report import Inspection, TensorInfo
-from model.inspection.tensor_stats import measured
+from model.inspection.tensor_stats import each_measured
 from model.spec import network as specs
 from model.spec.network import ModelSpec
 from model.spec.snapshots import Losses
@@ -237,7 +237,7 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
                 name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
                 for name, s in slices.items()
             }
-            tensors = tuple(measured(info_, file.get_tensor(name)) for name, info_ in found.items())
+            tensors = tuple(each_measured(found, file.get_tensor))
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     about = {"title": Phrase(info.title.replace("{", "{{").replace("}", "}}")), "format": FORMAT}  # bundled ones have a translation

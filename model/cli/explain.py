@@ -15,7 +15,7 @@ from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
-from model.cli.telling import told
+from model.cli.telling import going_on, told
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
@@ -86,7 +86,8 @@ def writes(request: RunRequest, token: int, minus: str | None, as_json: bool, de
 def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     """The run of a request, and what ran it. Standard error tells how far a decode is."""
     on = best_device(device)
-    found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
+    with going_on(f"Opening {request.model}"):
+        found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
     lower = lowered(found, request.precision or "float32")
     with told("tokens that it may write") as count:
 

@@ -14,7 +14,7 @@ from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Resu
 from model.attribution.words import MEASURES, mean_correlation
 from model.checkpoints import loader
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
-from model.cli.telling import told
+from model.cli.telling import going_on, told
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
@@ -82,7 +82,8 @@ def _question(
 def _answer(question: Attribution[Any], device: str) -> Result:
     """The result; standard error tells how far it is."""
     on = best_device(device)
-    base = loader.load(loader.locate(question.request.model, CHECKPOINTS), dict(question.request.settings), on)
+    with going_on(f"Opening {question.request.model}"):
+        base = loader.load(loader.locate(question.request.model, CHECKPOINTS), dict(question.request.settings), on)
     runner = lowered(base, question.request.precision or "float32")
     request, prompt = forced_run(base, question.request, on, environment.most_positions())
     trace = run_in(base, runner, request, on, str(on))

@@ -1,6 +1,7 @@
 """How far a slow command has come, on standard error: the cost first, then a bar, or a line every few seconds in a log."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,44 @@ import click
 from tqdm import tqdm
 
 from model.attribution.scoring import OnCount
+from model.inspection.tensor_stats import TENSORS_READ
 
 QUIET = 2.0
 """Seconds that a command may take without saying for how long."""
 
 EVERY = 5.0
 """Seconds between two lines where standard error is no terminal."""
+
+
+@contextmanager
+def going_on(doing: str) -> Iterator[None]:
+    """Says every few seconds that a command still works, and of how many tensors it has read the numbers; nothing if it is quick.
+
+    Args:
+        doing: what it does, as a sentence begins: "Opening smollm2".
+    """
+    read, ended, began = (0, 0), threading.Event(), time.monotonic()
+
+    def note(done: int, of: int) -> None:
+        nonlocal read
+        read = done, of
+
+    def say() -> None:
+        wait = QUIET
+        while not ended.wait(wait):
+            tensors = f", {read[0]:,} of {read[1]:,} tensors read" if read[1] else ""
+            click.echo(f"{doing}: {time.monotonic() - began:.0f} s{tensors}.", err=True)
+            wait = EVERY
+
+    before = TENSORS_READ.set(note)
+    thread = threading.Thread(target=say, daemon=True, name="still working")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        TENSORS_READ.reset(before)
 
 
 @contextmanager

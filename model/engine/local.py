@@ -229,8 +229,7 @@ class LocalEngine:
                 began = time.perf_counter()
 
                 def on_count(done: int, of: int) -> None:
-                    if done:
-                        report(lambda: Progress((), (), of, time.perf_counter() - began, done))
+                    report(lambda: Progress((), (), of, time.perf_counter() - began, done))
 
                 place = Place(self._device, ask, most, environment.batch_bytes(), on_count)
                 return answer(question, request, prompt, runner, trace, place)

@@ -24,7 +24,7 @@ from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, Weights
 from model.inspection.diagnostics import tied
 from model.inspection.leftovers import noted
 from model.inspection.report import TensorInfo
-from model.inspection.tensor_stats import measured
+from model.inspection.tensor_stats import each_measured
 
 SPARE = 1 << 22
 """Numbers by which a network may exceed its file: computed tables are not stored."""
@@ -107,11 +107,16 @@ def described(
 ) -> tuple[tuple[TensorInfo, ...], tuple[tuple[str, ...], ...]]:
     """The tensors of an inspection, by their names in the file, and the groups of names that hold the same numbers."""
 
-    def entry(name: str) -> TensorInfo:
-        tensor, status = weights.tensors[name], "unneeded" if name in left_over else "matched"
-        return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status), tensor)
-
-    found = [entry(name) for name in weights.shapes]
+    infos = {
+        name: TensorInfo(
+            name,
+            tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."),
+            "unneeded" if name in left_over else "matched",
+        )
+        for name, tensor in weights.shapes.items()
+    }
+    found = list(each_measured(infos, weights.tensors.__getitem__))
     stored = {info.name: folder.as_stored(info) for info in found}
     same = tuple(tuple(stored[name].name for name in names) for names in tied(found, weights.tensors))
     return tuple(stored.values()), same

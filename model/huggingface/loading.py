@@ -14,7 +14,7 @@ from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts
 from model.huggingface.recorded import loading as recorded
-from model.huggingface.sizes import check_sizes
+from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.network import to_json
@@ -91,6 +91,7 @@ def _network(folder: Folder, read: Callable[[], Weights]) -> tuple[Weights, AnyF
         fidelity.check_settings(folder, config)
         spec = spec_of(folder, family, config, program)
     weights = read()
+    check_layers(folder, len(weights.shapes))
     with said_by_the_library(folder):
         check_size(folder, library.outline(kind, config), weights.shapes)
         filled, report = library.filled(kind, config, weights.shapes)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from model.errors import DamagedFile, phrase
+from model.errors import DamagedFile, UnsoundFile, phrase
 from model.huggingface.folder import Folder
 
 LARGEST = 2**24
@@ -18,6 +18,9 @@ MOST = (
 )
 """The largest whole number by the name of a setting, the first that fits: those by which nothing grows, those that may say how many
 modules there are, and those by which a run grows, however short its input is."""
+
+LAYERS = re.compile(r"(num|n|encoder|decoder)_(hidden_|encoder_|decoder_)?layers?|num_hidden_groups|depth")
+"""Settings that say how many layers are built or run: each has tensors of its own, or shares those of others."""
 
 DEEPEST = 8
 """Most levels of settings inside of settings."""
@@ -36,6 +39,23 @@ def check_sizes(folder: Folder) -> None:
                 path=folder.settings,
                 detail=phrase("{name} is {value:,}, not a whole number up to {most:,}", name=name, value=value, most=most),
             )
+
+
+def check_layers(folder: Folder, tensors: int) -> None:
+    """Refuses more layers than the file has tensors: to build them, or to run shared ones again and again, would take minutes.
+
+    Args:
+        tensors: how many tensors the weight files hold.
+
+    Raises:
+        UnsoundFile: there are more.
+    """
+    for name, value in _numbers(folder, folder.config, 0):
+        if LAYERS.fullmatch(name) and value > tensors:
+            detail = phrase(
+                "{name} is {value:,}, but its weight files hold only {tensors:,} tensors", name=name, value=value, tensors=tensors
+            )
+            raise UnsoundFile(path=folder.settings, detail=detail)
 
 
 def _numbers(folder: Folder, settings: Any, level: int, name: str = "") -> Iterator[tuple[str, int]]:

@@ -1,7 +1,8 @@
 """Streaming statistics of a stored tensor: all numbers are read, in chunks, so memory stays flat."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,25 @@ threads: on a busy machine these wait for each other longer than they compute.""
 BINS = 24
 """Bins of a histogram, of equal width, from the lowest number to the highest."""
 
+TENSORS_READ: ContextVar[Callable[[int, int], None] | None] = ContextVar("tensors_read", default=None)
+"""Is called with the number of tensors whose statistics are known, and the number of all; a context variable, since a diagnosis of
+any kind of file reads its tensors somewhere inside."""
+
 _measured = WeakTensorKeyDictionary()
 """Statistics of tensors that are still in memory: those of an upload stay the same while its open settings are answered."""
+
+
+def each_measured(infos: Mapping[str, TensorInfo], tensor_of: Callable[[str], Tensor]) -> Iterator[TensorInfo]:
+    """The description of each tensor of a file with its statistics; TENSORS_READ is told how many are done.
+
+    Args:
+        tensor_of: reads a tensor by its name; only one at a time is needed.
+    """
+    told = TENSORS_READ.get()
+    for done, (name, info) in enumerate(infos.items(), 1):
+        yield measured(info, tensor_of(name))
+        if told is not None:
+            told(done, len(infos))
 
 
 def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:

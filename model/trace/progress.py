@@ -21,7 +21,7 @@ class Progress:
         texts: their texts.
         most: most tokens that the run may write, or the copies in all.
         seconds: time since the run began; the time in the queue does not count.
-        measured: copies that a question has measured; 0: these are the tokens of a run.
+        measured: copies that a question has measured, 0 before the first; None: these are the tokens of a run.
         so_far: makes the trace of what the run had recorded by then, in any thread, while the run goes on; None: there is none.
     """
 
@@ -29,13 +29,13 @@ class Progress:
     texts: tuple[str, ...]
     most: int
     seconds: float
-    measured: int = 0
+    measured: int | None = None
     so_far: Callable[[], Trace] | None = field(default=None, compare=False, repr=False)
 
     @property
     def done(self) -> int:
         """How many tokens are written, or copies measured."""
-        return self.measured or len(self.ids)
+        return len(self.ids) if self.measured is None else self.measured
 
     @property
     def rate(self) -> float:

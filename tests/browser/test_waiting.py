@@ -141,6 +141,18 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(h
     until(held, lambda: engine(address)["running"] == 0)
 
 
+def test_what_a_measurement_costs_is_said_before_the_first_of_it_is_done(watched: Page, address: str) -> None:
+    page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
+    page.get_by_role("link", name="What if").click()
+    rest(page)
+    get(f"{address}/hold")
+    page.get_by_role("radio", name="Heads").click()
+    expect(page.locator(".how-far")).to_have_text(re.compile(r"^\d+ to measure; how long it takes is known after the first few$"))
+    get(f"{address}/release")
+    expect(page.get_by_text("without this head").first).to_be_visible()
+    rest(page)
+
+
 def test_stop_ends_the_run_and_run_begins_it_again(held: Page, address: str) -> None:
     type_sentence(held, report_nothing("eine frau"))
     held.get_by_role("button", name="Stop").click()

@@ -1,10 +1,19 @@
 """What a slow command says on standard error: what it costs, how far it is, and that it was stopped."""
 
+import re
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
+import click
 import pytest
 
+from model.checkpoints import loader
 from model.cli import telling
+from model.inspection import tensor_stats
+from tests import folders
+from tests.networks import save_checkpoint
+from tests.reference import GOLDEN
 
 
 class Clock:
@@ -62,6 +71,54 @@ def test_a_run_speaks_only_if_it_takes_long(clock: Clock, capsys: pytest.Capture
     with telling.told("tokens that it may write") as count:
         at(clock, 0.5, count, 1, 60)
     assert said(capsys) == ["About 30 seconds for all 60 tokens that it may write, by the first 1."]
+
+
+def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, said_ = list[str](), threading.Event()
+
+    def echo(line: str, err: bool) -> None:
+        assert err
+        lines.append(line)
+        said_.set()
+
+    monkeypatch.setattr(click, "echo", echo)
+    monkeypatch.setattr(telling, "QUIET", 0.01)
+    with telling.going_on("Inspecting a.pt"):
+        assert said_.wait(60)
+    assert re.fullmatch(r"Inspecting a\.pt: \d+ s\.", lines[0])
+    monkeypatch.setattr(telling, "QUIET", 0.1)
+    said_.clear()
+    with telling.going_on("Inspecting a.pt"):
+        told = tensor_stats.TENSORS_READ.get()
+        assert told is not None
+        told(12, 2720)
+        assert said_.wait(60)
+    assert re.fullmatch(r"Inspecting a\.pt: \d+ s, 12 of 2,720 tensors read\.", lines[-1])
+    assert tensor_stats.TENSORS_READ.get() is None
+
+
+def test_a_quick_command_says_nothing_of_going_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with telling.going_on("Inspecting a.pt"):
+        pass
+    assert said(capsys) == []
+
+
+@pytest.mark.parametrize("kind", ["native", "raw", "folder"])
+def test_every_kind_of_file_tells_how_many_of_its_tensors_are_read(kind: str, tmp_path: Path) -> None:
+    match kind:
+        case "native":
+            path = tmp_path / "tiny"
+            save_checkpoint(path)
+        case "raw":
+            path = GOLDEN / "000_tiny_a.pt"
+        case _:
+            path = tmp_path / "bert"
+            folders.save(path, "bert")
+    told = list[tuple[int, int]]()
+    token = tensor_stats.TENSORS_READ.set(lambda done, of: told.append((done, of)))
+    found = loader.inspect(path, {})
+    tensor_stats.TENSORS_READ.reset(token)
+    assert told == [(done, len(found.tensors)) for done in range(1, len(found.tensors) + 1)]
 
 
 def test_stopping_says_what_was_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,6 +59,15 @@ def test_the_browser_is_told_the_tokens_written_so_far() -> None:
     assert ask(call, "?seen=2")["done"]
 
 
+def test_the_browser_is_told_what_is_to_be_measured_before_anything_is() -> None:
+    compute = Written(Progress((), (), 270, 0.0, 0))
+    call = Call("key", compute, runs=True)
+    settled(lambda: call.feed.count == 1)
+    told = ask(call)
+    assert told == {"done": False, "seen": 1, "written": 0, "most": 270, "rate": 0.0, "text": "", "measuring": True}
+    compute.go.set()
+
+
 def test_who_has_seen_everything_waits_for_more_and_gets_it_without_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patient_engine, "ANSWER_SECONDS", 60.0)
     call = Call("key", Written(ONE), runs=True)

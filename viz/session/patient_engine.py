@@ -91,7 +91,7 @@ def show(pause: Pending | Stopped) -> None:
     if isinstance(pause, Stopped):
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
-            sentence = strings.how_far_measured() if progress.measured else strings.how_far()
+            sentence = strings.how_far_measured() if progress.measured is not None else strings.how_far()
             words = sentence.format(written=progress.done, most=progress.most, rate=number(progress.rate, ".1f"))
             st.caption(f"{tokens.markdown(words)}  \n{tokens.markdown(_text(progress))}")
         return
@@ -104,6 +104,7 @@ def show(pause: Pending | Stopped) -> None:
         "sentence": strings.running(),
         "how_far": strings.how_far(),
         "measured": strings.how_far_measuring(),
+        "to_measure": strings.to_measure(),
         "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
@@ -189,7 +190,7 @@ async def _answer(request: Request) -> Response:
         told = {"done": call.done.done(), "seen": call.feed.count}
         if (progress := call.feed.newest) is not None:
             told |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
-            told |= {"measuring": True} if progress.measured else {}
+            told |= {"measuring": True} if progress.measured is not None else {}
     return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 

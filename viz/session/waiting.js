@@ -20,7 +20,7 @@ function tell(root, { written, most, rate, text }, how_far) {
   line.scrollTop = line.scrollHeight;
 }
 
-async function wait(root, { path, seconds, sentence, how_far, measured }, ready, signal) {
+async function wait(root, { path, seconds, sentence, how_far, measured, to_measure }, ready, signal) {
   const began = performance.now() - 1000 * seconds;
   const line = root.querySelector(".waiting");
   const tick = () => { line.textContent = sentence.replace("{seconds}", fixed((performance.now() - began) / 1000)); };
@@ -33,7 +33,7 @@ async function wait(root, { path, seconds, sentence, how_far, measured }, ready,
       const told = answer.ok ? await answer.json() : { done: true };
       if (!told.done) {
         seen = told.seen;
-        tell(root, told, told.measuring ? measured : how_far);
+        tell(root, told, told.measuring ? (told.written ? measured : to_measure) : how_far);
         await pause(TICK_MS);
         continue;
       }

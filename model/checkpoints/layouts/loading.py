@@ -23,7 +23,7 @@ from model.errors import IncompleteWeights, OpenQuestions, Words, phrase
 from model.inspection.diagnostics import diagnosed
 from model.inspection.leftovers import noted
 from model.inspection.report import Asked, Inspection, TensorInfo
-from model.inspection.tensor_stats import measured
+from model.inspection.tensor_stats import each_measured
 from model.safe_loading.reader import OpenedFile, read_tensors
 from model.spec import network as specs
 from model.spec.layout_file import parse
@@ -234,13 +234,15 @@ def inspection_of(found: Diagnosis) -> Inspection:
         parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
         flaw = found.flaw(placement)
         network = None if flaw else _filled(found, spec, placement)
+    described = {
+        name: _describe(name, tensor, names.get(name), name in left_over, placement)
+        for name, tensor in found.chosen.tensors.items()
+    }
     inspection = Inspection(
         what=phrase("{name}: {title}.", name=found.path.name, title=layout.title),
         spec=spec_json,
         parameters=parameters,
-        tensors=tuple(
-            _describe(name, tensor, names.get(name), name in left_over, placement) for name, tensor in found.chosen.tensors.items()
-        ),
+        tensors=tuple(each_measured(described, found.chosen.tensors.__getitem__)),
         missing=placement.missing if placement else (),
         ask=tuple(_asked(question, found.given) for question in found.questions),
         layout=layout.name,
@@ -264,7 +266,7 @@ def _describe(
         status = "unexpected"
     else:
         status = "misshapen" if placement and name in placement.misshapen else "matched"
-    return measured(TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ()), tensor)
+    return TensorInfo(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), status, becomes or ())
 
 
 def _asked(question: Question, given: GivenAnswers) -> Asked:

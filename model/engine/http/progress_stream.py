@@ -46,7 +46,7 @@ def is_wanted() -> bool:
 def progress_line(progress: Progress) -> bytes:
     """The line of one progress."""
     fields = {"ids": progress.ids, "texts": progress.texts, "most": progress.most, "seconds": progress.seconds}
-    if progress.measured:  # older clients do not know this field
+    if progress.measured is not None:  # older clients do not know this field
         fields["measured"] = progress.measured
     return pack(fields) + b"\n"
 

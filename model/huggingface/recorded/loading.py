@@ -1,10 +1,11 @@
 """Opens the folder of an architecture without a row: finds the class, checks the weights, and records a short run as a probe."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 import headlight
 from model.errors import Phrase, Words, phrase
@@ -14,36 +15,47 @@ from model.huggingface.checks import check_report, check_size, described, name_o
 from model.huggingface.families import FAMILIES
 from model.huggingface.folder import Folder, Weights
 from model.huggingface.loaded import Foreign, ForeignInfo
-from model.huggingface.recorded.inputs import reads
+from model.huggingface.recorded.inputs import Reads, reads
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
 from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of
-from model.huggingface.sizes import check_sizes
+from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
 
+_NOT_CHANGED = phrase("A run records nothing else, and nothing can be changed in it: {reason}.", reason=NO_ROW)
+
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """A network, and what was found about its folder.
+class _Fitted:
+    """A network that fits its folder, and what was found about it.
 
     Attributes:
-        network: on the CPU.
-        weights: as stored, all of them read.
+        folder: with the kind of its architecture.
+        config: the library's.
+        module: the library's network, with the tensors that it was filled with.
+        form: what it reads.
+        program: the library's version and class.
+        weights: of the file.
         left_over: descriptions of the tensors that the network does not use.
-        notes: sentences for viewers.
-        sites: the attention of the probe.
     """
 
-    network: RecordedNetwork
+    folder: Folder
+    config: Any
+    module: nn.Module
+    form: Reads
+    program: str
     weights: Weights
     left_over: Mapping[str, Phrase]
-    notes: tuple[Words, ...]
-    sites: tuple[headlight.Site, ...]
+
+    def network(self, sites: tuple[headlight.Site, ...] = ()) -> RecordedNetwork:
+        """It as a network that runs here, with the attention of a probe, or with layers and heads as its settings say."""
+        spec = spec_of(self.folder, self.config, self.module, self.form, self.program, sites)
+        return RecordedNetwork(self.module, self.folder.kind, self.form, spec)
 
 
 def load(folder: Folder, device: torch.device) -> Foreign:
@@ -52,8 +64,8 @@ def load(folder: Folder, device: torch.device) -> Foreign:
     Raises:
         CheckpointError: it cannot be used; the error says why.
     """
-    opened = _opened(folder)
-    network, title = opened.network.to(device), name_of(folder.path)
+    network, notes_ = _probed(_fitted(folder, folder.weights(), lambda weights: weights.tensors))
+    network, title = network.to(device), name_of(folder.path)
     tokenizers = dict(tokenizers_of(replace(folder, kind=network.kind), network.spec))
     strips = {strip: strip for strip in tokenizers}
     if network.reads.form != "ids":
@@ -72,19 +84,24 @@ def load(folder: Folder, device: torch.device) -> Foreign:
         network.spec,
         sampling=sampling_of(folder),
     )
-    return Foreign(info, network, tokenizers, folder.fingerprint(), opened.notes)
+    return Foreign(info, network, tokenizers, folder.fingerprint(), notes_)
 
 
 def inspect(folder: Folder) -> Inspection:
-    """The inspection report of a folder.
+    """The inspection report of a folder: its network is built from shapes alone and not run, so its attention is not known yet.
 
     Raises:
-        CheckpointError: as for `load`.
+        CheckpointError: as for `load`, as far as it can be told without a run.
     """
-    opened = _opened(folder)
-    network = opened.network
-    tokenizers_of(replace(folder, kind=network.kind), network.spec)
-    tensors, same = described(folder, opened.weights, opened.left_over)
+    fitted = _fitted(folder, folder.stored(), lambda weights: weights.shapes)
+    network = fitted.network()
+    tokenizers_of(fitted.folder, network.spec)
+    tensors, same = described(folder, fitted.weights, fitted.left_over)
+    broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
+    found_by_running = phrase(
+        "Layers and heads are those that its settings name. Which attention layers a run records is found when it is opened and "
+        "a short input is run."
+    )
     return Inspection(
         what=folder.what,
         spec=to_json(network.spec),
@@ -92,31 +109,34 @@ def inspect(folder: Folder) -> Inspection:
         tensors=tensors,
         missing=(),
         tied=same,
-        notes=(*opened.notes, *_listed(opened.sites)),
+        notes=(*_about(fitted.folder, network), found_by_running, *notes(folder, broken, fitted.left_over), _NOT_CHANGED),
     )
 
 
-def _opened(folder: Folder) -> _Opened:
+def _fitted(folder: Folder, weights: Weights, fill: Callable[[Weights], Mapping[str, Tensor]]) -> _Fitted:
+    """The network of a folder, filled with its weights, or with what has their shapes alone."""
     folder, config = _described(folder)
-    weights = folder.weights()
+    check_layers(folder, len(weights.shapes))
     with said_by_the_library(folder):
         outline = library.outline(folder.kind, config)
         form = reads(folder, outline, config)
         check_size(folder, outline, weights.shapes)
-        filled, report = library.filled(folder.kind, config, weights.tensors, library.EAGER)
+        module, report = library.filled(folder.kind, config, fill(weights), library.EAGER)
     program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
     check_report(folder, program, report)
-    left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)
+    left_over = fidelity.left_over(folder, module, set(report["unexpected_keys"]), weights.tensors)
+    return _Fitted(folder, config, module, form, program, weights, left_over)
 
-    def network(sites: tuple[headlight.Site, ...] = ()) -> RecordedNetwork:
-        return RecordedNetwork(filled, folder.kind, form, spec_of(folder, config, filled, form, program, sites))
 
-    with running_a_short_input(folder):
-        reads_ahead = folder.kind == "decoder" and not looks_back_only(network())
-        folder = replace(folder, kind="encoder") if reads_ahead else folder
-        sites, compared = probed(folder, network())
-    said: tuple[Words, ...] = (*_about(folder, network(), reads_ahead), *compared, *notes(folder, weights.broken, left_over))
-    return _Opened(network(sites), weights, left_over, said, sites)
+def _probed(fitted: _Fitted) -> tuple[RecordedNetwork, tuple[Words, ...]]:
+    """The network with the attention that a short run of it shows, and sentences for viewers."""
+    with running_a_short_input(fitted.folder):
+        reads_ahead = fitted.folder.kind == "decoder" and not looks_back_only(fitted.network())
+        fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted
+        sites, compared = probed(fitted.folder, fitted.network())
+    ahead = (phrase("Its logits depend on later tokens, too, so no text is generated."),) if reads_ahead else ()
+    network, told = fitted.network(sites), notes(fitted.folder, fitted.weights.broken, fitted.left_over)
+    return network, (*_about(fitted.folder, network), *ahead, *compared, *told, _listed(sites), _NOT_CHANGED)
 
 
 def _described(folder: Folder) -> tuple[Folder, Any]:
@@ -147,7 +167,7 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
     return replace(folder, kind=kind), config
 
 
-def _about(folder: Folder, network: RecordedNetwork, reads_ahead: bool) -> Iterator[Words]:
+def _about(folder: Folder, network: RecordedNetwork) -> Iterator[Words]:
     """Notes on the network, a sentence each."""
     yield phrase("The network is run by the transformers library, with its own eager attention, in float32.")
     yield (
@@ -162,19 +182,16 @@ def _about(folder: Folder, network: RecordedNetwork, reads_ahead: bool) -> Itera
         yield phrase(
             "Each token is generated by a pass over all tokens before it. The maps are those of one more pass over all of them."
         )
-    if reads_ahead:
-        yield phrase("Its logits depend on later tokens, too, so no text is generated.")
     if network.reads.said:
         yield network.reads.said
 
 
-def _listed(sites: tuple[headlight.Site, ...]) -> Iterator[Phrase]:
-    """Notes on what a run records, a sentence each."""
+def _listed(sites: tuple[headlight.Site, ...]) -> Phrase:
+    """A note on what a run records."""
     modules = dict.fromkeys(site.module for site in sites)
     more = f", … (+{len(modules) - 8})" if len(modules) > 8 else ""
     where = ", ".join(list(modules)[:8])
-    yield phrase(
+    return phrase(
         "A run records weights and masks of each head, and on request queries, keys, values and context, in: {modules}.",
         modules=where + more,
     )
-    yield phrase("A run records nothing else, and nothing can be changed in it: {reason}.", reason=NO_ROW)

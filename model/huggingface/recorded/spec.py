@@ -1,4 +1,4 @@
-"""The spec of a network without a row: sizes from its config, layers and heads from its probe."""
+"""The spec of a network without a row: sizes from its config, layers and heads from its probe, or from its config before one."""
 
 from dataclasses import asdict
 from typing import Any
@@ -47,7 +47,7 @@ def spec_of(
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
     own = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else config
-    layers, heads = layers_and_heads(list(sites), name)
+    layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, own, name)
     width = _whole(own, "d_model", "hidden_size", "n_embd", "dim") or 1
     features = form is not None and form.form != "ids"
     assert form is not None or not features
@@ -59,6 +59,18 @@ def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites
         positions="unknown",
         max_positions=(form.rows or UNTABLED) if form is not None and features else _positions(own, network),
     )
+
+
+def _by_settings(config: Any, own: Any, name: str) -> tuple[int, int]:
+    """Layers and heads of a stack as the settings name them, before a run has shown its attention. At least one of each.
+
+    Args:
+        config: the library's config, in which the stacks of one network have names of their own.
+        own: the stack's.
+    """
+    layers = _whole(config, f"{name}_layers") or _whole(own, "num_hidden_layers", "num_layers", "n_layer")
+    heads = _whole(config, f"{name}_attention_heads") or _whole(own, "num_attention_heads", "num_heads", "n_head")
+    return layers or 1, heads or 1
 
 
 def _embedded(network: nn.Module, config: Any, name: str) -> int:

@@ -17,6 +17,7 @@ from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
+from model.engine.http.progress_stream import progress_line
 from model.engine.http.server import application
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
@@ -24,6 +25,7 @@ from model.errors import BadSetting, EmptyText, HeadlightError, Phrase, UnknownH
 from model.spec.edits import Silence
 from model.spec.questions import Question
 from model.spec.request import KEEP, Decoding, Method, RunRequest
+from model.spec.validation import read
 from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import host, listening
 from tests.networks import save_checkpoint
@@ -155,9 +157,10 @@ def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEn
         np.testing.assert_array_equal(getattr(found, name), value, name)
 
 
-@pytest.mark.parametrize(
-    "question", [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1)], ids=lambda each: type(each).__name__
-)
+QUESTIONS: list[Attribution[Any]] = [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1)]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: type(each).__name__)
 def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, question: Attribution[Any]) -> None:
     found, expected = engine.ask(question), local.ask(question)
     assert plain(found.to_json()) == plain(expected.to_json())
@@ -174,6 +177,20 @@ def test_it_takes_scores_and_logits_apart(engine: SharedEngine, local: LocalEngi
     assert found.to_json() == expected.to_json()
     for name, array in expected.arrays().items():
         np.testing.assert_array_equal(getattr(found, name), array, name)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: type(each).__name__)
+def test_it_says_what_a_measurement_costs_before_the_first_of_it_is_done(folder: Path, question: Attribution[Any]) -> None:
+    """The first number came with the first batch, which may take minutes."""
+    heard = list[Progress]()
+    with listening_with(heard.append):
+        LocalEngine(folder, CPU).ask(question)
+    measuring = [(progress.measured, progress.most) for progress in heard if progress.measured is not None]
+    assert measuring[0] == (0, measuring[-1][1])
+    assert measuring[0][1] > 0
+    assert measuring[-1][0] == measuring[-1][1]
+    again = [read(Progress, json.loads(progress_line(progress)), "the progress") for progress in heard]
+    assert [(one.measured, one.most, one.done) for one in again] == [(one.measured, one.most, one.done) for one in heard]
 
 
 def test_it_gives_tensors_and_texts_and_a_diagnosis(engine: SharedEngine, local: LocalEngine) -> None:

@@ -1,6 +1,5 @@
 """Architectures without a row: run as a whole by the library, recorded by what they compute, and refused what they cannot do."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,26 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 from torch.nn.functional import unfold
 
 from model.attribution.questions import Heads
 from model.checkpoints import loader
-from model.engine.api import Explain, Export, Inspect, Run
+from model.engine.api import Explain, Export, Run
 from model.engine.local import LocalEngine
-from model.errors import BadSetting, CannotChange, CannotMeasure, DamagedFile, HeadlightError, UnknownTensor, UnsupportedModel
+from model.errors import (
+    BadSetting,
+    CannotChange,
+    CannotMeasure,
+    DamagedFile,
+    HeadlightError,
+    UnknownTensor,
+    UnsoundFile,
+    UnsupportedModel,
+)
+from model.huggingface import library
 from model.huggingface.loaded import Foreign
+from model.huggingface.recorded import loading as recorded
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.inputs import Features
@@ -181,10 +192,54 @@ def test_code_beside_it_is_not_run(shelf: Path, tmp_path: Path) -> None:
     assert not (folder / "opened").exists()
 
 
-def test_an_inspection_names_the_modules(engine: LocalEngine) -> None:
-    found = engine.ask(Inspect("mpnet"))
-    assert any("in: encoder.layer.0.attention.attn, encoder.layer.1.attention.attn" in str(note) for note in found.notes)
-    assert json.dumps(found.spec)
+def test_a_run_names_the_modules(engine: LocalEngine) -> None:
+    notes = engine.ask(Run(asked("mpnet"))).model["notes"]
+    assert any("in: encoder.layer.0.attention.attn, encoder.layer.1.attention.attn" in str(note) for note in notes)
+
+
+@pytest.mark.parametrize("name", ["gpt_neo", "blenderbot", "vit", "mpnet"])
+def test_an_inspection_tells_of_the_network_without_loading_or_running_it(
+    shelf: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was loaded as a whole, and a short input was run."""
+    opened = loaded(shelf / name, {})
+    given = dict[str, Tensor]()
+    real = library.filled
+
+    def filled(kind: Any, config: Any, weights: dict[str, Tensor], attention: str) -> Any:
+        given.update(weights)
+        return real(kind, config, weights, attention)
+
+    monkeypatch.setattr(library, "filled", filled)
+    monkeypatch.setattr(recorded, "probed", lambda *_: pytest.fail("it was run"))
+    monkeypatch.setattr(recorded, "looks_back_only", lambda *_: pytest.fail("it was run"))
+    found = loader.inspect(shelf / name, {})
+    assert sum(tensor.untyped_storage().nbytes() for tensor in given.values()) == 4 * len(given), "one number for each"
+    assert {each.name for each in found.tensors} == set(given)
+    assert all(each.mean is not None for each in found.tensors)
+    assert found.parameters == sum(parameter.numel() for parameter in opened.network.parameters())
+    told = {stack: found.spec[stack] for stack in opened.info.spec.stacks}
+    assert {stack: (own["layers"], own["attention"]["heads"], own["vocab"]) for stack, own in told.items()} == {
+        stack: (own.layers, own.attention.heads, own.vocab) for stack, own in opened.info.spec.stacks.items()
+    }, "what config.json says is what a run shows"
+    assert any("found when it is opened" in str(note) for note in found.notes)
+
+
+def loaded(path: Path, settings: dict[str, str]) -> Any:
+    return loader.load(path, settings, CPU)
+
+
+@pytest.mark.parametrize("opens", [loader.inspect, loaded])
+@pytest.mark.parametrize("setting", ["num_hidden_layers", "num_hidden_groups"])
+def test_no_more_layers_are_built_or_run_than_the_file_has_tensors(
+    tmp_path: Path, opens: Any, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """900 shared layers of albert fit every fixed limit, and took minutes."""
+    saved(tmp_path / "albert", "albert")
+    folders.change_config(tmp_path / "albert", **{setting: 900})
+    monkeypatch.setattr(library, "outline", lambda *_: pytest.fail("it was built"))
+    with pytest.raises(UnsoundFile, match=rf"{setting} is 900, but its weight files hold only \d+ tensors"):
+        opens(tmp_path / "albert", {})
 
 
 def _copied(source: Path, target: Path) -> Path:

@@ -85,6 +85,11 @@ def how_far_measuring() -> str:
     return _("{written} of {most} measured, {rate} per second, about {left} s left")
 
 
+def to_measure() -> str:
+    """Text about what a question will measure, before the first of it is done."""
+    return _("{most} to measure; how long it takes is known after the first few")
+
+
 def lost() -> dict[str, str]:
     """Texts of a drawing with a part that the server no longer has."""
     return {
