@@ -25,6 +25,7 @@ from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
 from model.cli.serve import serve
+from model.cli.survey import survey
 from model.cli.telling import going_on
 from model.cli.view import view
 from model.engine import environment
@@ -259,6 +260,7 @@ cli.add_command(fetch)
 cli.add_command(list_)
 cli.add_command(matters)
 cli.add_command(serve)
+cli.add_command(survey)
 cli.add_command(view)
 cli.add_command(why)
 cli.add_command(writes)

@@ -52,6 +52,9 @@ from model.inference.run import run_in
 from model.sharing.caches import BUDGET, Budget, LruCache
 from model.spec.questions import Answer, Question
 from model.spec.request import KEEP, Precision, RunRequest, Settings
+from model.survey.answers import Place as SurveyPlace
+from model.survey.answers import answer as measure_texts
+from model.survey.questions import MeasuredTexts, MeasureTexts
 from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 
@@ -160,6 +163,8 @@ class LocalEngine:
                 return logit_sum(runner.network, trace, question)
             case Attribution():
                 return self._attribute(question)
+            case MeasureTexts():
+                return self._measure(question)
             case Tensors(model, settings):
                 network = self.checkpoint(model, settings).network
                 return {name: model_tensors.tensor(network, name).detach().cpu().numpy() for name in question.names}
@@ -237,6 +242,20 @@ class LocalEngine:
             found = self.scheduler.do(asked, work)
             self._results.keep(asked, found)
         return found
+
+    def _measure(self, question: MeasureTexts) -> MeasuredTexts:
+        """The measures of some texts: a batch of a survey."""
+        base = _usable(self._models.network(question.model, question.settings))
+
+        def work(ask: Ask, report: Report) -> MeasuredTexts:
+            began = time.perf_counter()
+
+            def on_count(done: int, of: int) -> None:
+                report(lambda: Progress((), (), of, time.perf_counter() - began, done))
+
+            return measure_texts(question, base.runner, SurveyPlace(self._device, ask, self._most_positions, on_count))
+
+        return cast(MeasuredTexts, self.scheduler.do(question, work))
 
     def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:
         """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None is float32.

@@ -14,6 +14,8 @@
     │   ├── MissingSetting      a value that cannot be left out here
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
+    │   ├── CannotSurvey        a network, or a text, that a survey cannot measure
+    │   ├── BadTexts            texts for a survey that cannot be read
     │   ├── BadEdit             an edit that is none, or that names what is not there
     │   ├── BadLecture          a lecture file that cannot be read
     │   ├── BadClaim            a claim about what a run does not have
@@ -145,8 +147,10 @@ from model.errors.inputs import BadClaim as BadClaim
 from model.errors.inputs import BadEdit as BadEdit
 from model.errors.inputs import BadLecture as BadLecture
 from model.errors.inputs import BadSetting as BadSetting
+from model.errors.inputs import BadTexts as BadTexts
 from model.errors.inputs import CannotChange as CannotChange
 from model.errors.inputs import CannotMeasure as CannotMeasure
+from model.errors.inputs import CannotSurvey as CannotSurvey
 from model.errors.inputs import ContradictsFile as ContradictsFile
 from model.errors.inputs import ContradictsItself as ContradictsItself
 from model.errors.inputs import DoesNotFit as DoesNotFit

@@ -126,6 +126,18 @@ class CannotMeasure(InputError):
     template = message("What matters cannot be measured here: {reason}. Choose another model or another target.")
 
 
+class CannotSurvey(InputError):
+    """A network, or a text, that a survey cannot measure. Fields: reason."""
+
+    template = message("This cannot be surveyed: {reason}.")
+
+
+class BadTexts(InputError):
+    """Texts for a survey that cannot be read. Fields: file, reason."""
+
+    template = message("The texts in {file} cannot be read: {reason}. Change the file, then try again.")
+
+
 class BadEdit(InputError):
     """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
 

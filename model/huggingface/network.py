@@ -87,6 +87,10 @@ class ForeignNetwork(LibraryHolder):
         self.position_tables = dict(_tables(library, family))
         hooks.register(library, family, self.outputs, self.position_tables)
 
+    def with_library(self, library: nn.Module) -> Self:
+        """The same with another network of the same configuration."""
+        return type(self)(library, self.family, self.spec, self._new_past, self._windowed)
+
     def past(self) -> Past:
         """A cache for one decode."""
         return Past(self._new_past())

@@ -25,6 +25,7 @@ from model.spec.questions import Question, RunQuestion
 from model.spec.request import RunRequest
 from model.spec.sent_text import whole_number
 from model.spec.validation import read
+from model.survey.questions import MeasuredTexts, MeasureTexts
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import SCHEMA, Array
@@ -201,6 +202,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             )
             for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum}.items()
         ),
+        Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),
         Endpoint(Export, ZIP, "A model as a folder of our own, zipped.", bytes, bytes),
         Endpoint(Texts, JSON, "What ids are called.", *_json(tuple[str, ...], "texts")),
     )

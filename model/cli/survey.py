@@ -1,0 +1,133 @@
+"""`python -m model survey`: what each head does over many texts."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from model.checkpoints import loader
+from model.checkpoints.layouts.given_answers import parse_settings
+from model.cli.options import AS_JSON, DEVICE, SETTINGS
+from model.cli.telling import told
+from model.engine.api import Describe
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.errors import BadSetting
+from model.spec.edits import read_edits
+from model.survey import tables, texts
+from model.survey.measures import MEASURES
+from model.survey.questions import MeasureTexts
+from model.survey.survey import Survey, begun, gone_on
+from model.survey.texts import Texts
+
+SAVE_EVERY = 8
+"""Batches after which what is there is saved, so that a survey that is interrupted goes on from there."""
+
+
+@click.command()
+@click.argument("checkpoint")
+@click.option(
+    "--texts",
+    "given",
+    default="bundled",
+    show_default=True,
+    metavar="FILE|bundled|repeated:N",
+    help="a file of texts (survey.md), those that are bundled for the model, or N random texts that repeat",
+)
+@click.option("--most", type=click.IntRange(1), help="read only the first ones")
+@click.option(
+    "--edit", "edits", multiple=True, metavar="EDIT", help="NAME key=value …: a change in every run (what-if.md); repeatable"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="the Parquet file to write; one that was interrupted goes on")
+@SETTINGS
+@AS_JSON
+@DEVICE
+def survey(
+    checkpoint: str,
+    given: str,
+    most: int | None,
+    edits: tuple[str, ...],
+    out: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+    device: str,
+) -> None:
+    """Measures what each head of CHECKPOINT does over many texts, and names heads by stated criteria."""
+    engine = LocalEngine(CHECKPOINTS, best_device(device))
+    name = engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if _is_path(checkpoint) else checkpoint
+    question = MeasureTexts(name, tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits)))
+    chosen = _texts(given, checkpoint, engine, question)
+    found = _surveyed(engine, question, replace(chosen, items=chosen.items[:most]), out)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+    else:
+        click.echo("\n".join(_lines(found)))
+
+
+def _is_path(checkpoint: str) -> bool:
+    return Path(checkpoint).exists() and not (CHECKPOINTS / checkpoint).exists()
+
+
+def _texts(given: str, checkpoint: str, engine: LocalEngine, question: MeasureTexts) -> Texts:
+    """The texts that --texts names."""
+    if given == "bundled":
+        return texts.bundled(checkpoint)
+    kind, _, count = given.partition(":")
+    if kind == "repeated" and not Path(given).exists():
+        if not (count.isdecimal() and 1 <= int(count) <= texts.MOST_TEXTS):
+            raise BadSetting(name="--texts", found=given, allowed=f"repeated:N with N from 1 to {texts.MOST_TEXTS:,}")
+        return texts.repeated_for(int(count), engine.ask(Describe(question.model, question.settings)).spec)
+    return texts.read_file(Path(given))
+
+
+def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None) -> Survey:
+    """The survey, from where the file that it is saved in has come to; standard error tells how far it is."""
+    found = begun(question, chosen)
+    if out is not None and out.exists():
+        before = tables.read(out)
+        if replace(before.about, fingerprint="") != found.about:
+            allowed = f"a file of this survey, or a new one: it holds one of {before.about.model} over {before.about.texts}"
+            raise BadSetting(name="--out", found=str(out), allowed=allowed)
+        found = before
+    began = found.steps[0]
+    with told("texts") as on_count:
+        on_count(0, found.steps[1] - began)
+        try:
+            for number, further in enumerate(gone_on(engine.ask, question, chosen, found), start=1):
+                found = further
+                on_count(found.steps[0] - began, found.steps[1] - began)
+                if number % SAVE_EVERY == 0:
+                    _save(found, out)
+        finally:
+            _save(found, out)
+    return found
+
+
+def _save(found: Survey, out: Path | None) -> None:
+    if out is not None and found.statistics.texts:
+        try:
+            tables.write(found, out)
+        except OSError as error:
+            raise BadSetting(name="--out", found=str(out), allowed=f"a path that can be written ({error.strerror})") from error
+
+
+def _lines(found: Survey) -> Iterator[str]:
+    """A survey as a table for people: the means of each head, then its roles."""
+    own, names = found.statistics, list(MEASURES)
+    empty = f", {found.about.empty:,} empty lines left out" if found.about.empty else ""
+    yield f"{own.texts:,} texts of {found.about.texts}, {own.tokens:,} tokens; {found.skipped:,} could not be run{empty}"
+    yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in names)
+    for row, (site, head) in enumerate(own.heads):
+        cells = (f"{own.mean[row, column]:11.3f}" if own.count[row, column] else f"{'–':>11}" for column in range(len(names)))
+        yield f"{site:22}{head:5}" + "".join(cells)
+    for (site, head), roles in zip(own.heads, found.roles, strict=True):
+        for role in roles:
+            yield (
+                f"{site} head {head}: {role.criterion.role}: {role.criterion.measure} {role.mean:.3f} (criterion: at least "
+                f"{role.criterion.threshold}; untrained {role.untrained:.3f}, weights in random order {role.shuffled:.3f}); in "
+                f"{100 * role.share:.0f} of 100 texts"
+                + (f"; in the others most of {role.rest} ({role.rest_mean:.3f})" if role.rest else "")
+            )
+    yield from (f"no roles without a baseline: {why['fields'].get('reason', why)}" for why in found.without.values())

@@ -1,0 +1,7 @@
+"""Surveys: what each head does over many texts. A measure is one number for a head in one run; a survey adds up its statistics.
+
+`measures` has the formulas, `texts` what is read, `answers` runs texts and measures them, `statistics` adds up, `roles` names heads
+by stated criteria, `tables` keeps a survey as Parquet. Only `answers` needs torch.
+
+May import: model.checkpoints, model.errors, model.huggingface, model.inference, model.spec, model.trace, model.transformer.
+"""

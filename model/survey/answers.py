@@ -1,0 +1,126 @@
+"""Runs the texts of a question and measures them. Their calls of the network are batched like those of many visitors."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from model.checkpoints.loader import Runner
+from model.checkpoints.native import Checkpoint
+from model.errors import CannotSurvey, HeadlightError, InputError, phrase
+from model.huggingface.network import ForeignNetwork
+from model.inference.calls import Ask, alone
+from model.inference.run import run
+from model.spec.inputs import POSITIONS
+from model.spec.request import Decoding, RunRequest
+from model.survey.measures import VERSION, measured
+from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
+from model.trace.types import Array
+from model.transformer.build import build
+
+AT_ONCE = 8
+"""Texts of one question that run at the same time, so that their calls can be batched."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and within which limits texts are measured.
+
+    Attributes:
+        device: of the network.
+        ask: answers calls of the network.
+        most: positions of an input that are read.
+        on_count: called with the number of texts measured so far, and of all.
+    """
+
+    device: torch.device
+    ask: Ask = alone
+    most: int = POSITIONS
+    on_count: Callable[[int, int], None] = lambda done, of: None
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What is kept of one run.
+
+    Attributes:
+        sites: with their numbers of heads.
+        tokens: number of tokens read and written.
+        values: [head, measure].
+    """
+
+    sites: dict[str, int]
+    tokens: int
+    values: Array
+
+
+def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredTexts:
+    """The measures of each text. A text that cannot be run has none, and its error is among the problems.
+
+    Raises:
+        CannotSurvey: the asker expects other measures, or the network cannot be had untrained.
+    """
+    if question.version != VERSION:
+        reason = phrase("this server computes version {ours} of the measures, not {asked}", ours=VERSION, asked=question.version)
+        raise CannotSurvey(reason=reason)
+    network = untrained(runner) if question.variant == "untrained" else runner
+    found: list[_Measured | HeadlightError] = []
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # a thread waits while the network computes
+        for each in threads.map(lambda numbered: _one(question, network, place, *numbered), enumerate(question.texts)):
+            found.append(each)
+            place.on_count(len(found), len(question.texts))
+    return _gathered(runner.fingerprint, found)
+
+
+def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text: Text) -> _Measured | HeadlightError:
+    """The measures of one text, or why there are none. The run itself is not kept."""
+    request = _request(question, text, runner)
+    try:
+        trace = run(runner, request, place.device, "", place.ask, most=place.most)
+    except InputError as error:
+        return error
+    if not trace.is_finite:
+        return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
+    sites = {str(site): own.heads for site, own in trace.attention.items()}
+    shuffled = question.first + number if question.variant == "shuffled" else None
+    return _Measured(sites, sum(map(len, trace.tokens.values())), measured(trace, shuffled))
+
+
+def _request(question: MeasureTexts, text: Text, runner: Runner) -> RunRequest:
+    """The run of one text. A language model reads the text and writes nothing."""
+    alone = runner.info.spec.encoder is None
+    decoding = Decoding(max_length=0) if alone else Decoding()
+    return RunRequest(
+        question.model, text.source, None if alone else text.target, decoding, edits=question.edits, settings=question.settings
+    )
+
+
+def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> MeasuredTexts:
+    """The answer about all texts."""
+    sites = next((each.sites for each in found if isinstance(each, _Measured)), {})
+    values, tokens = no_values(len(found), sum(sites.values())), np.zeros(len(found), np.int64)
+    problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
+    for number, each in enumerate(found):
+        if isinstance(each, _Measured):
+            values[number], tokens[number] = each.values, each.tokens
+    return MeasuredTexts(fingerprint, sites, values, tokens, problems)
+
+
+def untrained(runner: Runner) -> Runner:
+    """The same network with new random weights, the same ones every time: what its form alone makes of a text.
+
+    Raises:
+        CannotSurvey: only the transformers library knows how it is built.
+    """
+    device = next(iter(runner.network.parameters())).device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        if isinstance(runner, Checkpoint):
+            return replace(runner, network=build(runner.info.spec).to(device).eval())
+        if isinstance(network := runner.network, ForeignNetwork):
+            library = type(network.library)(deepcopy(network.library.config))
+            return replace(runner, network=network.with_library(library.to(device).eval()))
+    raise CannotSurvey(reason=phrase("this network is recorded as a whole, so it cannot be built again without its weights"))

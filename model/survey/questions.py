@@ -1,0 +1,116 @@
+"""What an engine is asked for a survey, and its answer: the measures of some texts. No torch."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from model.errors import WireError
+from model.spec.edits import Edit
+from model.spec.questions import ModelQuestion
+from model.survey.measures import MEASURES, VERSION
+from model.trace.types import Array
+
+Variant: TypeAlias = Literal["as it is", "shuffled", "untrained"]
+"""What is measured: the maps of the network; the same maps with each row's weights in random order; or those of the network
+with random parameters instead of its own."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text of a survey.
+
+    Attributes:
+        source: the source as text or ids; for a language model the whole text.
+        target: the target to feed to a decoder; None: it decodes one.
+    """
+
+    source: str | tuple[int, ...]
+    target: str | tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class MeasureTexts(ModelQuestion["MeasuredTexts"]):
+    """What does each head do in each of these texts?
+
+    Attributes:
+        texts: a few texts: a survey asks for one batch of them after the other.
+        first: number of the first one in the survey: the seed of what is random about it.
+        variant: what runs.
+        edits: changes to make while the network runs.
+        version: version of the measures that the asker expects.
+    """
+
+    texts: tuple[Text, ...] = field(kw_only=True)
+    first: int = field(default=0, kw_only=True)
+    variant: Variant = field(default="as it is", kw_only=True)
+    edits: tuple[Edit, ...] = field(default=(), kw_only=True)
+    version: int = field(default=VERSION, kw_only=True)
+
+    @property
+    def cost(self) -> int:
+        """One run for each text, batched."""
+        return 1 + len(self.texts) // 4
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredTexts:
+    """The answer to MeasureTexts.
+
+    Attributes:
+        fingerprint: of the network's weights.
+        sites: the sites in the order in which they ran, with their numbers of heads.
+        values: [text, head, measure], heads of all sites, measures in the order of MEASURES; NaN where one has no meaning, and in
+            all of a text that could not be run.
+        tokens: [text], number of tokens read and written.
+        problems: by text, the error for which it could not be run, as JSON values.
+    """
+
+    fingerprint: str
+    sites: Mapping[str, int]
+    values: Array
+    tokens: Array
+    problems: Mapping[int, Mapping[str, Any]]
+
+    def to_bytes(self) -> bytes:
+        """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
+        others = {"fingerprint": self.fingerprint, "sites": dict(self.sites), "problems": dict(self.problems)}
+        return save({"values": self.values, "tokens": self.tokens}, metadata={"headlight": json.dumps(others)})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Reads what `to_bytes` wrote.
+
+        Raises:
+            WireError: the bytes hold something else.
+        """
+        try:
+            arrays = load(data)
+            others = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["headlight"])
+            values, tokens = arrays["values"], arrays["tokens"]
+            sites = {str(name): int(heads) for name, heads in others["sites"].items()}
+            if values.shape[1:] != (sum(sites.values()), len(MEASURES)) or tokens.shape != values.shape[:1]:
+                raise ValueError(f"values of shape {values.shape}")
+            problems = {int(text): dict(error) for text, error in others["problems"].items()}
+            return cls(str(others["fingerprint"]), sites, values, tokens, problems)
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WireError(detail=f"{type(error).__name__}: {error}") from error
+
+
+def part(question: MeasureTexts, texts: tuple[Text, ...], first: int) -> MeasureTexts:
+    """The same question about other texts."""
+    return replace(question, texts=texts, first=first)
+
+
+def no_values(texts: int, heads: int) -> Array:
+    """[text, head, measure] of texts that were not measured."""
+    return np.full((texts, heads, len(MEASURES)), np.nan, np.float32)
+
+
+def plain(value: Any) -> Any:
+    """A number as JSON has it: None where it is not finite."""
+    return None if not np.isfinite(value) else float(value)

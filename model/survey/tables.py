@@ -1,0 +1,134 @@
+"""A survey as a Parquet file: one row for each head and measure, which pandas reads; the rest is in its metadata."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+
+from model.errors import BadTexts, phrase
+from model.spec.validation import read as validated
+from model.survey.measures import MEASURES, units
+from model.survey.questions import Text
+from model.survey.statistics import BINS, EXTREMES, Statistics
+from model.survey.survey import BASELINES, About, Baseline, Survey
+
+KEY = b"headlight.survey"
+RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
+
+
+def write(survey: Survey, path: Path) -> None:
+    """Writes a survey; a reader of an older file of that name never sees a part of the new one.
+
+    Raises:
+        OSError: it cannot be written there.
+    """
+    fresh = path.with_name(path.name + ".part")
+    try:
+        parquet.write_table(_table(survey), fresh, compression="zstd")
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _table(survey: Survey) -> arrow.Table:
+    own, names = survey.statistics, list(MEASURES)
+    rows = [(site, head) for site, head in own.heads for _ in names]
+    columns: dict[str, Any] = {
+        "site": [site for site, _ in rows],
+        "head": [head for _, head in rows],
+        "measure": names * len(own.heads),
+        "unit": units(names) * len(own.heads),
+        "count": own.count.ravel(),
+        "mean": own.mean.ravel(),
+        "std": own.deviation.ravel(),
+        "min": own.lowest.ravel(),
+        "max": own.highest.ravel(),
+        "squares": own.squares.ravel(),
+        "histogram": list(own.bins.reshape(-1, BINS)),
+    }
+    columns |= {name: list(getattr(own, name).reshape(-1, EXTREMES)) for name in RANKED}
+    columns |= {"sampled": list(np.moveaxis(own.sampled, 0, -1).reshape(len(rows), -1))}
+    for variant, baseline in survey.baselines.items():
+        columns |= {f"{variant}_count": baseline.count.ravel(), f"{variant}_mean": baseline.mean.ravel()}
+    others = {
+        "about": asdict(survey.about),
+        "sites": dict(own.sites),
+        "texts": own.texts,
+        "tokens": own.tokens,
+        "sample": own.sample.tolist(),
+        "done": survey.done,
+        "baselines": {name: each.done for name, each in survey.baselines.items()},
+        "skipped": survey.skipped,
+        "problems": dict(survey.problems),
+        "quoted": {number: [each.source, each.target] for number, each in survey.quoted.items()},
+        "without": dict(survey.without),
+    }
+    found = arrow.table(columns)
+    return found.replace_schema_metadata({**(found.schema.metadata or {}), KEY: json.dumps(others, ensure_ascii=False)})
+
+
+def read(path: Path) -> Survey:
+    """The survey in a file.
+
+    Raises:
+        BadTexts: it holds none.
+    """
+    try:
+        table = parquet.read_table(path, memory_map=False)
+        others = json.loads((table.schema.metadata or {})[KEY])
+        return _survey(table, others)
+    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise BadTexts(file=path.name, reason=phrase("it is no survey that this version wrote")) from error
+
+
+def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:
+    sites = {str(site): int(heads) for site, heads in others["sites"].items()}
+    shape = (sum(sites.values()), len(MEASURES))
+
+    def flat(name: str) -> Any:
+        return table[name].to_numpy(zero_copy_only=False).reshape(shape).copy()
+
+    def deep(name: str, last: int) -> Any:
+        return np.array(table[name].to_pylist()).reshape(*shape, last)
+
+    sample = np.array(others["sample"], np.int64)
+    names: Iterable[tuple[str, int]] = ((name, EXTREMES) for name in RANKED)
+    statistics = Statistics(
+        sites,
+        int(others["texts"]),
+        int(others["tokens"]),
+        count=flat("count"),
+        mean=flat("mean"),
+        squares=flat("squares"),
+        lowest=flat("min"),
+        highest=flat("max"),
+        bins=deep("histogram", BINS),
+        sample=sample,
+        sampled=np.moveaxis(deep("sampled", len(sample)), -1, 0).astype(np.float32),
+        **{name: deep(name, size) for name, size in names},
+    )
+    baselines: dict[str, Baseline] = {
+        name: Baseline(int(others["baselines"][name]), flat(f"{name}_count"), flat(f"{name}_mean"))
+        for name in BASELINES
+        if name in others["baselines"]
+    }
+    quoted = {
+        int(number): Text(*(tuple(side) if isinstance(side, list) else side for side in each))
+        for number, each in others["quoted"].items()
+    }
+    return Survey(
+        validated(About, others["about"], "survey.about"),
+        statistics,
+        int(others["done"]),
+        baselines,
+        int(others["skipped"]),
+        {int(number): error for number, error in others["problems"].items()},
+        quoted,
+        others["without"],
+    )

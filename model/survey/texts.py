@@ -1,0 +1,179 @@
+"""The texts of a survey: a file, what is bundled for a model, pasted lines, or random tokens that repeat.
+
+Files are text in UTF-8: one text a line; source and target separated by a tab; `.csv` with a header that names `source` and maybe
+`target`; `.conllu` (the words of each sentence). Lines without any text are left out and counted.
+"""
+
+import csv
+import gzip
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from model.errors import BadTexts, CannotSurvey, phrase
+from model.survey.questions import Text
+
+FOLDER = Path(__file__).parent / "corpora"
+"""The bundled texts, one file a corpus; LICENSES.md there says whose they are."""
+
+MOST_TEXTS = 100_000
+MOST_BYTES = 64 * 2**20
+
+OF_MODELS = {
+    "multi30k-de-en": "multi30k.tsv.gz",
+    "multi30k-de-en-film": "multi30k.tsv.gz",
+    "tatoeba-en-zh": "tatoeba.tsv.gz",
+    "wikitext2-lm": "wikitext.txt.gz",
+    "reverse-digits": "digits.tsv.gz",
+    "induction": "repetition.txt.gz",
+}
+"""The bundled texts of each bundled model: a part of its corpus that its training did not see."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a survey reads.
+
+    Attributes:
+        name: where the texts come from.
+        items: the texts.
+        empty: number of lines that held none.
+    """
+
+    name: str
+    items: tuple[Text, ...]
+    empty: int = 0
+
+
+def bundled(model: str) -> Texts:
+    """The bundled texts for a model: of its own corpus, or of English captions for every other.
+
+    Args:
+        model: its name, maybe with the step of a snapshot.
+    """
+    name = OF_MODELS.get(model.partition("@")[0], "")
+    lines = gzip.decompress((FOLDER / (name or "multi30k.tsv.gz")).read_bytes()).decode("utf-8")
+    found = read(lines, name or "multi30k.tsv.gz")
+    if name:
+        return found
+    return Texts("English captions of multi30k", tuple(Text(str(each.target)) for each in found.items), found.empty)
+
+
+def read_file(path: Path) -> Texts:
+    """The texts of a file.
+
+    Raises:
+        BadTexts: it cannot be read, is too large, or is none of the forms above.
+    """
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadTexts(file=path.name, reason=phrase("it is larger than {most} MB", most=MOST_BYTES // 2**20))
+        return read(path.read_bytes().decode("utf-8-sig"), path.name)
+    except UnicodeDecodeError as error:
+        raise BadTexts(file=path.name, reason=phrase("byte {place:,} is not UTF-8", place=error.start)) from error
+    except OSError as error:
+        raise BadTexts(file=path.name, reason=error.strerror or "OSError") from error
+
+
+def read(content: str, name: str) -> Texts:
+    """The texts in the content of a file of this name.
+
+    Raises:
+        BadTexts: as for `read_file`.
+    """
+    ending = name.removesuffix(".gz").rpartition(".")[2].lower()
+    rows = {"csv": _csv, "conllu": _conllu}.get(ending, _lines)(content, name)
+    items: list[Text] = []
+    empty = 0
+    for source, target in rows:
+        if not source.strip():
+            empty += 1
+        elif len(items) == MOST_TEXTS:
+            raise BadTexts(file=name, reason=phrase("it has more than {most:,} texts", most=MOST_TEXTS))
+        else:
+            items.append(Text(source.strip(), target.strip() if target and target.strip() else None))
+    if not items:
+        raise BadTexts(file=name, reason=phrase("it holds no text"))
+    return Texts(name, tuple(items), empty)
+
+
+def _lines(content: str, name: str) -> Iterator[tuple[str, str | None]]:
+    """One text a line, or source and target with a tab between; all lines have the same number of columns."""
+    columns = 0
+    for number, line in enumerate(content.removesuffix("\n").split("\n"), start=1):
+        cells = line.removesuffix("\r").split("\t")
+        if line.strip():
+            columns = columns or len(cells)
+            if len(cells) != columns or columns > 2:
+                gaps = {"line": number, "found": len(cells), "columns": min(columns, 2)}
+                raise BadTexts(file=name, reason=phrase("line {line:,} has {found} columns, not {columns}", **gaps))
+        yield cells[0], cells[1] if len(cells) > 1 else None
+
+
+def _csv(content: str, name: str) -> Iterator[tuple[str, str | None]]:
+    """A table whose header names `source` and maybe `target`."""
+    table = csv.DictReader(StringIO(content), strict=True)
+    try:
+        if "source" not in (table.fieldnames or ()):
+            raise BadTexts(file=name, reason=phrase("its first line names no column “source”"))
+        for row in table:
+            yield row["source"] or "", row.get("target")
+    except csv.Error as error:
+        reason = phrase("line {line:,} is no line of a CSV table ({detail})", line=table.line_num, detail=str(error))
+        raise BadTexts(file=name, reason=reason) from error
+
+
+def _conllu(content: str, name: str) -> Iterator[tuple[str, str | None]]:
+    """The words of each sentence with spaces between, as the parse counts them."""
+    words: list[str] = []
+    for number, line in enumerate([*content.split("\n"), ""], start=1):
+        line = line.removesuffix("\r")
+        if not line:
+            if words:
+                yield " ".join(words), None
+            words = []
+        elif not line.startswith("#"):
+            cells = line.split("\t")
+            if len(cells) != 10:
+                reason = phrase("line {line:,} has {found} columns, not {columns}", line=number, found=len(cells), columns=10)
+                raise BadTexts(file=name, reason=reason)
+            if cells[0].isdecimal():  # others are parts of words, and words that are not written
+                words.append(cells[1])
+
+
+def repeated(number: int, vocabulary: int, suppressed: Iterable[int], most: int, seed: int = 0) -> Texts:
+    """Random ids in a block that comes twice, without any special token: what comes after the first block can be looked up.
+
+    Args:
+        number: how many texts.
+        vocabulary: size of the vocabulary.
+        suppressed: ids that are never drawn.
+        most: most positions of a text; a block has at most 25.
+
+    Source: Olsson et al. 2022, "In-context Learning and Induction Heads", section 4.
+    """
+    draw, left_out = random.Random(seed), set(suppressed)
+    ids = [each for each in range(vocabulary) if each not in left_out]
+    length = max(min(25, most // 2), 1)
+    blocks = (tuple(draw.choices(ids, k=length)) for _ in range(number))
+    return Texts(f"repeated:{number}", tuple(Text(block * 2) for block in blocks))
+
+
+def repeated_for(number: int, spec: Mapping[str, Any]) -> Texts:
+    """Random texts that repeat, for a network.
+
+    Args:
+        spec: of the network, as JSON values.
+
+    Raises:
+        CannotSurvey: it reads no ids.
+    """
+    own = spec.get("encoder") or spec.get("decoder") or {}
+    if not own.get("vocab"):
+        raise CannotSurvey(reason=phrase("this network reads no tokens"))
+    special = [spec.get(name) for name in ("pad_id", "start_id", "end_id", "unk_id")]
+    left_out = [each for each in (*special, *spec.get("suppressed", ())) if each is not None]
+    return repeated(number, own["vocab"], left_out, own["max_positions"])

@@ -1,0 +1,108 @@
+"""A batch of texts answered by an engine: what is measured is what a run of each text shows; problems are told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model.engine.api import Run
+from model.engine.local import LocalEngine
+from model.errors import CannotSurvey
+from model.spec.edits import read_edits
+from model.spec.request import Decoding, RunRequest
+from model.survey.measures import MEASURES, measured
+from model.survey.questions import MeasuredTexts, MeasureTexts, Text
+from model.survey.survey import begun, gone_on
+from model.survey.texts import bundled
+from tests.networks import save_checkpoint
+
+CPU = torch.device("cpu")
+BUNDLED = Path(__file__).parents[3] / "checkpoints"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> LocalEngine:
+    folder = tmp_path_factory.mktemp("survey")
+    save_checkpoint(folder / "tiny")
+    return LocalEngine(folder, CPU)
+
+
+TEXTS = (Text("w4 w5 w6 w4"), Text("w7 w5", "w4 w9 w4"), Text("w8"))
+
+
+def test_each_text_is_measured_as_its_run_shows_it(engine: LocalEngine) -> None:
+    found = engine.ask(MeasureTexts("tiny", texts=TEXTS))
+    for text, values, tokens in zip(TEXTS, found.values, found.tokens, strict=True):
+        trace = engine.ask(Run(RunRequest("tiny", text.source, text.target)))
+        assert values == pytest.approx(measured(trace), abs=1e-5, nan_ok=True)
+        assert tokens == sum(map(len, trace.tokens.values()))
+        assert dict(found.sites) == {str(site): own.heads for site, own in trace.attention.items()}
+
+
+@pytest.mark.slow
+def test_a_language_model_reads_the_text_and_writes_nothing() -> None:
+    engine, text = LocalEngine(BUNDLED, CPU), "fox moon tea fox moon tea fox"
+    found = engine.ask(MeasureTexts("induction", texts=(Text(text),)))
+    trace = engine.ask(Run(RunRequest("induction", text, decoding=Decoding(max_length=0))))
+    assert found.values[0] == pytest.approx(measured(trace), abs=1e-5, nan_ok=True)
+
+
+def test_a_text_that_cannot_be_run_is_counted_with_its_error(engine: LocalEngine) -> None:
+    found = engine.ask(MeasureTexts("tiny", texts=(TEXTS[0], Text("w4 " * 40), Text(" "), TEXTS[2])))
+    assert {number: error["error"] for number, error in found.problems.items()} == {1: "TooManyTokens", 2: "EmptyText"}
+    assert np.isnan(found.values[1:3]).all()
+    assert np.isfinite(found.values[[0, 3]]).any(axis=(1, 2)).all()
+
+
+def test_edits_hold_in_every_text(engine: LocalEngine) -> None:
+    plain = engine.ask(MeasureTexts("tiny", texts=TEXTS))
+    edited = engine.ask(MeasureTexts("tiny", texts=TEXTS, edits=read_edits("sharpen site=encoder.0.0.self head=0 factor=0")))
+    column = list(MEASURES).index("entropy")
+    keys = [4, 2, 1]  # words; each text has its start and end besides
+    assert edited.values[:, 0, column] == pytest.approx([np.log(count + 2) for count in keys], abs=1e-5)
+    assert not np.allclose(plain.values[:, 0, column], edited.values[:, 0, column])
+
+
+def test_the_baselines_are_others_and_the_same_again(engine: LocalEngine) -> None:
+    plain, *again = (
+        [engine.ask(MeasureTexts("tiny", texts=TEXTS, variant=variant)).values for _ in range(2)]
+        for variant in ("as it is", "shuffled", "untrained")
+    )
+    for first, second in (plain, *again):
+        assert first == pytest.approx(second, abs=1e-5, nan_ok=True)
+    column = list(MEASURES).index("entropy")
+    assert again[0][0][..., column] == pytest.approx(plain[0][..., column], abs=1e-5, nan_ok=True)
+    for other in again:
+        assert not np.allclose(plain[0], other[0], atol=1e-3, equal_nan=True)
+
+
+def test_another_version_of_the_measures_is_refused(engine: LocalEngine) -> None:
+    with pytest.raises(CannotSurvey, match="version"):
+        engine.ask(MeasureTexts("tiny", texts=TEXTS, version=99))
+
+
+def test_an_answer_travels_bit_by_bit(engine: LocalEngine) -> None:
+    found = engine.ask(MeasureTexts("tiny", texts=(*TEXTS, Text(" "))))
+    again = MeasuredTexts.from_bytes(found.to_bytes())
+    assert again.values.tobytes() == found.values.tobytes()
+    assert (again.sites, again.problems, again.fingerprint) == (found.sites, found.problems, found.fingerprint)
+
+
+@pytest.mark.slow
+def test_the_induction_heads_are_found_and_none_in_the_untrained_network() -> None:
+    engine, question, texts = LocalEngine(BUNDLED, CPU), MeasureTexts("induction", texts=()), bundled("induction")
+    few = type(texts)(texts.name, texts.items[:64])
+    *_, found = gone_on(engine.ask, question, few, begun(question, few))
+    names = [[role.criterion.role for role in roles] for roles in found.roles]
+    assert names == [[], ["previous token"], ["induction"], ["induction"]]
+    untrained = found.baselines["untrained"].mean
+    assert (untrained[:, list(MEASURES).index("induction")] < 0.2).all()
+
+
+@pytest.mark.slow
+def test_the_first_snapshot_has_no_induction_head() -> None:
+    engine, question, texts = LocalEngine(BUNDLED, CPU), MeasureTexts("induction@000000", texts=()), bundled("induction@000000")
+    few = type(texts)(texts.name, texts.items[:32])
+    *_, found = gone_on(engine.ask, question, few, begun(question, few))
+    assert "induction" not in [role.criterion.role for roles in found.roles for role in roles]

@@ -1,0 +1,79 @@
+"""`python -m model survey`: a table, an object, a file that goes on, and each refusal in one line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from model import __main__ as program
+from model.engine.local import LocalEngine
+from model.survey import tables
+from model.survey.measures import MEASURES
+from model.survey.survey import BATCH
+
+pytestmark = pytest.mark.slow
+
+
+def told(*arguments: object) -> Result:
+    return CliRunner().invoke(program.cli, ["survey", "induction", *map(str, arguments)])
+
+
+def test_a_table_names_the_heads(tmp_path: Path) -> None:
+    found = told("--most", 40, "--out", tmp_path / "s.parquet")
+    assert found.exit_code == 0, found.exception
+    assert "decoder.0.1.self head 1: induction: induction 0." in found.output
+    assert "40 texts of repetition.txt.gz" in found.output
+    again = tables.read(tmp_path / "s.parquet")
+    assert again.finished
+    assert again.statistics.texts == 40
+
+
+def test_one_object_has_every_head_with_its_measures_and_roles(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("fox moon tea fox moon tea\n\nred sun red sun\n", encoding="utf-8")
+    found = json.loads(told("--texts", tmp_path / "mine.txt", "--json").stdout)
+    assert (found["texts"], found["asked"], found["empty"], found["skipped"]) == ("mine.txt", 2, 1, 0)
+    assert [(head["site"], head["head"]) for head in found["heads"]] == [(f"decoder.0.{n // 2}.self", n % 2) for n in range(4)]
+    for head in found["heads"]:
+        assert set(head["measures"]) <= set(MEASURES)
+        assert head["measures"]["entropy"]["count"] == 2
+        assert {"mean", "std", "min", "max", "shuffled", "untrained"} <= set(head["measures"]["previous"])
+
+
+def test_random_tokens_that_repeat_show_induction() -> None:
+    found = json.loads(told("--texts", "repeated:20", "--json").stdout)
+    assert [head["roles"] for head in found["heads"]][2:] == [["induction"], ["induction"]]
+
+
+def test_a_file_of_another_survey_is_not_overwritten(tmp_path: Path) -> None:
+    assert told("--most", 4, "--out", tmp_path / "s.parquet").exit_code == 0
+    before = (tmp_path / "s.parquet").read_bytes()
+    found = told("--most", 5, "--out", tmp_path / "s.parquet")
+    assert "it holds one of induction over repetition.txt.gz" in str(found.exception)
+    assert (tmp_path / "s.parquet").read_bytes() == before
+
+
+def test_what_was_saved_before_a_stop_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    answer = LocalEngine.ask
+
+    def counting(engine: LocalEngine, question: Any) -> Any:
+        if (first := getattr(question, "first", None)) is not None:
+            if len(asked) == 2:
+                asked.append(-1)
+                raise KeyboardInterrupt
+            asked.append(first)
+        return answer(engine, question)
+
+    monkeypatch.setattr(LocalEngine, "ask", counting)
+    assert told("--most", 3 * BATCH, "--out", tmp_path / "s.parquet").exit_code != 0
+    assert tables.read(tmp_path / "s.parquet").done == 2 * BATCH
+    assert told("--most", 3 * BATCH, "--out", tmp_path / "s.parquet").exit_code == 0
+    assert asked[:4] == [0, BATCH, -1, 2 * BATCH]
+    assert tables.read(tmp_path / "s.parquet").finished
+
+
+@pytest.mark.parametrize("given", ["repeated:0", "repeated:x", "nothing.txt"])
+def test_texts_that_are_not_there(given: str) -> None:
+    assert given.partition(":")[0] in str(told("--texts", given).exception)

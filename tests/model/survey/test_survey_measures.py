@@ -1,0 +1,165 @@
+"""Each measure against a plain computation, row by row, in Python's own numbers."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from model.survey.measures import MEASURES, is_punctuation, measured
+from model.trace.types import Attention, Trace
+from tests.traces import translation
+
+SOURCE = "<sos> der mann , der den mann sieht , lacht . <eos>".split()
+TARGET = "<sos> the man who sees the man , laughs . <eos>".split()
+
+
+def with_equal_ids(trace: Trace) -> Trace:
+    """Equal words have equal ids."""
+    ids = {text: number for number, text in enumerate(dict.fromkeys((*SOURCE, *TARGET)))}
+    return replace(
+        trace, tokens={name: replace(own, ids=tuple(ids[text] for text in own.texts)) for name, own in trace.tokens.items()}
+    )
+
+
+TRACE = with_equal_ids(translation(SOURCE, TARGET, layers=2, heads=3, seed=5))
+
+
+class Rows:
+    """One head of one site, as rows that a person would compute by hand."""
+
+    def __init__(self, own: Attention, head: int) -> None:
+        self.own, self.kind, self.weights = own, own.site.kind, np.asarray(own.weights[head], np.float64)
+        self.mask = np.asarray(own.mask)
+        self.rows, self.keys = TRACE.tokens[own.query_tokens], TRACE.tokens[own.key_tokens]
+
+    def chosen(self) -> Iterator[tuple[int, list[int]]]:
+        """Rows that may attend to at least two keys, with these keys."""
+        for query in range(len(self.mask)):
+            keys = [key for key in range(self.mask.shape[1]) if self.mask[query, key]]
+            if len(keys) >= 2:
+                yield query, keys
+
+    def place(self, query: int) -> float:
+        """The place on the diagonal."""
+        queries, keys = self.mask.shape
+        return query * (keys - 1) / (queries - 1) if self.kind == "cross" else float(query)
+
+    def on(self, counts: Callable[[int, int], bool], meaningful: Callable[[int, list[int]], bool]) -> float:
+        """The mean over rows of the weight on keys that count."""
+        found = [
+            sum(self.weights[query, key] for key in range(self.mask.shape[1]) if counts(query, key))
+            for query, keys in self.chosen()
+            if meaningful(query, keys)
+        ]
+        return sum(found) / len(found) if found else math.nan
+
+
+def at(rows: Rows, offset: int) -> float:
+    return rows.on(lambda query, key: key == query + offset, lambda query, keys: query + offset in keys)
+
+
+def sort(rows: Rows, of: Callable[[int], bool]) -> float:
+    def counts(query: int, key: int) -> bool:
+        return of(key) and (key != query or rows.kind == "cross")
+
+    return rows.on(counts, lambda query, keys: 0 < sum(counts(query, key) for key in keys) < len(keys))
+
+
+def equal(rows: Rows, shift: int) -> float:
+    def counts(query: int, key: int) -> bool:
+        there = key - shift >= 0 and key - shift != query and bool(rows.mask[query, key])
+        return there and rows.keys.ids[key - shift] == rows.rows.ids[query]
+
+    return rows.on(counts, lambda query, keys: any(counts(query, key) for key in keys))
+
+
+def entropy(rows: Rows) -> float:
+    found = [-sum(w * math.log(w) for w in rows.weights[query] if w > 0) for query, _ in rows.chosen()]
+    return float(np.mean(found))
+
+
+def monotony(rows: Rows) -> float:
+    means = [sum(key * w for key, w in enumerate(row)) for row in rows.weights]
+    return float(np.mean([b >= a for a, b in pairwise(means)]))
+
+
+PLAIN: dict[str, Callable[[Rows], float]] = {
+    "entropy": entropy,
+    "largest": lambda rows: float(np.mean([max(rows.weights[query]) for query, _ in rows.chosen()])),
+    "coverage": lambda rows: float(np.mean([min(1.0, sum(column)) for column in rows.weights.T])),
+    "monotony": monotony,
+    "distance": lambda rows: float(
+        np.mean([sum(w * abs(key - rows.place(query)) for key, w in enumerate(rows.weights[query])) for query, _ in rows.chosen()])
+    ),
+    "near_diagonal": lambda rows: rows.on(lambda query, key: abs(key - rows.place(query)) <= 1, lambda query, keys: True),
+    "previous": lambda rows: at(rows, -1),
+    "next": lambda rows: at(rows, 1),
+    "same": lambda rows: at(rows, 0),
+    "first": lambda rows: rows.on(
+        lambda query, key: key == 0, lambda query, keys: 0 in keys and (query > 0 or rows.kind == "cross")
+    ),
+    "last": lambda rows: rows.on(
+        lambda query, key: key == rows.mask.shape[1] - 1,
+        lambda query, keys: rows.mask.shape[1] - 1 in keys and (query < rows.mask.shape[1] - 1 or rows.kind == "cross"),
+    ),
+    "special": lambda rows: sort(rows, lambda key: rows.keys.special[key]),
+    "punctuation": lambda rows: sort(rows, lambda key: rows.keys.texts[key] in (",", ".")),
+    "duplicate": lambda rows: equal(rows, 0),
+    "induction": lambda rows: equal(rows, 1),
+}
+
+
+def test_every_measure_has_a_plain_computation() -> None:
+    assert list(PLAIN) == list(MEASURES)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_is_what_a_plain_computation_gives(name: str) -> None:
+    found, column, row = measured(TRACE), list(MEASURES).index(name), 0
+    for own in TRACE.attention.values():
+        for head in range(own.heads):
+            if own.site.kind in MEASURES[name].of:
+                assert found[row, column] == pytest.approx(PLAIN[name](Rows(own, head)), abs=1e-6, nan_ok=True), own.site
+            else:
+                assert np.isnan(found[row, column])
+            row += 1
+    assert row == len(found)
+    assert np.isfinite(found[:, column]).any()
+
+
+def test_a_row_with_a_single_key_counts_for_no_measure() -> None:
+    """The first row of a causal map has weight 1 on itself, whatever the head does."""
+    own = next(own for site, own in TRACE.attention.items() if str(site) == "decoder.0.0.self")
+    changed = np.array(own.weights)
+    changed[:, 0, 0] = 0.25  # no softmax could give it: nothing may look at it
+    other = replace(TRACE, attention={**TRACE.attention, own.site: replace(own, weights=changed)})
+    columns = [list(MEASURES).index(name) for name in ("entropy", "largest", "same", "distance", "first", "special")]
+    assert np.array_equal(measured(TRACE)[:, columns], measured(other)[:, columns], equal_nan=True)
+
+
+def test_weights_in_random_order_stay_on_keys_that_are_allowed() -> None:
+    """A row keeps its numbers: entropy and largest weight are the same, and what looks at places tends to that of equal weights."""
+    names, found = list(MEASURES), np.mean([measured(TRACE, seed) for seed in range(400)], axis=0)
+    for name in ("entropy", "largest"):
+        assert found[:, names.index(name)] == pytest.approx(measured(TRACE)[:, names.index(name)], abs=1e-6)
+    even = replace(
+        TRACE,
+        attention={
+            site: replace(own, weights=np.repeat((own.mask / own.mask.sum(1, keepdims=True))[None], own.heads, 0))
+            for site, own in TRACE.attention.items()
+        },
+    )
+    for name in ("previous", "first", "special", "punctuation", "duplicate", "induction", "near_diagonal"):
+        column = names.index(name)
+        assert found[:, column] == pytest.approx(measured(even)[:, column], abs=0.06, nan_ok=True), name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(",", True), ("▁.", True), ("##-", True), ("…", True), ("a.", False), ("<eos>", False), ("", False), ("▁", False)],
+)
+def test_punctuation_is_told_from_words(text: str, expected: bool) -> None:
+    assert is_punctuation(text) is expected

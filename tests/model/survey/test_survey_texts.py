@@ -1,0 +1,82 @@
+"""Texts of a survey: what a file may hold, and each way in which it may not."""
+
+from pathlib import Path
+
+import pytest
+
+from model.errors import BadTexts, CannotSurvey
+from model.survey.questions import Text
+from model.survey.texts import FOLDER, OF_MODELS, bundled, read, read_file, repeated, repeated_for
+
+CONLLU = (
+    "# text = Dogs bark.\n1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n1-2\tDogs\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "items", "empty"),
+    [
+        ("a.txt", "ein hund\n\n  \nzwei\r\n", (Text("ein hund"), Text("zwei")), 2),
+        ("a.tsv", "ein hund\ta dog\nzwei\ttwo\n", (Text("ein hund", "a dog"), Text("zwei", "two")), 0),
+        ("a.tsv", "ein hund\t\nzwei\ttwo", (Text("ein hund"), Text("zwei", "two")), 0),
+        ("a.csv", 'target,source\n"a, dog",ein hund\n', (Text("ein hund", "a, dog"),), 0),
+        ("a.csv", "source\nein hund\n,\n", (Text("ein hund"),), 1),
+        ("a.conllu", CONLLU + CONLLU, (Text("Dogs bark"), Text("Dogs bark")), 0),
+    ],
+)
+def test_texts_in_a_file(name: str, content: str, items: tuple[Text, ...], empty: int) -> None:
+    found = read(content, name)
+    assert (found.items, found.empty, found.name) == (items, empty, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.txt", "\n \n", "it holds no text"),
+        ("a.tsv", "a\tb\n\nc\n", "line 3 has 1 columns, not 2"),
+        ("a.tsv", "a\tb\tc\n", "line 1 has 3 columns, not 2"),
+        ("a.csv", "text\nhallo\n", "its first line names no column “source”"),
+        ("a.csv", 'source\n"hallo', "is no line of a CSV table"),
+        ("a.conllu", CONLLU + "1\tcat\n\n", "line 6 has 2 columns, not 10"),
+    ],
+)
+def test_a_broken_file_is_refused_and_its_line_is_named(name: str, content: str, sentence: str) -> None:
+    with pytest.raises(BadTexts, match=sentence):
+        read(content, name)
+
+
+def test_another_encoding_a_missing_file_and_too_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "latin.txt").write_bytes("größer".encode("latin-1"))
+    with pytest.raises(BadTexts, match="byte 2 is not UTF-8"):
+        read_file(tmp_path / "latin.txt")
+    with pytest.raises(BadTexts, match="No such file"):
+        read_file(tmp_path / "none.txt")
+    with pytest.raises(BadTexts, match="more than 100,000 texts"):
+        read("a\n" * 100_001, "a.txt")
+    monkeypatch.setattr("model.survey.texts.MOST_BYTES", 2**20)
+    (tmp_path / "large.txt").write_bytes(b"a" * (2**20 + 1))
+    with pytest.raises(BadTexts, match="larger than 1 MB"):
+        read_file(tmp_path / "large.txt")
+
+
+def test_each_bundled_model_has_texts_whose_license_is_told() -> None:
+    told = (FOLDER / "LICENSES.md").read_text(encoding="utf-8")
+    for model, file in OF_MODELS.items():
+        assert len(bundled(model).items) >= 700
+        assert file in told
+    assert bundled("multi30k-de-en-film@12").items[0].target
+    assert bundled("somebody's").items[0].target is None
+
+
+def test_random_texts_repeat_once_and_avoid_what_is_special() -> None:
+    found = repeated(20, 30, [0, 1, 2], 16)
+    for text in found.items:
+        assert len(text.source) == 16
+        assert text.source[:8] == text.source[8:]
+        assert not {0, 1, 2} & set(text.source)
+    assert found.items == repeated(20, 30, [0, 1, 2], 16).items
+    spec = {"encoder": None, "decoder": {"vocab": 9, "max_positions": 100}, "pad_id": 1, "suppressed": [4]}
+    assert {id_ for text in repeated_for(9, spec).items for id_ in text.source} == {0, 2, 3, 5, 6, 7, 8}
+    with pytest.raises(CannotSurvey, match="reads no tokens"):
+        repeated_for(9, {"encoder": {"vocab": 0}})
