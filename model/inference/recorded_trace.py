@@ -60,7 +60,7 @@ class TraceMaker:
     Attributes:
         checkpoint, request, device_name: what runs, and where.
         recorder: holds the tensors that were recorded so far.
-        edited: the edits of the run.
+        edited: the edits of the run; None: it has none.
         began: start of the run, by `time.perf_counter`.
         chat: what the model's template made of a conversation; None: the input is of another form.
     """
@@ -69,7 +69,7 @@ class TraceMaker:
     request: RunRequest
     device_name: Words
     recorder: Recorder
-    edited: EditedRun
+    edited: EditedRun | None
     began: float
     chat: Rendered | None = None
 
@@ -95,7 +95,7 @@ class TraceMaker:
         """
         chosen = [step.chosen for step in written.steps]
         ids, texts = tuple(each.id for each in chosen), tuple(each.text for each in chosen)
-        so_far = None if isinstance(self.edited.network, RecordedNetwork) else self.so_far(shown, written)
+        so_far = None if isinstance(self.checkpoint.network, RecordedNetwork) else self.so_far(shown, written)
         return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
 
     @property
@@ -113,12 +113,12 @@ class TraceMaker:
         spec = self.checkpoint.info.spec
         one_row = self.request.target is None and _asks_for_every_row(spec)
         arrays = self.recorder.arrays(written.lineage, one_row)
+        found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
+        found["notes"] += [] if self.edited is None else self.edited.notes()
         trace = Trace(
-            model=self.edited.with_notes(facts(self.checkpoint, self.request.model, self.device_name, milliseconds))
-            | ({"drafted": written.drafted} if written.drafted else {})
-            | self._conversation(written),
+            model=found | ({"drafted": written.drafted} if written.drafted else {}) | self._conversation(written),
             request=self.request.to_json(),
-            tokens=self.edited.shown(dict(tokens)),
+            tokens=dict(tokens) if self.edited is None else self.edited.shown(tokens),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),
             positions=_group(arrays, "positions/"),
             embedded=_group(arrays, "embedded/"),

@@ -80,10 +80,11 @@ def run(
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
         edited = edited_run(checkpoint, request, inputs, lambda other: run(checkpoint, other, device, device_name, ask, (), most))
-        fused = is_fused(checkpoint, request, inputs, needs_weights(edited.interventions))
+        changes = {} if edited is None else edited.interventions
+        fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
         recorder, cache = Recorder(request.keep, fused, last_logits), cache_of(checkpoint.network)
-        own = Run(recorder, edited.interventions, cache, fused, last_logits=last_logits)
+        own = Run(recorder, changes, cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source.chat)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
@@ -117,7 +118,7 @@ class _Job:
     recorder: Recorder
     ask: Ask
     dictated: tuple[int, ...]
-    edited: EditedRun
+    edited: EditedRun | None
     report: Report
     maker: TraceMaker
     draft: Draft
@@ -134,7 +135,7 @@ class _Job:
 
     def result(self) -> Result:
         """Runs the network that the checkpoint holds."""
-        match self.edited.network:
+        match self.checkpoint.network if self.edited is None else self.edited.network:
             case EncoderDecoder() | ForeignTranslator() as network:
                 return self.translate(network)
             case CausalLM() | ForeignWriter() as network:
@@ -148,10 +149,12 @@ class _Job:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
-        memory = self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
+        ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
+        memory = self.ask(Call(network, self.run, ids, mask))
 
         def reads(target: Tensor, start: int) -> Call:
-            beams, target = Mask(mask.padding.expand(len(target), -1, -1, -1)), self.edited.target(target)
+            beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
+            target = target if self.edited is None else self.edited.target(target)
             return Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start)
 
         if self.inputs.target is None:
@@ -169,7 +172,7 @@ class _Job:
         source = self.inputs.source
 
         def reads(ids: Tensor, start: int) -> Call:
-            return Call(network, self.run, self.edited.target(ids), start=start)
+            return Call(network, self.run, ids if self.edited is None else self.edited.target(ids), start=start)
 
         self._refuse_target(phrase("a language model continues its source"))
         if self.spec.output is None:
@@ -187,7 +190,8 @@ class _Job:
         self._refuse_target(phrase("an encoder alone generates nothing"))
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
-        self.ask(Call(network, self.run, self.edited.source(source.tensor, mask.padding), mask))
+        ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
+        self.ask(Call(network, self.run, ids, mask))
         return {"source": source.tokens}, Written()
 
     def record(self, network: RecordedNetwork) -> Result:
@@ -245,7 +249,8 @@ class _Job:
 
     def _select(self, rows: Tensor) -> None:
         self.cache.select(rows)
-        self.edited.select(rows)
+        if self.edited is not None:
+            self.edited.select(rows)
 
     def _write(
         self, reads: Reads, prompt: tuple[int, ...], choose: Choose, max_length: int, tell: Callable[[Written], None]

@@ -22,7 +22,7 @@ ASKING = {"choose", "questions", "neighbours"}
 def test_every_panel_has_help_and_there_is_none_for_panels_that_are_gone() -> None:
     assert {"overview", "heat", "lines", "film", "network"} <= PANELS
     assert {name for name in PANELS if not panel_help.html(name)} <= ASKING
-    assert panel_help._help().keys() <= PANELS
+    assert panel_help.HELP.keys() <= PANELS
 
 
 @pytest.mark.parametrize("name", sorted(PANELS - ASKING))

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any
 
 from torch import Tensor
 
@@ -84,7 +83,7 @@ class EditedRun:
 
     def target(self, ids: Tensor) -> Tensor:
         """The ids [row, position] that the decoder reads, words exchanged."""
-        if self._edits and not ids.is_floating_point():
+        if not ids.is_floating_point():
             self.strips.read(ids)
         return self._words.read("decoder", ids)
 
@@ -95,11 +94,8 @@ class EditedRun:
 
     # --- After it ran ---
 
-    def with_notes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Facts about the run, with sentences about the edits: each by its text, and what came of them."""
-        return {**facts, "notes": [*facts["notes"], *self._sentences()]}
-
-    def _sentences(self) -> list[Phrase]:
+    def notes(self) -> list[Phrase]:
+        """Sentences about the edits: each by its text, and what came of them."""
         named = [phrase("Edit: {edit}", edit=edit) for edit in self._edits]
         return [*named, *self._notes.said, *(self._unmade(edit) for edit in self._edits if not self._was_made(edit))]
 
@@ -277,8 +273,8 @@ def _chained(changes: list[Intervention]) -> Intervention:
     return lambda value, start: reduce(lambda changed, change: change(changed, start), changes, value)
 
 
-def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: Traced) -> EditedRun:
-    """The edits of a run that begins.
+def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: Traced) -> EditedRun | None:
+    """The edits of a run that begins; None: the request has none.
 
     Args:
         inputs: its inputs, without the padding that it asks for.
@@ -286,6 +282,8 @@ def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: 
     Raises:
         HeadlightError: as EditedRun; or the source cannot be padded.
     """
+    if not request.edits:
+        return None
     spec, source = checkpoint.info.spec, inputs.source
     if spec.encoder is not None:
         source = Reader(checkpoint.tokenizers, source.tensor.device).padded(source, request.source_pad_to, spec)

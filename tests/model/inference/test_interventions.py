@@ -9,13 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
-from model.inference import batching, inputs
+from model.inference import batching, inputs, run
 from model.inference.calls import Call
 from model.inference.calls import alone as by_itself
-from model.inference.edits.edited_run import EditedRun
-from model.inference.inputs import needs_weights
+from model.inference.edits.edited_run import EditedRun, Traced
+from model.inference.inputs import Inputs, needs_weights
 from model.inference.recorder import Recorder
 from model.spec.inputs import RandomFeatures
 from model.spec.request import KEEP, Decoding, RunRequest
@@ -81,6 +82,11 @@ Changing = Callable[[dict[str, Intervention]], None]
 @pytest.fixture
 def changing(monkeypatch: pytest.MonkeyPatch) -> Changing:
     """Makes every request change the given values."""
+
+    def begun(checkpoint: Runner, request: RunRequest, own: Inputs, traced: Traced) -> EditedRun:
+        return EditedRun(checkpoint, request, {"source": own.source.tokens}, traced)
+
+    monkeypatch.setattr(run, "edited_run", begun)
     return lambda changes: monkeypatch.setattr(EditedRun, "_changes", lambda self: {n: [own] for n, own in changes.items()})
 
 
