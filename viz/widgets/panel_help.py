@@ -21,12 +21,12 @@ def html(name: str) -> str:
     """A button "?" that unfolds the help of a panel, as HTML; empty for a panel without help."""
     if name not in HELP:
         return ""
-    title, sentences, page = HELP[name]
+    *words, page = HELP[name]
+    title, sentences = map(translated, words)
     more = escape(_("More in the documentation"))
     link = f'<a href="{ADDRESS}/{page}" target="_blank">{more}</a>'
-    label = escape(_("What does “{panel}” show?", panel=translated(title)))
-    text = escape(translated(sentences))
-    return f'<details class="help"><summary aria-label="?: {label}">?</summary><div>{text} {link}</div></details>'
+    label = escape(_("What does “{panel}” show?", panel=title))
+    return f'<details class="help"><summary aria-label="?: {label}">?</summary><div>{escape(sentences)} {link}</div></details>'
 
 
 def pages() -> frozenset[str]:
