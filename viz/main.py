@@ -19,7 +19,7 @@ from viz.live import sessions as live
 from viz.session import patient_engine
 from viz.session.background_calls import NotCached, Pending, Stopped
 from viz.session.state import Page, get_view_state, my_engine, session_language, store_view, sync_url
-from viz.url.default_run import SiteSelector, opening
+from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
 from viz.views.checkpoint import page as checkpoint
@@ -28,7 +28,7 @@ from viz.views.explore import page as explore
 from viz.views.step import page as step
 from viz.views.training import page as training
 from viz.views.what_if import page as what_if
-from viz.widgets import recorded_run, sidebar
+from viz.widgets import conversation, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say
 from viz.widgets.sentence_box import remark_on_language, sentence_box
@@ -159,6 +159,9 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
         recorded_run.remember(info.name, info.title)
         view = recorded_run.as_it_ran(view, problems)
     view = opening(info, view) if view.text is None else view
+    if view.chats and not info.chats and not info.recorded:
+        problems.append(_("This model has no chat template, so the earlier turns of this link were ignored."))
+    view = conversing(info, view)
     if info.reads == "features" and info.translates and not view.target and not info.spec["decoder"]["vocab"]:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     store_view(view)
@@ -191,9 +194,11 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None
+    talk = conversation.place(around.info, view)
     try:
         with patient_engine.raise_if_slow():
             page = run_page.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
+            talk(page.trace if page else None, page is None)
             said = list(dict.fromkeys(around.problems))
             for each in said:
                 say(each)
@@ -209,12 +214,15 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
             if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
+        if page is None:
+            talk(None, True)
         run_page.wait_for_host(error, shown=page is not None)
     except (Pending, Stopped) as pause:
         patient_engine.show(pause)
         st.session_state[_UNSAID] = list(around.problems)
         if page is None:
             stopped = pause.trace if isinstance(pause, Stopped) else None
+            talk(stopped, isinstance(pause, Stopped))
             _show_last(around.info, view, foot, drawn, stopped)
     sync_url()
 

@@ -18,10 +18,18 @@ from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.network import to_json
+from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
 from model.transformer.attention import Run
 
 _RUN_BY = phrase("The network is run by the transformers library, with its own eager attention, in float32.")
+
+QUESTIONS = (
+    "What is the capital of France?",
+    "Translate to German: The dog sleeps under the table.",
+    "Name three animals that live in the sea.",
+)
+"""Examples for a model that chats."""
 
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
@@ -38,7 +46,9 @@ def load(folder: Folder, device: torch.device) -> Foreign:
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
     title = name_of(folder.path)
-    examples = () if isinstance(tokenizers["source"], IdTokenizer) else (EXAMPLE,)
+    reader = tokenizers["source"]
+    talks = isinstance(reader, ReadsChats) and reader.template is not None
+    examples = () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else (EXAMPLE,)
     info = ForeignInfo(
         title,
         title,

@@ -202,7 +202,7 @@ def test_edits_that_are_not_there_cannot_be_off() -> None:
 
 
 def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
-    assert {"against", "begin", "edit", "set", "target", "text"} == TYPED
+    assert {"against", "begin", "chat", "edit", "set", "target", "text"} == TYPED
 
 
 @pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.spec.edits import Silence
+from model.spec.inputs import ROLES, Turn
 from model.spec.request import Decoding
 from viz.url import view_state
-from viz.url.parsers import LONGEST_TEXT
+from viz.url.parsers import LONGEST_TEXT, written_turns
 from viz.url.view_state import PARAMETERS, ViewState
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,11 @@ views = st.builds(
     ViewState,
     model=texts,
     text=st.none() | texts,
+    chat=st.sampled_from(["", "off", "[]"])
+    | st.lists(st.tuples(st.sampled_from(ROLES), texts.filter(str.strip)), max_size=3)
+    .map(lambda said: written_turns(Turn(*each) for each in said))
+    .filter(lambda written: len(written) <= LONGEST_TEXT),
+    raw=st.integers(0, 1),
     target=texts,
     method=st.sampled_from(["greedy", "sample", "beam"]),
     max_length=st.integers(0, 1000),
@@ -123,6 +129,11 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
         ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
         ("begin", "5,x", "token ids such as 5,3"),
         ("begin", ",".join("5" * 1001), "token ids such as 5,3"),
+        ("chat", "[", 'the turns of a conversation such as [["user", "Hi"]], or off'),
+        ("chat", '[["user", " "]]', 'the turns of a conversation such as [["user", "Hi"]], or off'),
+        ("chat", '[["tool", "x"]]', 'the turns of a conversation such as [["user", "Hi"]], or off'),
+        ("chat", "[" * 3000, 'the turns of a conversation such as [["user", "Hi"]], or off'),
+        ("raw", "2", "a whole number from 0 to 1"),
         ("text", "x" * 4001, "at most 4000 characters"),
         ("against", "decode=nucleus", "greedy, sample, beam"),
         ("against", "head=3", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),

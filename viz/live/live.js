@@ -193,7 +193,8 @@ class LiveBox {
     await painted();
   }
 
-  show({ progress, error, stopped, note }, scenes) {
+  show({ progress, error, stopped, note, reply }, scenes) {
+    if (reply !== undefined) document.dispatchEvent(new CustomEvent("headlight:reply", { detail: reply })); // widgets/conversation.js
     this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : note ?? "");
     this.stopping.hidden = !progress;
     if (error) this.failed = this.refused = true;

@@ -27,6 +27,7 @@ from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
 from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
 from model.spec.sent_text import split_address
+from model.trace.chat import chat_of
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from viz.canvas.wire import transport
@@ -156,6 +157,8 @@ def _frame(situation: PageContext, view: ViewState, trace: Trace, written: Mappi
     header: dict[str, Any] = {"text": view.text, "final": written is None, "progress": written}
     if written is None:
         header["note"] = situation.note(view, trace)
+    if (chat := chat_of(trace)) is not None:
+        header["reply"] = chat.reply
     if said := situation.context.copy().run(run_page.undrawable, trace):
         return _packed(header | {"error": said})
     return _packed(header, situation.scenes(view, trace, partial=written is not None))

@@ -3,9 +3,10 @@
 A parser raises ValueError with a description of the allowed values, which `viz.url.view_state.read` puts into its sentence.
 """
 
+import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -13,6 +14,7 @@ from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
 from model.spec.edits import silences as silenced_heads
+from model.spec.inputs import MOST_TURNS, Turn
 from model.spec.request import MOST_TOKENS
 from model.spec.sent_text import whole_number
 from model.trace.types import Site
@@ -32,6 +34,10 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 
 PARTS = ("numbers", "heads", "lens")
 """The parts of Explore that open below the pictures."""
+
+
+PLAIN = "off"
+"""The value of `chat` with which a model with a chat template continues a text."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,42 @@ def text(given: str) -> str:
     if len(given) > LONGEST_TEXT:
         raise ValueError(_("at most {longest} characters", longest=LONGEST_TEXT))
     return given
+
+
+def chat(given: str) -> str:
+    """Parses the turns of a conversation before the newest, as JSON, or PLAIN."""
+    if given in ("", PLAIN):
+        return given
+    try:
+        return written_turns(turns(text(given)))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_("the turns of a conversation such as {turns}, or off", turns='[["user", "Hi"]]')) from error
+
+
+def turns(given: str) -> tuple[Turn, ...]:
+    """The turns that a parameter `chat` holds.
+
+    Raises:
+        ValueError: it is of another form.
+    """
+    if given in ("", PLAIN):
+        return ()
+    found = json.loads(given)
+    if not isinstance(found, list) or len(found) >= MOST_TURNS:
+        raise ValueError
+    return tuple(_turn(each) for each in found)
+
+
+def _turn(given: object) -> Turn:
+    match given:
+        case ["system" | "user" | "assistant" as role, str(said)] if said.strip():
+            return Turn(role, said)
+    raise ValueError
+
+
+def written_turns(said: Iterable[Turn]) -> str:
+    """Turns as the text of a parameter `chat`."""
+    return json.dumps([[turn.role, turn.text] for turn in said], ensure_ascii=False, separators=(",", ":"))
 
 
 def choice(*allowed: str) -> Callable[[str], str]:

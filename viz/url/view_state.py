@@ -10,6 +10,7 @@ from typing import Any, get_args
 from urllib.parse import unquote
 
 from model.spec.edits import Edit, read_edits
+from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
@@ -46,6 +47,16 @@ class ViewState:
     text: str | None = parameter(
         None, "text", "the source sentence", values.text, of_a_run=N_("sentence"), reset_by="model", typed=True
     )
+    chat: str = parameter(
+        "",
+        "chat",
+        'the turns before the sentence, in JSON: `[["user","…"],["assistant","…"]]`; off: the model continues the sentence',
+        values.chat,
+        of_a_run=N_("conversation"),
+        reset_by="model",
+        typed=True,
+    )
+    raw: int = parameter(0, "raw", "1: a conversation is shown as the text that the chat template made of it", values.whole(0, 1))
     target: str = parameter(
         "",
         "target",
@@ -175,6 +186,11 @@ class ViewState:
     opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
+    @property
+    def chats(self) -> bool:
+        """Whether the sentence is the newest turn of a conversation."""
+        return self.chat not in ("", values.PLAIN)
+
     def decoding(self) -> Decoding:
         """The decoding settings."""
         return Decoding(**{f.name: getattr(self, f.name) for f in fields(Decoding)})
@@ -205,10 +221,15 @@ class ViewState:
         return tuple(edit for place, edit in enumerate(self.all_edits()) if place not in off)
 
     def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
-        """The run that this view looks at."""
+        """The run that this view looks at.
+
+        Raises:
+            InputError: an input is too long.
+        """
+        said = Turn("user", self.text or "")
         return RunRequest(
             model=self.model,
-            source=self.text or "",
+            source=Chat((*values.turns(self.chat), said)) if self.chats and said.text.strip() else said.text,
             target=self.target or None,
             decoding=self.decoding(),
             begin=self.chosen_ids(),
@@ -258,7 +279,7 @@ def differing(**fields_: object) -> str:
 def second_side(view: ViewState) -> ViewState:
     """The view of side B of Compare. Another model starts without the first one's settings and edits."""
     different = differences(view.against)
-    anew: dict[str, Any] = {"settings": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
+    anew: dict[str, Any] = {"settings": "", "chat": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
     if {"model", "text", "target"} & different.keys():
         anew["begin"] = ""  # it continues side A
     if "edits" in different:

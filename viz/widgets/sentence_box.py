@@ -22,7 +22,8 @@ from viz.labels import tokens
 from viz.labels import tokens as labels
 from viz.session.patient_engine import my_calls
 from viz.session.state import Page, bind, get_view_state, update
-from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE
+from viz.url.parsers import turns, written_turns
+from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE, ViewState
 
 LETTERS = 3.0
 """Letters a piece up to which a word was spelled rather than known. Of a sentence in its own language a model knows most words."""
@@ -56,7 +57,7 @@ def finding(info: ModelInfo, trace: Trace, engine: Engine) -> Finding | None:
     Args:
         engine: asked for models that could read it instead, only if they are needed.
     """
-    if info.recorded or info.reads != "words" or "source" not in trace.tokens:
+    if info.recorded or info.chats or info.reads != "words" or "source" not in trace.tokens:
         return None
     if (share := unknown_share(trace)) < SOME:
         return None
@@ -139,18 +140,20 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
     """
     if info.recorded:
         return
+    view = get_view_state()[0]
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
-        st.text_input(
-            _("Input sentence ({language})", language=info.languages.get("source", info.title)),
-            label_visibility="collapsed",
-            placeholder=_placeholder(info),
-            max_chars=most_characters(info.max_source, get_view_state()[0].text or ""),
-            **bind("text", **NEW_SENTENCE),
-        )
-        st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
+        if not view.chats:  # a conversation has a box of its own, below its turns
+            st.text_input(
+                _("Input sentence ({language})", language=info.languages.get("source", info.title)),
+                label_visibility="collapsed",
+                placeholder=_placeholder(info),
+                max_chars=most_characters(info.max_source, view.text or ""),
+                **bind("text", **NEW_SENTENCE),
+            )
+            st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
         with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
             if part.open:
-                _examples(info)
+                _examples(info, view)
         beside()
     if info.reads == "features":
         st.caption(
@@ -163,9 +166,10 @@ def most_characters(positions: int, shown: str) -> int:
     return max(allowed_characters(positions), len(shown))
 
 
-def _examples(info: ModelInfo) -> None:
+def _examples(info: ModelInfo, view: ViewState) -> None:
+    anew = {"chat": written_turns(turn for turn in turns(view.chat) if turn.role == "system")} if view.chats else {}
     for number, (example, shows) in enumerate(zip_longest(info.examples, info.example_labels, fillvalue="")):
-        chosen = {"text": example, "target": "", **NEW_SENTENCE}
+        chosen = {"text": example, "target": "", **anew, **NEW_SENTENCE}
         words = tokens.markdown(example) + (f" :small[:gray[{tokens.markdown(shows)}]]" if shows else "")
         st.button(words, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
 

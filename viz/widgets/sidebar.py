@@ -14,7 +14,9 @@ from model.trace.types import UNWRITTEN, Trace
 from viz.i18n import translate
 from viz.i18n.translate import _, join_list, join_sentences, said
 from viz.labels import tokens
-from viz.session.state import bind
+from viz.session.state import bind, update
+from viz.url.default_run import NO_TURNS
+from viz.url.parsers import PLAIN
 from viz.url.view_state import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, ViewState
 from viz.widgets.sentence_box import most_characters
 
@@ -24,7 +26,7 @@ WORDMARK = Path(__file__).parent / "wordmark.svg"
 
 def shows(view: ViewState) -> tuple[object, ...]:
     """The fields of a view that the sidebar shows: if one changes elsewhere, the sidebar must be redrawn."""
-    return (view.model, view.settings, view.target, view.precision, replace(view.decoding(), hypothesis=0))
+    return (view.model, view.settings, view.target, view.precision, replace(view.decoding(), hypothesis=0), view.chats)
 
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
@@ -35,6 +37,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
         return
     with st.sidebar:
         st.caption(tokens.markdown(join_sentences((said(info.summary), _size(info)))))
+        _input(info, view)
         decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))
         precision(bind("precision"))
         if info.translates:
@@ -48,6 +51,32 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
                 max_chars=most_characters(info.max_target, view.target),
                 **bind("target", **NEW_SENTENCE),
             )
+
+
+def _input(info: ModelInfo, view: ViewState) -> None:
+    """Draws whether a model with a chat template converses or continues a text, and how its authors have it sample."""
+    if info.chats:
+        key = "widget:converses"
+        st.session_state[key] = view.chats
+
+        def change() -> None:
+            update(chat=NO_TURNS if st.session_state[key] is True else PLAIN, raw=0, **NEW_SENTENCE)
+
+        help_ = _("On: the model answers the turns of a conversation. Off: it continues a text.")
+        st.toggle(_("Conversation"), key=key, on_change=change, help=help_)
+    if not info.continues:
+        return
+    if (own := info.sampling) is None:
+        if info.chats:
+            st.caption(_("The file sets no sampling, so the most likely token is taken."))
+        return
+    gaps = {"temperature": own.temperature, "k": own.top_k, "p": own.top_p}
+    st.caption(_("Sampling set by the file: temperature {temperature:.2f}, top k {k}, top p {p:.2f}.", **gaps))
+    own_ = {name: getattr(own, name) for name in ("method", "temperature", "top_k", "top_p")}
+    if view.method == "sample":
+        st.button(_("Greedy"), key="greedy", on_click=update, kwargs={"method": "greedy", **NEW_SENTENCE})
+    else:
+        st.button(_("Sample as the file sets it"), key="as-set", on_click=update, kwargs=own_ | NEW_SENTENCE)
 
 
 def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:

@@ -78,17 +78,47 @@ function tokenSentence(token, texts) {
 
 /** A labeled strip of chips: one tab stop, arrow keys move inside it. */
 function chipStrip(strip, chips, texts) {
-  const box = el("div", { class: "chips", role: "group", "aria-label": strip.title }, ...chips);
+  const box = el("div", { class: "chips", role: "group", "aria-label": strip.title }, ...inTurns(strip, chips, texts));
   box.addEventListener("keydown", (event) => {
     const at = chips.indexOf(event.target);
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 }[event.key];
     if (at < 0 || to === undefined) return;
     event.preventDefault();
     const next = chips[Math.min(Math.max(to, 0), chips.length - 1)];
+    if (next.classList.contains("earlier") && box.classList.contains("folded")) box.querySelector(".fold").click();
     for (const each of chips) each.tabIndex = each === next ? 0 : -1;
     next.focus();
   });
   return el("div", { class: "strip", "data-strip": strip.name }, el("div", { class: "title" }, strip.title), box);
+}
+
+const LONG = 70; // tokens of a conversation above which it opens at its last turn
+const turnsShown = (globalThis.headlightTurnsShown ??= { all: false }); // each drawing is a module of its own
+
+/**
+ * The chips of a conversation, each turn in a line of its own: `strip.starts` are the first tokens of the turns and of the reply. A long
+ * one opens at its last turn: a button shows the others.
+ */
+function inTurns({ starts }, chips, texts) {
+  if (!starts?.length) return chips;
+  const last = starts.at(-2) ?? 0;
+  const folds = chips.length > LONG && last > 0;
+  const lines = chips.flatMap((node, at) => {
+    if (folds) node.classList.toggle("earlier", at < last);
+    return at && starts.includes(at) ? [el("i", { class: at < last ? "turn earlier" : "turn" }), node] : [node];
+  });
+  if (!folds) return lines;
+  const button = el("button", { type: "button", class: "fold" });
+  const show = (all) => {
+    turnsShown.all = all;
+    button.parentElement?.classList.toggle("folded", !all);
+    button.textContent = all ? texts.fold : fill(texts.earlier, { count: last });
+    button.setAttribute("aria-expanded", all);
+  };
+  button.onclick = () => show(!turnsShown.all);
+  show(turnsShown.all);
+  queueMicrotask(() => show(turnsShown.all)); // by then it has a parent
+  return [button, el("i", { class: "turn" }), ...lines];
 }
 
 /** Scrolls a chip into view within its strip, and nothing else. */

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from model.trace import stages
+from model.trace.chat import chat_of
 from model.trace.stages import Stage
 from model.trace.steps import Step
 from model.trace.types import Array, Attention, Site, Tokens, Trace
@@ -186,13 +187,19 @@ def followed(trace: Trace) -> dict[str, Any]:
     decoding = trace.request.get("decoding") or {}
     decodes = trace.request.get("target") is None and decoding.get("max_length", 0) > 0
     live = {
-        "text": trace.request.get("source"),
+        "text": sentence(trace),
         "begun": decodes and not trace.steps and not _has_decoder(trace),
         "seed": decoding.get("seed"),
         "temperature": decoding.get("temperature"),
         "silenced": sorted(f"{site}/{head}" for site, head in labels.silenced(trace)),
     }
     return {"live": live}
+
+
+def sentence(trace: Trace) -> Any:
+    """What stood in the sentence box: the source, or the newest turn of a conversation."""
+    source = trace.request.get("source")
+    return source["turns"][-1]["text"] if isinstance(source, Mapping) and "turns" in source else source
 
 
 def _has_decoder(trace: Trace) -> bool:
@@ -213,8 +220,10 @@ def strip(trace: Trace, name: str) -> dict[str, Any]:
     steps = {step.computed[1]: step for step in trace.steps} if written else {}
     by_hand = len(labels.by_hand(trace))
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)) if any(tokens.unknown) else tokens)
+    chat = chat_of(trace) if name == "source" else None
     return {
         "name": name,
+        **({} if chat is None else {"starts": list(chat.starts)}),
         "title": strip_title(trace, name, bool(steps)),
         "written": written,
         "generated": bool(steps),

@@ -65,6 +65,11 @@ def _candidates() -> dict[str, str]:
     }
 
 
+def _turns() -> dict[str, str]:
+    """Texts of the strip of a conversation."""
+    return {"earlier": _("Show the earlier turns ({count} tokens)"), "fold": _("Fold the earlier turns")}
+
+
 def running() -> str:
     """Text of a page that waits for the engine."""
     return _("Running: {seconds} s")
@@ -100,7 +105,11 @@ def lost() -> dict[str, str]:
 
 def strips() -> dict[str, str]:
     """Texts of the token strips."""
-    return {**_candidates(), "tokens": _("Tokens. Arrow keys move; Enter selects the row that produced the token.")}
+    return {
+        **_candidates(),
+        "tokens": _("Tokens. Arrow keys move; Enter selects the row that produced the token."),
+        **_turns(),
+    }
 
 
 def atlas() -> dict[str, str]:
@@ -305,6 +314,7 @@ def player() -> dict[str, str]:
         "percent": _("{number}%"),
         **_cells(),
         **_candidates(),
+        **_turns(),
         "headShort": _("H{head}"),
         "first": _("First step"),
         "back": _("Previous step"),

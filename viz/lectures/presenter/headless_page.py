@@ -7,7 +7,7 @@ from model.errors import OpenQuestions, UnknownModel
 from model.trace.types import Site, Trace
 from viz.i18n.translate import _, problem
 from viz.session.state import Page
-from viz.url.default_run import SiteSelector, opening
+from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState
 
 
@@ -70,7 +70,7 @@ def _info(engine: Engine, view: ViewState) -> ModelInfo:
 def _begun(info: ModelInfo, view: ViewState) -> ViewState:
     """The view with a sentence: the model's first example if the link has none."""
     if view.text is not None:
-        return view
-    view = opening(info, view)
+        return conversing(info, view)
+    view = conversing(info, opening(info, view))
     random = info.reads == "features" and info.translates and not view.target
     return replace(view, target=view.text or "") if random else view

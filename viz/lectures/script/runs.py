@@ -18,7 +18,7 @@ from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.lectures.script.lecture import Head, Named, Scope, Step, Token
 from viz.metrics.teacher_forcing import teacher_forced_request
-from viz.url.default_run import opening
+from viz.url.default_run import conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState, second_side
 
 EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
@@ -53,7 +53,7 @@ class StepRuns:
     def view(self) -> ViewState:
         """The step's view; without a text, that of the model's first example, as the app opens it."""
         view = self.step.view
-        return opening(self.info, view) if view.text is None else view
+        return conversing(self.info, opening(self.info, view) if view.text is None else view)
 
     def request(self, scope: Scope = Scope()) -> RunRequest:
         """The request of a scope, without `change`."""

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from model.engine.api import Run, Texts
+from model.engine.api import Describe, Run, Texts
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session.state import Page
+from viz.url.default_run import conversing
 from viz.url.view_state import ViewState, second_side
 
 
@@ -34,6 +35,8 @@ def runs(page: Page) -> Runs | str:
     """The runs of both sides, or a sentence that says why the second side cannot run."""
     view = second_side(page.view)
     try:
+        if view.model != page.view.model:
+            view = conversing(page.engine.ask(Describe(view.model, view.parsed_settings())), view)
         second = page.engine.ask(Run(view.request()))
     except HeadlightError as error:
         return error_message(error)
