@@ -16,6 +16,8 @@ FULL: dict[str, tuple[str, object]] = {
     "model": ("tiny", "tiny"),
     "set": ("", ""),
     "text": ("w5 w6 w7", "w5 w6 w7"),
+    "chat": ("", ""),
+    "raw": ("", 0),
     "target": ("", ""),
     "decode": ("sample", "sample"),
     "max": ("7", 7),
@@ -48,7 +50,8 @@ FULL: dict[str, tuple[str, object]] = {
     "measure": ("diagonality", "diagonality"),
     "open": ("numbers heads", "numbers heads"),
 }
-"""Every parameter, none at its default but the settings and the target: what a link says, and the value in the state."""
+"""Every parameter: what a link says, and the value in the state. At their default: settings, target, and what this model has not: a
+conversation."""
 
 CROSS = "“Cross-attention, layer 2”"
 

@@ -67,7 +67,7 @@ def _candidates() -> dict[str, str]:
 
 def _turns() -> dict[str, str]:
     """Texts of the strip of a conversation."""
-    return {"earlier": _("Show the earlier turns ({count} tokens)"), "fold": _("Fold the earlier turns")}
+    return {"earlier": _("Show the earlier turns (tokens: {count})"), "fold": _("Fold the earlier turns")}
 
 
 def running() -> str:
