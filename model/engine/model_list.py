@@ -219,9 +219,9 @@ class ModelList:
         if versions != self._versions:
             self._versions = versions
             self._changed()
-        opening = {
-            name: self._begun(name, version) for name, version in versions.items() if version and not self._known(name, version)
-        }
+        with self._lock:  # describing a version that was opened before takes no time
+            anew = [(name, version) for name, version in versions.items() if version and self._opened.get(name) != version]
+        opening = {name: self._begun(name, version) for name, version in anew}
         until = max((began + PATIENCE_S for _, began in opening.values()), default=0.0)
         wait([future for future, _ in opening.values()], max(0.0, until - time.monotonic()))
         return tuple(self._info(name, opening[name][0] if name in opening else None) for name in names)
@@ -233,11 +233,6 @@ class ModelList:
             return opening.result() if opening is not None else self._describe(name)
         except HeadlightError as error:
             return unusable(name, name, error)
-
-    def _known(self, name: str, version: Stamp) -> bool:
-        """Whether this version was opened before, so that describing it takes no time."""
-        with self._lock:
-            return self._opened.get(name) == version
 
     def _begun(self, name: str, version: Stamp) -> tuple[Future[ModelInfo], float]:
         """The opening of a version and when it began; it begins now where it has not."""

@@ -116,12 +116,8 @@ def begins_anywhere(call: Call) -> bool:
     """
     match call.network:
         case EncoderDecoder() | CausalLM() as network if call.start:
-            return type(_embedding(network)) is Embedding
+            return type((network.decoder if isinstance(network, EncoderDecoder) else network).embedding) is Embedding
     return False
-
-
-def _embedding(network: EncoderDecoder | CausalLM) -> nn.Module:
-    return network.decoder.embedding if isinstance(network, EncoderDecoder) else network.embedding
 
 
 class Batch:

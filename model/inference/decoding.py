@@ -120,11 +120,6 @@ def sampler(decoding: Decoding) -> Choose:
     return lambda log_probabilities: map(sample, log_probabilities)
 
 
-def chooser(decoding: Decoding) -> Choose:
-    """How a decode of one hypothesis chooses its tokens."""
-    return sampler(decoding) if decoding.method == "sample" else greedy
-
-
 LONGEST = 16
 """Most tokens that are guessed at once: what a wrong guess costs is limited."""
 

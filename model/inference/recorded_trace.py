@@ -15,7 +15,6 @@ from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.recorder import Recorder, attentions
-from model.spec.external import AnySpec
 from model.spec.network import to_json
 from model.spec.request import RunRequest
 from model.tokenizers.chat import Rendered
@@ -111,7 +110,8 @@ class TraceMaker:
             milliseconds: how long that took.
         """
         spec = self.checkpoint.info.spec
-        one_row = self.request.target is None and _asks_for_every_row(spec)
+        # `MemoryLayer` computes a row for each source position when the decoder reads one target token.
+        one_row = self.request.target is None and spec.decoder is not None and spec.decoder.wiring == "memory"
         arrays = self.recorder.arrays(written.lineage, one_row)
         found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         found["notes"] += [] if self.edited is None else self.edited.notes()
@@ -155,11 +155,6 @@ def _with_recording(trace: Trace, found: Trace) -> Trace:
         recorded=found.recorded,
         missing={**missing, **trace.missing},
     )
-
-
-def _asks_for_every_row(spec_: AnySpec) -> bool:
-    """Whether the decoder computes a row for each source position when it reads one target token (`MemoryLayer`)."""
-    return spec_.decoder is not None and spec_.decoder.wiring == "memory"
 
 
 def _group(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

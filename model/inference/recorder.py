@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from model.errors import Words, phrase
 from model.spec.external import AnyAttention
@@ -230,10 +231,6 @@ def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
     return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
 
 
-def _padded(piece: Tensor, keys: int, value: float) -> Tensor:
-    return torch.nn.functional.pad(piece, (0, keys - piece.shape[-1]), value=value)
-
-
 def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt: int | None) -> Tensor:
     """One tensor of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
 
@@ -251,7 +248,7 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt:
         if prompt is not None and _is_decoded(name):
             own[0] = _unscored_future(own[0], prompt)
     if kind in _FILL and len(own) > 1:
-        own = [piece if piece.shape[-1] == keys else _padded(piece, keys, _FILL[kind]) for piece in own]
+        own = [piece if piece.shape[-1] == keys else pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
     if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
         own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
     return (torch.cat(own, dim=-2) if len(own) > 1 else own[0])[0]  # a mask's repeated rows stay one row in memory

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -27,10 +28,11 @@ from model.inference.decoding import (
     Read,
     Writer,
     certain,
-    chooser,
     draft_for,
     forced,
+    greedy,
     log_probabilities_of,
+    sampler,
     write,
 )
 from model.inference.edits.edited_run import EditedRun, edited_run
@@ -79,7 +81,8 @@ def run(
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
-        edited = edited_run(checkpoint, request, inputs, lambda other: run(checkpoint, other, device, device_name, ask, (), most))
+        traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
+        edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
         changes = {} if edited is None else edited.interventions
         fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
@@ -245,7 +248,8 @@ class _Job:
                 raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
             best = found[decoding.hypothesis]
             return Written(best.ids, best.steps, best.lineage, tree)
-        return self._write(reads, prompt, chooser(decoding), decoding.max_length, tell)
+        choose = sampler(decoding) if decoding.method == "sample" else greedy
+        return self._write(reads, prompt, choose, decoding.max_length, tell)
 
     def _select(self, rows: Tensor) -> None:
         self.cache.select(rows)

@@ -6,9 +6,10 @@ in. A *single flight* runs simultaneous equal computations once. `ComputedOnce` 
 
 import itertools
 import math
+import operator
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -62,12 +63,13 @@ class Budget:
 
     Attributes:
         lock: held for operations of dictionaries alone.
+        clock: each use takes its next tick, by which uses are compared.
     """
 
     def __init__(self, most_bytes: float) -> None:
         self.most_bytes = most_bytes
         self.lock = threading.RLock()
-        self._clock = itertools.count()
+        self.clock = itertools.count()
         self._caches: WeakSet[Shared] = WeakSet()
         self._freed = 0.0
 
@@ -75,10 +77,6 @@ class Budget:
         """Adds a cache, for as long as it is referred to."""
         with self.lock:
             self._caches.add(cache)
-
-    def now(self) -> int:
-        """The next tick of the clock by which uses are compared."""
-        return next(self._clock)
 
     def held(self) -> Mapping[str, int]:
         """Bytes held, by the kind of value."""
@@ -90,16 +88,12 @@ class Budget:
 
     def make_room(self) -> list[Entry]:
         """Drops and returns values until the budget is kept. Called under the lock; `free` follows outside of it."""
-        return list(self._dropped())
-
-    def _dropped(self) -> Iterator[Entry]:
+        dropped = list[Entry]()
         excess = sum(cache.nbytes for cache in self._caches) - self.most_bytes
-        while excess > 0:
-            oldest = min((cache for cache in self._caches if len(cache) > 1), key=lambda cache: cache.last_use(), default=None)
-            if oldest is None:
-                return
-            yield (entry := oldest.drop())
-            excess -= entry.nbytes
+        while excess > 0 and (caches := [cache for cache in self._caches if len(cache) > 1]):
+            dropped.append(min(caches, key=lambda cache: cache.last_use()).drop())
+            excess -= dropped[-1].nbytes
+        return dropped
 
     def free(self, dropped: list[Entry]) -> None:
         """Frees values that were dropped, and gives memory back to the system where that were many bytes."""
@@ -127,10 +121,6 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-def _here(work: Callable[[], None]) -> None:
-    work()
-
-
 class SingleFlight(Generic[Key, Value]):
     """Runs simultaneous equal computations once. No lock is held while one runs."""
 
@@ -148,7 +138,7 @@ class SingleFlight(Generic[Key, Value]):
         Raises:
             BaseException: whatever the computation raised, in every waiting thread.
         """
-        return self.begin(key, compute, _here).result()
+        return self.begin(key, compute, operator.call).result()
 
     def begin(self, key: Key, compute: Callable[[], Value], start: Callable[[Callable[[], None]], object]) -> "Future[Value]":
         """The future of `compute`, or of an equal computation that is in flight.
@@ -214,7 +204,7 @@ class LruCache(Generic[Key, Value]):
             if (found := self._entries.get(key)) is None:
                 return None
             self._entries.move_to_end(key)
-            found.used = self._budget.now()
+            found.used = next(self._budget.clock)
             value: Value = found.value
             return value
 
@@ -226,7 +216,7 @@ class LruCache(Generic[Key, Value]):
         with self._budget.lock:
             if key in self._entries:
                 dropped.append(self._remove(key))
-            self._entries[key] = Entry(value, size, self._budget.now())
+            self._entries[key] = Entry(value, size, next(self._budget.clock))
             self.nbytes += size
             while len(self) > 1 and (self.nbytes > self._most_bytes or len(self) > self._most_entries):
                 dropped.append(self.drop())

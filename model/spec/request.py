@@ -250,7 +250,11 @@ class RunRequest:
         if self.target is not None:
             check_size("target", self.target)
         check(self)
-        self._check_begin()
+        if self.begin and self.target is not None:
+            raise MustNotBeSet(name="begin", reason=phrase("a target is given, so nothing is generated"))
+        if (found := len(self.begin)) > (most := self.decoding.max_length):
+            reason = phrase("it has {found:,} ids, and at most {most:,} new tokens are generated", found=found, most=most)
+            raise DoesNotFit(name="begin", reason=reason)
         if self.edits:
             bounded(self.edits)
         if unknown := set(self.keep) - set(KEEP):
@@ -259,17 +263,6 @@ class RunRequest:
             raise BadSetting(name="settings", found=", ".join(name for name, _ in self.settings), allowed=phrase("each name once"))
         object.__setattr__(self, "keep", tuple(name for name in KEEP if name in self.keep))
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
-
-    def _check_begin(self) -> None:
-        if self.begin and self.target is not None:
-            raise MustNotBeSet(name="begin", reason=phrase("a target is given, so nothing is generated"))
-        if len(self.begin) > (most := self.decoding.max_length):
-            raise DoesNotFit(
-                name="begin",
-                reason=phrase(
-                    "it has {found:,} ids, and at most {most:,} new tokens are generated", found=len(self.begin), most=most
-                ),
-            )
 
     def to_json(self) -> dict[str, Any]:
         """The request as plain JSON values, edits as their text; without `begin` if it is empty, as older versions know it."""

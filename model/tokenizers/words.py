@@ -183,22 +183,20 @@ class WordTokenizer:
         Raises:
             EmptyText: the text holds only blanks.
         """
-        found = self._known(split_words(text, self.split), spell)
+        words = split_words(text, self.split)
+        if self.joins:  # runs of blanks are dropped where words are split into pieces
+            spell = spell or self._spell
+            found = [piece for word in words if not word.isspace() for piece in spell(word)]
+        else:
+            found = [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
         if not found:
             raise EmptyText(strip=name)
-        words, ids = zip(*found, strict=True)
-        strip = Tokens(name, ids, words, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
+        texts, ids = zip(*found, strict=True)
+        strip = Tokens(name, ids, texts, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
         if not self.framed:
             return strip
         first, last = (self.tokens([SPECIALS.index(text)], name) for text in (START, END))
         return first.then(strip).then(last)
-
-    def _known(self, words: Iterable[str], spell: bpe.Speller | None) -> list[tuple[str, int]]:
-        """Words, or their pieces, with their ids. Runs of blanks are dropped where words are split into pieces."""
-        if not self.joins:
-            return [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
-        spell = spell or self._spell
-        return [piece for word in words if not word.isspace() for piece in spell(word)]
 
     @cached_property
     def _spell(self) -> bpe.Speller:

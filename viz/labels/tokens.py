@@ -263,31 +263,27 @@ def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     if not (silences := _silences(trace)):
         return frozenset()
     places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
-    return frozenset(place for place in places if _is_silenced(silences, *place))
+    return frozenset(place for place in places if any(edit.covers(*place) for edit in silences))
 
 
 def head_name(trace: Trace, site: Site, head: int) -> str:
     """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
-    return _head_name(trace, site, head, _silences(trace))
+    return _name(trace, site, head, _silences(trace))
 
 
 def head_names(trace: Trace, attention: Attention) -> list[str]:
     """The names of all heads of a site."""
     silences = _silences(trace)
-    return [_head_name(trace, attention.site, head, silences) for head in range(attention.heads)]
+    return [_name(trace, attention.site, head, silences) for head in range(attention.heads)]
 
 
-def _head_name(trace: Trace, at: Site, head: int, silences: Sequence[Silence]) -> str:
+def _name(trace: Trace, at: Site, head: int, silences: Sequence[Silence]) -> str:
     name = site(at, head) + (f" · {module}" if (module := trace.module(at)) else "")
-    return _("{head} (silenced)", head=name) if _is_silenced(silences, str(at), head) else name
+    return _("{head} (silenced)", head=name) if any(edit.covers(str(at), head) for edit in silences) else name
 
 
 def _silences(trace: Trace) -> list[Silence]:
     return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
-
-
-def _is_silenced(silences: Sequence[Silence], site: str, head: int) -> bool:
-    return any(edit.covers(site, head) for edit in silences)
 
 
 def by_hand(trace: Trace) -> tuple[Step, ...]:

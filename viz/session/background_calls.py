@@ -226,7 +226,12 @@ class Calls:
             if self._stopped is not None and self._stopped[0] == key:
                 raise Stopped(self._stopped[1])
             if (call := self._pending.get(key)) is None:
-                self._leave(runs)
+                for other, old in list(self._pending.items()):
+                    if old.done.done() or (runs and old.runs):  # no page needs it any more
+                        del self._pending[other]
+                        old.give_up()
+                if runs:
+                    self._stopped = None
                 call = self._pending[key] = Call(key, compute, runs)
             return call
 
@@ -244,12 +249,3 @@ class Calls:
             if isinstance(value, Trace):
                 self._seen[key] = value
             return value
-
-    def _leave(self, runs: bool) -> None:
-        """Drops calls that no page needs any more: finished ones, and other runs when a run starts."""
-        for key, call in list(self._pending.items()):
-            if call.done.done() or (runs and call.runs):
-                del self._pending[key]
-                call.give_up()
-        if runs:
-            self._stopped = None

@@ -273,8 +273,8 @@ def _chained(changes: list[Intervention]) -> Intervention:
     return lambda value, start: reduce(lambda changed, change: change(changed, start), changes, value)
 
 
-def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: Traced) -> EditedRun | None:
-    """The edits of a run that begins; None: the request has none.
+def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: Traced) -> EditedRun:
+    """The edits of a run that begins.
 
     Args:
         inputs: its inputs, without the padding that it asks for.
@@ -282,8 +282,6 @@ def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: 
     Raises:
         HeadlightError: as EditedRun; or the source cannot be padded.
     """
-    if not request.edits:
-        return None
     spec, source = checkpoint.info.spec, inputs.source
     if spec.encoder is not None:
         source = Reader(checkpoint.tokenizers, source.tensor.device).padded(source, request.source_pad_to, spec)

@@ -9,14 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import TooManyTokens
 from model.inference import batching, inputs, run
 from model.inference.calls import Call
 from model.inference.calls import alone as by_itself
-from model.inference.edits.edited_run import EditedRun, Traced
-from model.inference.inputs import Inputs, needs_weights
+from model.inference.inputs import needs_weights
 from model.inference.recorder import Recorder
 from model.spec.inputs import RandomFeatures
 from model.spec.request import KEEP, Decoding, RunRequest
@@ -83,11 +81,11 @@ Changing = Callable[[dict[str, Intervention]], None]
 def changing(monkeypatch: pytest.MonkeyPatch) -> Changing:
     """Makes every request change the given values."""
 
-    def begun(checkpoint: Runner, request: RunRequest, own: Inputs, traced: Traced) -> EditedRun:
-        return EditedRun(checkpoint, request, {"source": own.source.tokens}, traced)
+    def change(changes: dict[str, Intervention]) -> None:
+        monkeypatch.setattr(run, "Run", lambda record, _none, *rest, **more: Run(record, changes, *rest, **more))
+        monkeypatch.setattr(run, "needs_weights", lambda _none: needs_weights(changes))
 
-    monkeypatch.setattr(run, "edited_run", begun)
-    return lambda changes: monkeypatch.setattr(EditedRun, "_changes", lambda self: {n: [own] for n, own in changes.items()})
+    return change
 
 
 def rows(trace: Trace) -> dict[str, Array]:

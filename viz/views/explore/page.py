@@ -44,7 +44,8 @@ def show(page: Page) -> None:
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
-    cell_dialog.dialog(page)
+    if page.view.key >= 0:
+        cell_dialog.dialog(page)
 
 
 def _opened(page: Page, name: str, title: str, icon: str, draw: Callable[[], None]) -> None:

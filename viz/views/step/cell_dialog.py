@@ -21,8 +21,8 @@ from viz.widgets.cards import card, chart, say
 
 
 def dialog(page: Page) -> None:
-    """Draws the calculation of the state's open cell as a dialog; closing it clears the cell."""
-    if page.view.query < 0 or page.view.key < 0:
+    """Draws the calculation of the state's open cell as a dialog; closing it clears the cell. Nothing where no row is chosen."""
+    if page.view.query < 0:
         return
 
     @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))

@@ -54,6 +54,7 @@ def _tokens(page: Page) -> None:
     with panel("player"):
         canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
     print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
-    cell_dialog.dialog(page)
+    if page.view.key >= 0:
+        cell_dialog.dialog(page)
     if not page.trace.steps:
         st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")
