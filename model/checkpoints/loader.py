@@ -1,6 +1,8 @@
 """Loader for any checkpoint: a native folder, a folder of the transformers library, a GGUF file, or a file of a known layout."""
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,7 +13,7 @@ from model.checkpoints import native
 from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
 from model.checkpoints.native import Checkpoint
-from model.errors import MissingFile, MustNotBeSet, UnknownModel, phrase
+from model.errors import BadSetting, MissingFile, MustNotBeSet, UnknownModel, phrase
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
 from model.huggingface.loaded import Foreign
@@ -19,6 +21,7 @@ from model.huggingface.network import AnyForeign
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inspection.report import Inspection
 from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
+from model.spec.request import Precision
 from model.spec.snapshots import at_step, without_step
 from model.transformer.build import Network
 
@@ -139,3 +142,18 @@ def _refuse(settings: Mapping[str, str]) -> None:
     """Refuses settings for folders and GGUF files, which need none."""
     for name in settings:
         raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))
+
+
+def lowered(found: Runner, precision: Precision) -> Runner:
+    """A copy of the checkpoint with its weights in `precision`; the checkpoint itself for float32.
+
+    Raises:
+        BadSetting: another program runs the network; it may need some of its numbers in float32.
+    """
+    if precision == "float32":
+        return found
+    if isinstance(found, Foreign):
+        raise BadSetting(
+            name="precision", found=precision, allowed=phrase("float32 for a model that the transformers library runs")
+        )
+    return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))

@@ -13,14 +13,14 @@ from model.attribution.logit_parts import logit_sum
 from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import loader
-from model.checkpoints.loader import Runner
+from model.checkpoints.loader import Runner, lowered
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.cli.telling import going_on, told
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
 from model.inference.cell import explain_cell
-from model.inference.run import lowered, run_in
+from model.inference.run import run_in
 from model.spec.request import KEEP, RunRequest
 from model.trace.progress import Progress
 from model.trace.types import Array, Trace

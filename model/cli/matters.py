@@ -13,13 +13,14 @@ from model.attribution.questions import PERMUTATIONS, Attribution, Edges, Heads,
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
 from model.attribution.words import MEASURES, mean_correlation
 from model.checkpoints import loader
+from model.checkpoints.loader import lowered
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.cli.telling import going_on, told
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
-from model.inference.run import lowered, run_in
+from model.inference.run import run_in
 from model.spec.request import RunRequest
 
 

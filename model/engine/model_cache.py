@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 
 from model.checkpoints import loader
-from model.checkpoints.loader import Runner
+from model.checkpoints.loader import Runner, lowered
 from model.engine.api import ModelInfo
 from model.engine.model_list import FILES_AT_ONCE, CheckpointStore, Stamp, describe
 from model.engine.sent_files import uses_sent_vocabulary
@@ -22,7 +22,6 @@ from model.engine.shared_uploads import OpeningSlots
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel, phrase
 from model.inference.batching import is_out_of_memory, release
-from model.inference.run import lowered
 from model.inspection.report import Inspection
 from model.sharing.caches import Budget, ComputedOnce, LruCache
 from model.spec.request import Precision, Settings

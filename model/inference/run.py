@@ -7,7 +7,6 @@ the same tokens (`run_in`).
 
 import time
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -16,8 +15,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loader import Runner
-from model.errors import BadSetting, MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
-from model.huggingface.loaded import Foreign
+from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_search import BeamMemory, Hypothesis, beam
@@ -42,7 +40,7 @@ from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
 from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
-from model.spec.request import Precision, RunRequest
+from model.spec.request import RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace
@@ -310,21 +308,6 @@ class _Job:
         return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, spec.writer.max_positions, normalise)
 
 
-def lowered(found: Runner, precision: Precision) -> Runner:
-    """A copy of the checkpoint with its weights in `precision`; the checkpoint itself for float32.
-
-    Raises:
-        BadSetting: another program runs the network; it may need some of its numbers in float32.
-    """
-    if precision == "float32":
-        return found
-    if isinstance(found, Foreign):
-        raise BadSetting(
-            name="precision", found=precision, allowed=phrase("float32 for a model that the transformers library runs")
-        )
-    return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
-
-
 def run_in(
     found: Runner,
     lower: Runner,
@@ -336,7 +319,7 @@ def run_in(
     report: Report = report_nothing,
     earlier: tuple[int, ...] = (),
 ) -> Trace:
-    """Runs `lower`, which `lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
+    """Runs `lower`, which `loader.lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
 
     Args:
         most: limit of positions for models that have more.

@@ -13,11 +13,12 @@ from model.attribution.logit_parts import logit_sum
 from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import Index, LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import native
+from model.checkpoints.loader import lowered
 from model.checkpoints.native import Checkpoint
 from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting, CannotMeasure, EditedCell, UnknownHead, UnknownSite
-from model.inference.run import lowered, run, run_in
+from model.inference.run import run, run_in
 from model.spec.edits import read_edits
 from model.spec.questions import Question
 from model.spec.request import KEEP, Decoding, RunRequest

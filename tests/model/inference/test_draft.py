@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.checkpoints.loader import lowered
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference.calls import Call, computed
 from model.inference.decoding import DOUBTFUL, LONGEST, Draft
-from model.inference.run import lowered, run, run_in
+from model.inference.run import run, run_in
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
 from model.trace.progress import Report, report_nothing

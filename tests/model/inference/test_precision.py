@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.__main__ import main
+from model.checkpoints.loader import lowered
 from model.checkpoints.native import Checkpoint
 from model.engine.api import Explain, Run
 from model.engine.local import LocalEngine
@@ -21,7 +22,7 @@ from model.inference.batching import together
 from model.inference.calls import Call
 from model.inference.cell import explain_cell
 from model.inference.recorded_trace import FROM_FLOAT32
-from model.inference.run import lowered, run, run_in
+from model.inference.run import run, run_in
 from model.spec.edits import Silence, read_edits
 from model.spec.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace

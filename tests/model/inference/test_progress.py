@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from model.inference.run import lowered, run, run_in
+from model.checkpoints.loader import lowered
+from model.inference.run import run, run_in
 from model.spec.request import Decoding, Method
 from model.trace.progress import Progress
 from model.trace.types import Trace
