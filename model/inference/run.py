@@ -319,7 +319,7 @@ def run_in(
     report: Report = report_nothing,
     earlier: tuple[int, ...] = (),
 ) -> Trace:
-    """Runs `lower`, which `loader.lowered` made of `found`, and adds the differences from a float32 run of the same tokens to the trace.
+    """Runs `lower`, made of `found` by `lowered`, and adds the differences from a float32 run of the same tokens to the trace.
 
     Args:
         most: limit of positions for models that have more.
