@@ -24,7 +24,7 @@ def live_session(engine: Engine, name: str = "me", text: str = "w4", **view: Any
     """A live session whose page shows the sentence `text` and the engine's first usable model."""
     found, info = LiveSession(Calls()), next(info for info in engine.ask(Models()).models if not info.problem)
     patient = NonBlockingEngine(engine, Session(name).typing)
-    found.situation = PageContext(info, ViewState(model=info.name, text=text, **view), patient, copy_context())
+    found.page = PageContext(info, ViewState(model=info.name, text=text, **view), patient, copy_context())
     return found
 
 

@@ -344,7 +344,7 @@ def test_an_unknown_lecture_opens_no_class(held: Held) -> None:
 
 def test_a_class_refuses_a_view_that_is_no_name() -> None:
     async def steered() -> None:
-        Classroom("0" * 8, hashed("key"), ReadyDeck(), 0.0).steer({"view": "x" * 65})
+        Classroom("0" * 8, hashed("key"), ReadyDeck(), 0.0).apply_command({"view": "x" * 65})
 
     with pytest.raises(InvalidCommand):
         asyncio.run(steered())

@@ -119,8 +119,8 @@ def test_live_pictures_speak_the_sessions_language_after_a_rerun_of_a_fragment_t
     monkeypatch.setattr("streamlit.session_state", {translate._SESSION: "de"})
     Context().run(sessions.attend, Typed().models()[0], ViewState(model="made-up"))
     monkeypatch.undo()  # a route works for no session
-    assert live.situation is not None
-    assert live.situation.context.run(translate.current) == "de"
+    assert live.page is not None
+    assert live.page.context.run(translate.current) == "de"
 
 
 def test_a_choice_on_the_page_is_kept_and_a_row_of_the_old_sentence_is_not(client: httpx.AsyncClient) -> None:
@@ -208,9 +208,9 @@ def test_an_unforeseen_error_is_a_sentence_without_its_text(client: httpx.AsyncC
 def test_the_pace_of_the_app_holds(client: httpx.AsyncClient) -> None:
     engine = Typed()
     live = live_session(engine)
-    assert live.situation is not None
-    patient = replace(live.situation.engine, limits=AccessLimits(pace=0.001, burst=3))
-    live.situation = replace(live.situation, engine=patient)
+    assert live.page is not None
+    patient = replace(live.page.engine, limits=AccessLimits(pace=0.001, burst=3))
+    live.page = replace(live.page, engine=patient)
     errors = [framed(post(client, live, {"text": f"w{n}"}).content)[0][0].get("error", "") for n in range(5)]
     assert [bool(error) for error in errors] == [False, False, False, True, True]
     assert "Too many requests" in errors[-1]
@@ -298,12 +298,12 @@ def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> 
 def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     engine = Typed(hold=("w5",))
     live = live_session(engine)
-    situation = live.situation
-    assert situation is not None
+    page = live.page
+    assert page is not None
 
     async def leave() -> None:
         left = asyncio.get_running_loop().create_future()
-        async for _frame in route.frames(live, situation, Question("w5"), left):
+        async for _frame in route.frames(live, page, Question("w5"), left):
             left.set_result(None)
 
     asyncio.run(leave())
@@ -311,7 +311,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     while not engine.cancelled and time.monotonic() < limit:
         time.sleep(0.01)
     assert engine.cancelled == ["w5"]
-    key, request = live.ask(situation, situation.of(Question("w5"))).key, situation.of(Question("w5")).request()
+    key, request = live.ask(page, page.of(Question("w5"))).key, page.of(Question("w5")).request()
     with pytest.raises(Pending):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
     theirs = live.calls._pending[key]

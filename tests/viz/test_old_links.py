@@ -1,4 +1,4 @@
-"""Links that were copied before URL parameters became fields of View open the views that they opened then.
+"""Links that were copied before URL parameters became fields of ViewState open the views that they opened then.
 
 Each view, each sentence and each written link was computed by the version before; nothing here is to be computed anew.
 """

@@ -26,8 +26,8 @@ from viz.lectures.presenter import handout, html_pages, lobby, markdown, open_le
 from viz.lectures.presenter.deck import LectureDeck, deck_event
 from viz.lectures.presenter.formulas import mathml
 from viz.lectures.presenter.html_pages import FOLDER
-from viz.lectures.presenter.packed_views import PackedView
 from viz.lectures.presenter.questions import given, right_options
+from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script import answers, parser
 from viz.lectures.script.lecture import Lecture
 from viz.lectures.script.runs import StepRuns

@@ -84,20 +84,20 @@ BUDGET = FrameThrottle()
 """That of this process."""
 
 
-async def frames(live: LiveSession, situation: PageContext, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
+async def frames(live: LiveSession, page: PageContext, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
     """The frames of one question, until its run has ended or a newer question of the session replaces it.
 
     Args:
         question: what is to be drawn.
         gone: done when the browser has left.
     """
-    call, left = live.ask(situation, situation.of(question)), asyncio.ensure_future(gone)
+    call, left = live.ask(page, page.of(question)), asyncio.ensure_future(gone)
     try:
         async for progress in _progress(call, left):
             with suppress(HeadlightError):  # what another host sent so far is damaged: the end of the run says so
-                yield await asyncio.to_thread(_partial, *live.now(situation, question), progress)
+                yield await asyncio.to_thread(_partial, *live.current(page, question), progress)
         if not left.done():
-            yield await asyncio.to_thread(_last, *live.now(situation, question), call)
+            yield await asyncio.to_thread(_last, *live.current(page, question), call)
     finally:
         left.cancel()
         call.give_up()  # the browser has the answer, or has left
@@ -129,23 +129,23 @@ async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[P
             due = BUDGET.end(made)
 
 
-def _partial(situation: PageContext, view: ViewState, progress: Progress) -> bytes:
+def _partial(page: PageContext, view: ViewState, progress: Progress) -> bytes:
     """A frame of a run that still decodes."""
     assert progress.so_far is not None
-    written = {"written": progress.done, "most": progress.most, "rate": situation.context.copy().run(number, progress.rate, ".1f")}
-    return _frame(situation, view, progress.so_far(), written)
+    written = {"written": progress.done, "most": progress.most, "rate": page.context.copy().run(number, progress.rate, ".1f")}
+    return _frame(page, view, progress.so_far(), written)
 
 
-def _last(situation: PageContext, view: ViewState, call: Call) -> bytes:
+def _last(page: PageContext, view: ViewState, call: Call) -> bytes:
     """The last frame: the finished run, or why there is none. A stopped run ends with what it had written."""
     try:
-        return _frame(situation, view, call.answer(), None)
+        return _frame(page, view, call.answer(), None)
     except (CallerGone, Superseded):
         return _packed({"text": view.text, "final": True, "stopped": True})
     except HeadlightError as error:
-        return _packed({"text": view.text, "final": True, "error": situation.context.copy().run(error_message, error)})
+        return _packed({"text": view.text, "final": True, "error": page.context.copy().run(error_message, error)})
     except Exception as error:
-        said = situation.context.copy().run(_failure, log.incident(error))
+        said = page.context.copy().run(_failure, log.incident(error))
         return _packed({"text": view.text, "final": True, "error": said})
 
 
@@ -153,15 +153,15 @@ def _failure(incident: str) -> str:
     return _("Something went wrong inside Headlight (incident {incident}; details are in the server log).", incident=incident)
 
 
-def _frame(situation: PageContext, view: ViewState, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
+def _frame(page: PageContext, view: ViewState, trace: Trace, written: Mapping[str, Any] | None) -> bytes:
     header: dict[str, Any] = {"text": view.text, "final": written is None, "progress": written}
     if written is None:
-        header["note"] = situation.note(view, trace)
+        header["note"] = page.note(view, trace)
     if (chat := chat_of(trace)) is not None:
         header["reply"] = chat.reply
-    if said := situation.context.copy().run(run_page.undrawable, trace):
+    if said := page.context.copy().run(run_page.undrawable, trace):
         return _packed(header | {"error": said})
-    return _packed(header, situation.scenes(view, trace, partial=written is not None))
+    return _packed(header, page.scenes(view, trace, partial=written is not None))
 
 
 def _packed(header: Mapping[str, Any], scenes: Mapping[str, bytes] | None = None) -> bytes:
@@ -182,7 +182,7 @@ async def _serve(request: Request) -> Response:
     if not same_origin(request.headers):
         return _refused(403, "Only pages of this app can request this.")
     live = BY_TOKEN.get(request.path_params["token"])
-    if live is None or live.situation is None:
+    if live is None or live.page is None:
         return _refused(404, "This session has ended: reload the page.")
     if request.method == "DELETE":
         live.calls.stop_following()
@@ -196,11 +196,11 @@ async def _serve(request: Request) -> Response:
     except (ValueError, RecursionError, ClientDisconnect):
         return _refused(400, 'The question must be {"text": "…"}, perhaps with a "change".')
     try:
-        live.situation.of(question).request()  # refused here: an answer that has begun can only break off
+        live.page.of(question).request()  # refused here: an answer that has begun can only break off
     except HeadlightError as error:
-        return _refused(422, live.situation.context.copy().run(error_message, error))
+        return _refused(422, live.page.context.copy().run(error_message, error))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
-    return StreamingResponse(frames(live, live.situation, question, _gone(request)), headers=headers, media_type=MEDIA)
+    return StreamingResponse(frames(live, live.page, question, _gone(request)), headers=headers, media_type=MEDIA)
 
 
 async def _body(request: Request) -> bytes:

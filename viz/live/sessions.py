@@ -123,26 +123,26 @@ class LiveSession:
 
     Attributes:
         token: names this session in the route; 192 random bits.
-        situation: what the page shows; None: no page was drawn yet.
+        page: what the page shows; None: no page was drawn yet.
         calls: the calls of the session, which its button Stop ends.
     """
 
     def __init__(self, calls: Calls) -> None:
         self.token = secrets.token_urlsafe(24)
-        self.situation: PageContext | None = None
+        self.page: PageContext | None = None
         self.calls = calls
         BY_TOKEN[self.token] = self
 
-    def ask(self, situation: PageContext, view: ViewState) -> Call:
+    def ask(self, page: PageContext, view: ViewState) -> Call:
         """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
         run = Run(view.request())
-        return self.calls.start_live(run, lambda: situation.engine.ask(run))
+        return self.calls.start_live(run, lambda: page.engine.ask(run))
 
-    def now(self, situation: PageContext, question: Question) -> tuple[PageContext, ViewState]:
+    def current(self, page: PageContext, question: Question) -> tuple[PageContext, ViewState]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""
-        newer, view = self.situation or situation, situation.of(question)
+        newer, view = self.page or page, page.of(question)
         there = newer.of(replace(question, text=view.text))
-        return (newer, there) if there.request() == view.request() else (situation, view)
+        return (newer, there) if there.request() == view.request() else (page, view)
 
 
 BY_TOKEN: WeakValueDictionary[str, LiveSession] = WeakValueDictionary()
@@ -162,7 +162,7 @@ def attend(info: ModelInfo, view: ViewState) -> None:
     engine = my_engine()
     assert isinstance(engine, NonBlockingEngine)
     translate.current()  # the context remembers it from now on: the route cannot ask the session
-    my_live().situation = PageContext(info, view, replace(engine, session=engine.session.typing), copy_context())
+    my_live().page = PageContext(info, view, replace(engine, session=engine.session.typing), copy_context())
 
 
 HERE = Path(__file__).parent

@@ -111,7 +111,7 @@ def sync_url() -> None:
 
 def update(**fields: object) -> None:
     """Replaces fields of the state; for callbacks, which run before the script."""
-    store_view(replace(get_view_state()[0], **fields))  # type: ignore[arg-type]  # fields of View
+    store_view(replace(get_view_state()[0], **fields))  # type: ignore[arg-type]  # fields of ViewState
 
 
 def bind(field: str, **also: object) -> dict[str, Any]:

@@ -42,7 +42,7 @@ PLAIN = "off"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One URL parameter, the metadata of a field of View.
+    """One URL parameter, the metadata of a field of ViewState.
 
     Attributes:
         name: its name in a URL.
@@ -51,7 +51,7 @@ class Parameter:
         of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
         reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
         typed: whether people type it, so that no log may hold it.
-        field: the field of View that it sets.
+        field: the field of ViewState that it sets.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Parameter:
 
 
 def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
-    """A field of View: its default, and a URL parameter. Arguments as for Parameter."""
+    """A field of ViewState: its default, and a URL parameter. Arguments as for Parameter."""
     return field(default=default, metadata={"parameter": Parameter(name, meaning, read, **more)})
 
 

@@ -1,4 +1,4 @@
-"""The URL is the state. The fields of View are its parameters; this module alone reads and writes them.
+"""The URL is the state. The fields of ViewState are its parameters; this module alone reads and writes them.
 
 A parameter that equals its default is left out. A value that cannot be read is reported in a sentence and replaced by its default,
 never dropped in silence.
@@ -258,7 +258,7 @@ ANOTHER_MODEL = {p.field: getattr(ViewState(), p.field) for p in PARAMETERS if p
 
 
 def differences(against: str) -> dict[str, Any]:
-    """The fields of View in which side B differs, with their values.
+    """The fields of ViewState in which side B differs, with their values.
 
     Raises:
         ValueError: `against` is not what `differing` writes.
@@ -271,7 +271,7 @@ def differences(against: str) -> dict[str, Any]:
 
 
 def differing(**fields_: object) -> str:
-    """The text form of `View.against`, for fields in which side B differs."""
+    """The text form of `ViewState.against`, for fields in which side B differs."""
     found = {p.name: str(fields_[p.field]) for p in PARAMETERS if p.field in fields_}
     return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
 

@@ -82,7 +82,7 @@ class Classroom:
         self.refresh()
         self.saved(self)
 
-    def steer(self, order: Mapping[str, Any]) -> None:
+    def apply_command(self, order: Mapping[str, Any]) -> None:
         """Does what the lecturer's page orders: any of `step`, `black`, `pointer`, `choice`, `view` and `phase`.
 
         Raises:

@@ -172,7 +172,7 @@ class ClassRoutes:
     async def _steer(self, request: Request) -> Response:
         room, order = await self._steered(request), await json_of(request)
         try:
-            room.steer(order)
+            room.apply_command(order)
         except InvalidCommand as error:
             raise Refusal(400, _("The class does not accept this: {what}.", what=error)) from None
         return Response(status_code=204, headers=_NO_STORE)

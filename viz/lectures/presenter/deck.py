@@ -18,9 +18,9 @@ from viz.labels import tokens
 from viz.lectures.classroom.deck import Answer, Layout, Question, Slide
 from viz.lectures.presenter import markdown
 from viz.lectures.presenter.headless_page import NotDrawable
-from viz.lectures.presenter.packed_views import PackedView
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import answered, revealed_view
+from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script.lecture import Lecture, Point, Step
 from viz.lectures.script.runs import StepRuns, column, place, row
 from viz.views.step import titles
@@ -240,7 +240,7 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
     return found | {"label": label}
 
 
-def slide_told(slide: Slide) -> dict[str, Any]:
+def slide_json(slide: Slide) -> dict[str, Any]:
     """A slide as JSON values, without the notes; if it asks something, also without its words and points, which say the answer."""
     found = {name: value for name, value in asdict(slide).items() if name != "notes"}
     return found | {"words": "", "points": ()} if slide.question is not None else found

@@ -22,8 +22,8 @@ from viz.canvas.wire import transport
 from viz.i18n.translate import _, current, speaking
 from viz.lectures.classroom import routes as class_routes
 from viz.lectures.classroom.deck import Deck
-from viz.lectures.presenter import packed_views, strings
-from viz.lectures.presenter.deck import LectureDeck, deck_event, slide_told
+from viz.lectures.presenter import strings, view_store
+from viz.lectures.presenter.deck import LectureDeck, deck_event, slide_json
 
 FOLDER = Path(__file__).parent / "frontend"
 _DRAWN = ("picture.js", "tables.js", "sheet.js", "stage.js", "question.js", "words.js")
@@ -55,14 +55,14 @@ def lecturer(deck: LectureDeck, path: str) -> Response:
     with speaking(deck.language):
         keys = strings.listed_keys()
     listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(does)}</dd>" for key, does in keys)
-    told = {"name": deck.name, "slides": [slide_told(slide) for slide in deck.slides], "deck": path}
-    told |= {"views": packed_views.address(), "classes": class_routes.base()}
+    told = {"name": deck.name, "slides": [slide_json(slide) for slide in deck.slides], "deck": path}
+    told |= {"views": view_store.address(), "classes": class_routes.base()}
     return _served("lecturer", deck.title, deck.language, told, listed=listed)
 
 
 def student(deck: Deck) -> Response:
     """The page of a student."""
-    return _served("student", deck.title, deck.language, {"views": packed_views.address()})
+    return _served("student", deck.title, deck.language, {"views": view_store.address()})
 
 
 def speaker(deck: Deck) -> Response:
@@ -121,7 +121,7 @@ def _file(deck: LectureDeck) -> str:
     views = {view.name: view for step in steps if (view := deck.packed(step)) is not None}
     told = {
         "texts": strings.scripts(),
-        "slides": [slide_told(slide) for slide in deck.slides],
+        "slides": [slide_json(slide) for slide in deck.slides],
         "prepared": _packed(deck_event(deck)),
     }
     script = _script("file")

@@ -12,8 +12,8 @@ from viz.i18n.translate import _, error_message, speaking
 from viz.lectures.classroom.event_feed import EventFeed
 from viz.lectures.classroom.join_codes import new_token
 from viz.lectures.presenter.deck import LectureDeck, deck_event
-from viz.lectures.presenter.packed_views import PackedView
 from viz.lectures.presenter.pictures import picture
+from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script import library
 from viz.session.patient_engine import NonBlockingEngine
 

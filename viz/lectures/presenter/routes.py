@@ -23,12 +23,12 @@ from viz.lectures.classroom.join_codes import read_code
 from viz.lectures.classroom.registry import Registry
 from viz.lectures.classroom.routes import KEY, ClassRoutes, EventStream, Refusal, answered, base, json_of
 from viz.lectures.classroom.store import Store
-from viz.lectures.presenter import html_pages, packed_views
+from viz.lectures.presenter import html_pages, view_store
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.downloads import KINDS, Downloads
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.open_lectures import Lectures
-from viz.lectures.presenter.packed_views import remember
+from viz.lectures.presenter.view_store import remember
 from viz.session.access import access_limits, address_of, charge, is_fetched_by_another_site, is_public
 from viz.session.patient_engine import NonBlockingEngine
 from viz.session.state import the_engine
@@ -172,7 +172,7 @@ async def _speaker(request: Request) -> Response:
 
 
 ROUTES = [
-    packed_views.ROUTE,
+    view_store.ROUTE,
     typeface.ROUTE,
     html_pages.ROUTE,
     *CLASSES.all(),

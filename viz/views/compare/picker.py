@@ -22,7 +22,7 @@ def names(page: Page) -> tuple[str, str]:
 
 
 def differing(page: Page) -> list[str]:
-    """The fields of View that decide what runs and in which the sides differ."""
+    """The fields of ViewState that decide what runs and in which the sides differ."""
     second = second_side(page.view)
     return [p.field for p in view_state.PARAMETERS if p.of_a_run and getattr(second, p.field) != getattr(page.view, p.field)]
 

@@ -47,7 +47,7 @@ class Experiment:
     text: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """The fields of View that this experiment needs, without its edits."""
+        """The fields of ViewState that this experiment needs, without its edits."""
         return {"text": self.text, "target": "", "query": -1, "key": -1, "step": -1, "hypothesis": 0} if self.text else {}
 
 

@@ -12,7 +12,7 @@ from viz.url.view_state import ALL_OFF
 from viz.views.what_if.edit_list import EditList
 
 FIELDS = ("model", "text", "target", "edits", "silence", "off")
-"""Fields of View that undo restores."""
+"""Fields of ViewState that undo restores."""
 
 MOST_STEPS = 100
 
@@ -82,7 +82,7 @@ def change_edits(change: Callable[[EditList], EditList], **also: object) -> None
 
     Args:
         change: the list after the change, of the list before it.
-        also: further fields of View to change.
+        also: further fields of ViewState to change.
     """
     before = current_edits()
     after = change(before)
