@@ -1,15 +1,24 @@
 """A conversation in the state of a page: what its link holds, what an act changes, and which run it asks for."""
 
+import io
+import json
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import torch
 
-from model.engine.api import ModelInfo
+from model.engine.api import ModelInfo, Run
+from model.engine.local import LocalEngine
 from model.spec.inputs import Chat, Turn
-from model.spec.request import Decoding
+from model.spec.request import Decoding, RunRequest
+from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG
+from viz.export.run_archive import Place, archive
 from viz.url import view_state
 from viz.url.default_run import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns
@@ -94,3 +103,21 @@ def test_a_conversation_of_the_most_turns_takes_no_more() -> None:
 
 def test_the_raw_text_is_a_choice_of_the_link() -> None:
     assert changed(VIEW, {"raw": True}, "") == {"raw": 1}
+
+
+@pytest.mark.slow
+def test_an_archive_holds_the_turns_the_template_and_the_link(tmp_path: Path) -> None:
+    chats.save(tmp_path / "talks", chats.CHATML)
+    engine = LocalEngine(tmp_path, torch.device("cpu"))
+    for view in (
+        ViewState(model="talks", text="a", chat=BEFORE, max_length=2),
+        ViewState(model="talks", text="a", chat="off", max_length=2),
+    ):
+        trace = engine.ask(Run(view.request()))
+        site = next(iter(trace.attention))
+        with zipfile.ZipFile(io.BytesIO(archive(trace, Place(site), makers=()))) as packed:
+            files = {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
+        assert RunRequest.from_json(json.loads(files["request.json"])) == replace(view.request(), precision="float32")
+        link = dict(parse_qsl(urlsplit(files["link.txt"].decode().strip()).query))
+        assert view_state.read(link)[0].request() == view.request()
+        assert (ChatTemplate(chats.CHATML).fingerprint in files["model.md"].decode()) == view.chats

@@ -14,7 +14,8 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from model.errors import HeadlightError
+from model.errors import HeadlightError, Phrase
+from model.spec.inputs import Chat
 from model.spec.request import RunRequest
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Attention, Site, Trace
@@ -23,7 +24,7 @@ from viz.export import archive_notebook, tables
 from viz.export.print import writers
 from viz.export.print.catalogue import Choice, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
-from viz.i18n.translate import _
+from viz.i18n.translate import _, said
 from viz.labels import tokens
 from viz.metrics import head_statistics
 from viz.url import parsers, view_state
@@ -135,11 +136,14 @@ def link(trace: Trace) -> str:
         request = RunRequest.from_json(trace.request)
     except HeadlightError:
         return ""
-    if not isinstance(request.source, str) or not isinstance(request.target, str | None):
+    if not isinstance(request.source, str | Chat) or not isinstance(request.target, str | None):
         return ""
+    turns = request.source.turns if isinstance(request.source, Chat) else ()
+    plain = parsers.PLAIN if "program" in (trace.model.get("spec") or {}) and "target" not in trace.tokens else ""
     view = ViewState(
         model=request.model,
-        text=request.source,
+        text=turns[-1].text if turns else str(request.source),
+        chat=parsers.written_turns(turns[:-1]) if turns else plain,
         target=request.target or "",
         begin=",".join(map(str, request.begin)),
         edits="; ".join(map(str, request.edits)),
@@ -190,8 +194,11 @@ def _steps(trace: Trace) -> pd.DataFrame:
 def _card(trace: Trace, card: str) -> str:
     """The model card: the given one, and what the trace says of its model."""
     facts = {name: value for name, value in trace.model.items() if name != "spec"}
-    said = {name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for name, value in facts.items()}
-    lines = [f"- {name}: {value}" for name, value in said.items()]
+    worded = {
+        name: said(value) if isinstance(value, str | Phrase) else json.dumps(value, ensure_ascii=False, default=said)
+        for name, value in facts.items()
+    }
+    lines = [f"- {name}: {value}" for name, value in worded.items()]
     spec = trace.model.get("spec")
     told = ["# " + tokens.model(trace), *([card.strip()] if card.strip() else [])]
     told += ["## " + _("What the trace says about the model"), "\n".join(lines)]
