@@ -8,14 +8,14 @@ function chip(token, position, listeners) {
     "button",
     {
       type: "button",
-      class: ["chip", token.special && "special", token.unknown && "unknown", token.byHand && "by-hand"].filter(Boolean).join(" "),
+      class: ["chip", token.special && "special", token.unknown && "unknown", token.byHand && "by-hand", token.part && "part"].filter(Boolean).join(" "),
       tabindex: position ? -1 : 0,
       "data-position": position,
       "data-row": token.row,
       "data-probability": token.probability,
       ...listeners,
     },
-    el("bdi", { dir: token.label.startsWith(PIECE) ? "ltr" : null }, token.label),
+    el("bdi", { dir: token.label.startsWith(PIECE) ? "ltr" : null }, token.part ? "·" : token.label),
   );
   if (token.probability !== undefined) node.append(el("span", { class: "bar" }, shareOf(token.probability)));
   return node;
@@ -61,12 +61,20 @@ function continuation(continues, step, id) {
 /** Content of a token's tooltip; `go` as for `candidateList`. */
 function aboutToken(token, strip, texts, go) {
   const notes = [token.special && texts.special, token.unknown && texts.unknown, token.byHand && texts.byHand];
+  if (token.within) notes.push(fill(texts.within, { whole: token.within }));
+  notes.push(!token.special && signOf(token.text, texts));
   if (strip.generated && token.probability === undefined) notes.push(texts.given);
   return [
     el("b", {}, token.text),
     ...notes.filter(Boolean).map((note) => el("p", {}, note)),
     ...(token.candidates ? [candidateList(token.candidates, texts, go)] : []),
   ];
+}
+
+/** What the sign at the beginning of a token stands for; undefined: it begins with a letter. */
+function signOf(text, texts) {
+  if (text.startsWith(PIECE)) return texts.piece;
+  return { "␣": texts.blank, "▁": texts.blank, "Ġ": texts.blank, "↵": texts.lineBreak }[text[0]];
 }
 
 /** One sentence about a token, for screen readers. */

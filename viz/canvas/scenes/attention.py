@@ -23,6 +23,7 @@ from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _, decimal_sign, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
+from viz.labels.joined import joined
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Cells of each edited head, SITE/HEAD: `cut` and `opened` as query · keys + key, and `rows` whose weights were replaced."""
@@ -221,13 +222,18 @@ def strip(trace: Trace, name: str) -> dict[str, Any]:
     by_hand = len(labels.by_hand(trace))
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)) if any(tokens.unknown) else tokens)
     chat = chat_of(trace) if name == "source" else None
+    chips = [_chip(tokens, i, label, i - 1 if written else i, steps.get(i), by_hand) for i, label in enumerate(known)]
+    for first, (count, text) in joined(tokens.texts).items():
+        for chip in chips[first : first + count]:
+            chip |= {"within": labels.word(text), "part": True}
+        chips[first] |= {"label": labels.word(text), "part": False}
     return {
         "name": name,
         **({} if chat is None else {"starts": list(chat.starts)}),
         "title": strip_title(trace, name, bool(steps)),
         "written": written,
         "generated": bool(steps),
-        "tokens": [_chip(tokens, i, label, i - 1 if written else i, steps.get(i), by_hand) for i, label in enumerate(known)],
+        "tokens": chips,
     }
 
 
