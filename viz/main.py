@@ -26,6 +26,7 @@ from viz.views.checkpoint import page as checkpoint
 from viz.views.compare import page as compare
 from viz.views.explore import page as explore
 from viz.views.step import page as step
+from viz.views.survey import page as survey
 from viz.views.training import page as training
 from viz.views.what_if import page as what_if
 from viz.widgets import conversation, recorded_run, sidebar
@@ -102,6 +103,7 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
     first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
     steps = entry(drawing(step.show), _("Step through"), "step", "step")
     comparison = entry(drawing(compare.show), _("Compare"), "compare", "compare")
+    over_texts = drawing(lambda page: survey.show(page, first))
     experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
     return [
         first,
@@ -110,6 +112,7 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
         comparison,
         entry(experiment, _("What if"), "whatif", "science"),
+        entry(over_texts, _("Survey"), "survey", "query_stats"),
         entry(drawing(training.show), _("Training"), "training", "movie"),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
         entry(lobby.show, _("Lecture"), "lecture", "co_present"),

@@ -54,11 +54,14 @@ from model.spec.questions import Answer, Question
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.survey.answers import Place as SurveyPlace
 from model.survey.answers import answer as measure_texts
-from model.survey.questions import MeasuredTexts, MeasureTexts
+from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
+SURVEY = "survey.parquet"
+"""The file of a model's survey in its folder."""
+
 MOST_DRAFTS = 1024
 """Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/decoding.py)."""
 
@@ -163,6 +166,9 @@ class LocalEngine:
                 return logit_sum(runner.network, trace, question)
             case Attribution():
                 return self._attribute(question)
+            case StoredSurvey(model):
+                place = self._store.path(model) / SURVEY if self._store.holds(model) else Path()
+                return place.read_bytes() if place.is_file() else b""
             case MeasureTexts():
                 return self._measure(question)
             case Tensors(model, settings):

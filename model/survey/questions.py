@@ -57,6 +57,11 @@ class MeasureTexts(ModelQuestion["MeasuredTexts"]):
         return 1 + len(self.texts) // 4
 
 
+@dataclass(frozen=True)
+class StoredSurvey(ModelQuestion[bytes]):
+    """The survey that lies in the model's folder, as the bytes of its Parquet file; empty if there is none."""
+
+
 @dataclass(frozen=True, eq=False)
 class MeasuredTexts:
     """The answer to MeasureTexts.

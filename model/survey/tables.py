@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,23 @@ def read(path: Path) -> Survey:
         BadTexts: it holds none.
     """
     try:
-        table = parquet.read_table(path, memory_map=False)
+        return from_bytes(path.read_bytes(), path.name)
+    except OSError as error:
+        raise BadTexts(file=path.name, reason=error.strerror or "OSError") from error
+
+
+def from_bytes(data: bytes, name: str) -> Survey:
+    """The survey in the bytes of a file of this name.
+
+    Raises:
+        BadTexts: they hold none.
+    """
+    try:
+        table = parquet.read_table(BytesIO(data))
         others = json.loads((table.schema.metadata or {})[KEY])
         return _survey(table, others)
     except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadTexts(file=path.name, reason=phrase("it is no survey that this version wrote")) from error
+        raise BadTexts(file=name, reason=phrase("it is no survey that this version wrote")) from error
 
 
 def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:

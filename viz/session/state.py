@@ -43,6 +43,16 @@ def my_engine() -> Engine:
     return NonBlockingEngine(the_engine(), session, access.access_limits() if access.is_public() else None)
 
 
+def survey_engine() -> Engine:
+    """The engine for a survey of this session: its questions and the visitor's runs never replace each other, and it waits."""
+    mine = my_engine()
+    return (
+        replace(mine, session=replace(mine.session, id=f"{mine.session.id}/survey"))
+        if isinstance(mine, NonBlockingEngine)
+        else mine
+    )
+
+
 def start(*settings: Callable[[], object]) -> None:
     """Opens the engine and loads its list of models. Exits with a sentence if the environment's settings cannot be met.
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
+from model.survey.measures import MEASURES as SURVEY_MEASURES
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
 from viz.url.parsers import ALL_OFF as ALL_OFF
@@ -21,6 +22,9 @@ from viz.url.parsers import Parameter, parameter
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
+
+SURVEYED = tuple(SURVEY_MEASURES)
+"""Measures of a survey."""
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
@@ -172,6 +176,10 @@ class ViewState:
         f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md",
         values.choice(*MEASURES),
     )
+    across: str = parameter(
+        "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
+    )
+    up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
     hide: str = parameter("", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special"))
     against: str = parameter(
         "",

@@ -25,7 +25,7 @@ from model.spec.questions import Question, RunQuestion
 from model.spec.request import RunRequest
 from model.spec.sent_text import whole_number
 from model.spec.validation import read
-from model.survey.questions import MeasuredTexts, MeasureTexts
+from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import SCHEMA, Array
@@ -60,7 +60,7 @@ Who does not know PHRASES gets their sentences in English."""
 
 FIELDS_HEADER = "headlight-fields"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
-ZIP = "application/zip"
+ZIP, PARQUET = "application/zip", "application/vnd.apache.parquet"
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum}.items()
         ),
         Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),
+        Endpoint(StoredSurvey, PARQUET, "The survey in a model's folder, as Parquet.", bytes, bytes),
         Endpoint(Export, ZIP, "A model as a folder of our own, zipped.", bytes, bytes),
         Endpoint(Texts, JSON, "What ids are called.", *_json(tuple[str, ...], "texts")),
     )

@@ -1,0 +1,106 @@
+"""Pictures of a survey: the scatter of all heads, and how one head's number is spread over the texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace.types import Array
+from viz.figures.layout import LEGEND, axis, literal, picture
+from viz.figures.theme import scheme
+
+SYMBOLS = ("circle", "diamond", "square", "cross")
+"""One for each kind of site, so that color is not all that tells them apart."""
+
+
+def scatter(
+    names: Sequence[str],
+    groups: Sequence[str],
+    across: Array,
+    up: Array,
+    titles: tuple[str, str],
+    roles: Sequence[str],
+    selected: int,
+    dark: bool,
+) -> go.Figure:
+    """A dot for each head that has both measures; those with a role are labeled.
+
+    Args:
+        names, groups, roles: of each head: its name, the kind of its site, and its roles or "".
+        across, up: [head], the two measures.
+        titles: their titles.
+        selected: the head with a ring; -1: none.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    kinds, paints = list(dict.fromkeys(groups)), (colours.second, colours.faint, colours.accent, colours.text)
+    traces: list[dict[str, Any]] = []
+    for number, kind in enumerate(kinds):
+        own = [head for head in range(len(names)) if groups[head] == kind and np.isfinite(across[head]) and np.isfinite(up[head])]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers+text",
+                "x": across[own],
+                "y": up[own],
+                "name": literal(kind),
+                "text": [literal(roles[head]) for head in own],
+                "textposition": "top center",
+                "textfont": {"size": 12, "color": colours.faint},
+                "customdata": [[literal(names[head]), head] for head in own],
+                "marker": {
+                    "size": [15 if head == selected else 10 for head in own],
+                    "symbol": SYMBOLS[number % len(SYMBOLS)],
+                    "color": paints[number % len(paints)],
+                    "line": {"width": [3 if head == selected else 1 for head in own], "color": colours.text},
+                },
+                "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b><extra></extra>",
+            }
+        )
+    grid = {"showgrid": True, "zeroline": False}
+    layout = {
+        "xaxis": axis(colours, titles[0]) | grid,
+        "yaxis": axis(colours, titles[1]) | grid,
+        "showlegend": len(kinds) > 1,
+        "legend": LEGEND | {"x": 0, "xanchor": "left"},
+    }
+    return picture(dark, 430, traces, layout, above=48 if len(kinds) > 1 else 16)
+
+
+def histogram(counts: Array, highest: float, title: str, texts: str, mean: float, dark: bool) -> go.Figure:
+    """How many texts have which number.
+
+    Args:
+        counts: [bin], in equal steps from 0.
+        highest: end of the last bin, which also counts what is beyond it.
+        title, texts: titles of the axes.
+        mean: where a line is drawn.
+        dark: which scheme.
+    """
+    colours, step = scheme(dark), highest / len(counts)
+    bars = {
+        "type": "bar",
+        "x": (np.arange(len(counts)) + 0.5) * step,
+        "y": counts,
+        "width": step * 0.92,
+        "marker": {"color": colours.accent},
+        "customdata": [[place * step, (place + 1) * step] for place in range(len(counts))],
+        "hovertemplate": "%{customdata[0]:.2f}–%{customdata[1]:.2f}: <b>%{y}</b><extra></extra>",
+    }
+    line = {
+        "type": "line",
+        "x0": mean,
+        "x1": mean,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": colours.text, "dash": "dot"},
+    }
+    layout = {
+        "xaxis": axis(colours, title) | {"range": [0, highest]},
+        "yaxis": axis(colours, texts) | {"showgrid": True, "rangemode": "tozero"},
+        "shapes": [line],
+        "bargap": 0,
+    }
+    return picture(dark, 220, [bars], layout, above=16)

@@ -1,0 +1,65 @@
+"""Words for surveys: titles of measures and roles, and what a screen reader reads for the scatter of heads."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.trace.types import Array
+from viz.i18n.translate import _, number
+
+
+def measures() -> dict[str, str]:
+    """Titles of the measures by name, in the order of a table."""
+    return {
+        "entropy": _("Entropy (nats)"),
+        "largest": _("Largest weight"),
+        "coverage": _("Coverage of the source"),
+        "monotony": _("Monotony"),
+        "distance": _("Distance (tokens)"),
+        "near_diagonal": _("Weight near the diagonal"),
+        "previous": _("Weight on the previous token"),
+        "next": _("Weight on the next token"),
+        "same": _("Weight on the same position"),
+        "first": _("Weight on the first token"),
+        "last": _("Weight on the last token"),
+        "special": _("Weight on special tokens"),
+        "punctuation": _("Weight on punctuation"),
+        "duplicate": _("Weight on the same word elsewhere"),
+        "induction": _("Weight on what followed the same word"),
+    }
+
+
+def roles() -> dict[str, str]:
+    """Names of the roles."""
+    return {
+        "previous token": _("previous token"),
+        "next token": _("next token"),
+        "same token": _("same position"),
+        "first token": _("first token"),
+        "last token": _("last token"),
+        "special tokens": _("special tokens"),
+        "punctuation": _("punctuation"),
+        "duplicate token": _("same word elsewhere"),
+        "induction": _("induction"),
+        "diagonal": _("diagonal"),
+    }
+
+
+def scatter(names: Sequence[str], across: Array, up: Array, titles: tuple[str, str]) -> str:
+    """The scatter of heads in words: its axes, and the heads at the four ends."""
+    there = np.flatnonzero(np.isfinite(across) & np.isfinite(up))
+    if not len(there):
+        return _("No head has both measures.")
+    said = [
+        _(
+            "A dot for each head ({count:,}): {across} from left to right, {up} from bottom to top.",
+            count=len(there),
+            across=titles[0],
+            up=titles[1],
+        )
+    ]
+    for title, values in zip(titles, (across, up), strict=True):
+        low, high = there[np.argmin(values[there])], there[np.argmax(values[there])]
+        gaps = {"low": names[low], "least": number(values[low], ".2f"), "high": names[high], "most": number(values[high], ".2f")}
+        said.append(_("{title}: smallest in {low} ({least}), largest in {high} ({most}).", title=title, **gaps))
+    return " ".join(said)

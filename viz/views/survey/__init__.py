@@ -1,0 +1,1 @@
+"""The page Survey: `page` draws a survey, `making` makes one in the background while its visitor watches."""

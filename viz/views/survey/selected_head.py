@@ -1,0 +1,168 @@
+"""The selected head in a survey: its roles, how its numbers are spread, and its map in single texts, run when one is chosen."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.engine.api import Run
+from model.errors import HeadlightError
+from model.spec.request import Decoding, RunRequest
+from model.survey.measures import MEASURES
+from model.survey.questions import Text
+from model.survey.roles import CRITERIA
+from model.survey.survey import Survey
+from viz.figures import survey as figures
+from viz.figures.heatmap import head_weights
+from viz.i18n.translate import _, error_message, number
+from viz.labels import survey as labels
+from viz.labels import tokens
+from viz.session.state import Page, update
+from viz.url.view_state import NEW_SENTENCE
+from viz.widgets import numeric_tables
+from viz.widgets.cards import chart, heading, say
+
+FEW = 3
+"""Texts with the largest and the smallest numbers that are listed, and one of each tenth between."""
+
+
+def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
+    """Draws the roles of the selected head, and how one of its numbers is spread over the texts."""
+    own, titles = found.statistics, labels.measures()
+    st.html(heading(names[selected], _("What it does over all texts")))
+    for role in found.roles[selected]:
+        st.markdown(tokens.markdown(_criterion(role.criterion.role, found, selected)))
+    if not found.roles[selected]:
+        st.markdown(tokens.markdown(_no_role(found)))
+    column = list(MEASURES).index(page.view.up)
+    if not own.count[selected, column]:
+        st.caption(_("This head has no such measure."))
+        return
+    gaps = {"mean": number(own.mean[selected, column], ".3f"), "error": number(own.error[selected, column], ".3f")}
+    gaps |= {"low": number(own.lowest[selected, column], ".3f"), "high": number(own.highest[selected, column], ".3f")}
+    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[page.view.up], **gaps)
+    st.caption(tokens.markdown(text))
+    measure = MEASURES[page.view.up]
+    figure = figures.histogram(
+        own.bins[selected, column], measure.highest, titles[measure.name], _("texts"), own.mean[selected, column], page.dark
+    )
+    chart(figure, (page.trace, text), key="survey-histogram", alt=text)
+
+
+def _criterion(name: str, found: Survey, head: int) -> str:
+    """One sentence: the role, by which criterion, how often it holds, and what the head does in the rest."""
+    role = next(role for role in found.roles[head] if role.criterion.role == name)
+    titles = labels.measures()
+    gaps: dict[str, object] = {
+        "role": labels.roles()[name],
+        "measure": titles[role.criterion.measure],
+        "mean": number(role.mean, ".2f"),
+        "threshold": number(role.criterion.threshold, ".2f"),
+        "untrained": number(role.untrained, ".2f"),
+        "shuffled": number(role.shuffled, ".2f"),
+        "share": number(100 * role.share, ".0f"),
+    }
+    if not role.rest:
+        return _(
+            "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and twice both baselines: untrained "
+            "network {untrained}, weights in random order {shuffled}). It holds in {share} of 100 texts.",
+            **gaps,
+        )
+    return _(
+        "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and twice both baselines: untrained "
+        "network {untrained}, weights in random order {shuffled}). It holds in {share} of 100 texts; in the others its largest is: "
+        "“{rest}” ({rest_mean}).",
+        rest=titles[role.rest],
+        rest_mean=number(role.rest_mean, ".2f"),
+        **gaps,
+    )
+
+
+def _no_role(found: Survey) -> str:
+    """Why the selected head has no role."""
+    if found.without:
+        return _("No head has a role here: the network cannot be had untrained, so that a baseline is missing.")
+    if not found.finished and not any(found.roles):
+        return _("Roles come with the baselines, which are measured last.")
+    return _("It meets no criterion (there are {count}), so it gets no name.", count=len(CRITERIA))
+
+
+def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
+    """Lists texts in which the head's number is largest, smallest and between; draws the head's map in the chosen one, run now."""
+    titles = labels.measures()
+    st.html(
+        heading(
+            _("Texts"),
+            _("The largest and the smallest numbers of “{measure}”, and one of each tenth between", measure=titles[page.view.up]),
+        )
+    )
+    rows = _listed(found, selected, page.view.up)
+    if not rows:
+        st.caption(_("This head has no such measure."))
+        return
+    listed, drawn = st.columns([3, 2])
+    table = pd.DataFrame([(group, value, _line(text)) for group, value, text in rows], columns=["which", "value", "text"])
+    with listed:
+        named = {"which": _("which"), "value": titles[page.view.up], "text": _("text")}
+        event: Mapping[str, Mapping[str, list[int]]] = st.session_state.get("survey-rows") or {"selection": {"rows": []}}
+        numeric_tables.draw(
+            table,
+            titles=named,
+            decimals=3,
+            hide_index=True,
+            key="survey-rows",
+            on_select="rerun",
+            selection_mode="single-row",
+        )
+    chosen = [row for row in event["selection"]["rows"] if row < len(rows)]
+    with drawn:
+        _map_of(page, found, selected, rows[chosen[0] if chosen else 0][2], explore)
+
+
+def _line(text: Text) -> str:
+    """A text in one line."""
+    sides = [side if isinstance(side, str) else " ".join(map(str, side)) for side in (text.source, text.target) if side is not None]
+    return " ".join(" → ".join(sides).split())
+
+
+def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Text]]:
+    """Group, value and text of the listed texts, largest numbers first."""
+    own, column = found.statistics, list(MEASURES).index(measure)
+
+    def ends(name: str, group: str) -> list[tuple[str, float, Text]]:
+        numbers, values = getattr(own, name)[head, column, :FEW], getattr(own, f"{name}_values")[head, column, :FEW]
+        return [(group, float(v), found.quoted[int(n)]) for n, v in zip(numbers, values, strict=True) if n >= 0]
+
+    places = {int(text): place for place, text in enumerate(own.sample)}
+    tenths = own.deciles(head, measure)
+    between = [
+        (_("tenth {number}", number=place + 1), float(own.sampled[places[tenth[0]], head, column]), found.quoted[tenth[0]])
+        for place, tenth in reversed(list(enumerate(tenths)))
+        if tenth
+    ]
+    return [*ends("strongest", _("largest")), *between, *reversed(ends("weakest", _("smallest")))]
+
+
+def _map_of(page: Page, found: Survey, head: int, text: Text, explore: StreamlitPage) -> None:
+    """Runs one text and draws the head's map, with a button that opens it in Explore."""
+    site, number_ = found.statistics.heads[head]
+    alone = page.info.spec.get("encoder") is None
+    decoding = Decoding(max_length=0) if alone else Decoding()
+    request = RunRequest(
+        page.info.name, text.source, None if alone else text.target, decoding, settings=page.view.parsed_settings()
+    )
+    try:
+        trace = page.engine.ask(Run(request))
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    name = tokens.head_name(trace, trace.at(site).site, number_)
+    figure = head_weights(trace, trace.at(site), number_, page.dark)
+    chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, run now: {head}", head=name))
+    if isinstance(text.source, str):
+        fields = NEW_SENTENCE | {"text": text.source, "target": text.target if isinstance(text.target, str) else "", "site": site}
+        fields |= {"head": number_, "edits": "", "silence": ""} | ({"max_length": 0} if alone else {})
+        if st.button(_("Open in Explore"), icon=":material/grid_view:", key="survey-open", on_click=partial(update, **fields)):
+            st.switch_page(explore)
