@@ -1,6 +1,5 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,18 @@ import torch
 from model.__main__ import main
 from model.engine.api import Listing, Models
 from model.engine.local import CHECKPOINTS, LocalEngine
+from viz.canvas.scenes import attention, difference
+from viz.lectures.presenter import tables
+from viz.lectures.presenter.check import not_drawn
+from viz.lectures.presenter.panels import Panel, Picture, is_empty
+from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import library, parser
-from viz.lectures.script.answers import answer
+from viz.lectures.script.answers import Answer, answer
 from viz.lectures.script.check import Located, check, check_step, located
-from viz.lectures.script.lecture import Step
+from viz.lectures.script.lecture import Question, Scope, Subject
 from viz.lectures.script.runs import StepRuns
+from viz.lectures.script.telling import _said
+from viz.metrics import run_difference
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
 DIGITS = "view: /explore?model=reverse-digits&text=3141"
@@ -158,20 +164,63 @@ ENGLISH = sorted(name for name in library.files() if name.endswith(".en"))
 def test_every_claim_of_a_bundled_lecture_is_true_and_no_question_is_answered_by_its_words(engine: LocalEngine, name: str) -> None:
     lecture = library.load(name)
     assert check(lecture, engine) == []
-    assert [step.title for step in lecture.steps if tells_its_answer(engine, step)] == []
+    assert not_drawn(lecture, engine) == [], "an empty picture, or labels that are cut"
 
 
-def tells_its_answer(engine: LocalEngine, step: Step) -> bool:
-    """Whether the words, which the class sees before it answers, hold the answer of the run."""
-    if step.question is None:
-        return False
-    found = answer(StepRuns(engine, step), step.question)
-    if found.number is None:
-        told_options = {text for text in found.options if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", step.words)}
-        return step.question.kind != "head" and told_options == {found.options[found.right]}
-    told = {f"{found.number:.{digits}f}" for digits in range(1, 4)} - {"0.0"}
-    words = step.words.replace("{,}", ".").replace(",", ".").replace("−", "-")
-    return any(re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", words) for number in told)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("Does it read 1?\nanswer: key decoder.0.0.cross head 0 2", "say the answer, “1”"),
+        ("What is 0.98?\nanswer: number weight decoder.0.0.cross head 0 1 → 3", "say the answer, 0.98"),
+        ("Which digit does the row *4* read?\nanswer: key decoder.0.0.cross head 0 2", "name the row whole, 4 → 1"),
+        ('Which?\nanswer: key decoder.0.0.cross head 0 "1"', "“1” is there 2 times"),
+        ("Which?\nanswer: key decoder.0.0.cross head 0 2", ""),
+        ("Which digit does the row *4 → 1* read?\nanswer: weight decoder.0.0.cross 2 → 2", ""),
+    ],
+)
+def test_a_question_that_tells_or_is_ambiguous_is_named_with_its_line(engine: LocalEngine, asked: str, said: str) -> None:
+    step = parser.read(lines(more=f"question: {asked}"), "t.en").steps[0]
+    number = StepRuns(engine, step).run().at("decoder.0.0.cross").weights[0, 1, 3]
+    found = problems(engine, lines(more=f"question: {asked.replace('0.98', f'{number:.2f}')}"))
+    assert [line for line, _sentence in found] == ([8] if said else [])
+    assert not said or said.replace("0.98", f"{number:.2f}") in found[0][1]
+
+
+def test_words_that_name_wrong_options_too_do_not_tell() -> None:
+    asked = Question("", "key", (), Subject("key"), Scope(), 1)
+    found = Answer(("<sos>", "spielt", "mann", "."), 1, (0.0, 0.9, 0.1, 0.0))
+    assert list(_said(asked, found, "The row reads spielt.")) == ["“spielt”"]
+    assert list(_said(asked, found, "Spielt or Mann?")) == []
+    assert list(_said(asked, found, "mitspielt")) == []
+    none = Answer(number=0.0)
+    assert list(_said(asked, none, "It is exactly 0.")) == ["0"]
+    assert list(_said(asked, none, "10 of 20, or 0.5")) == []
+
+
+def test_an_empty_picture_and_cut_labels_are_named(engine: LocalEngine) -> None:
+    same = not_drawn(parser.read(lines(view=f"{DIGITS}&head=0"), "t.en"), engine)
+    assert same == []
+    long = "view: /explore?model=multi30k-de-en&site=decoder.0.2.cross&text=" + "Donaudampfschifffahrtsgesellschaft+" * 2
+    found = not_drawn(parser.read(lines(view=long), "t.en"), engine)
+    assert all("labels cut at" in problem.sentence for problem in found)
+    trace = StepRuns(engine, parser.read(lines(), "t.en").steps[0]).run()
+    changes, _left_out = run_difference.changes(trace, trace)
+    atlas = difference.scene(trace, trace, changes, trace.last_cross().site, 0)
+    assert is_empty(Picture([Panel("Atlas", "changes")], {"changes": atlas}, {}, {}))
+    strips = attention.strips(trace, trace.last_cross().site, -1)
+    assert not is_empty(Picture([Panel("Strips", "strips")], {"strips": strips}, {}, {}))
+    assert is_empty(Picture([Panel("Table", "none")], {"none": tables.table(["a"], [])}, {}, {}))
+
+
+def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine: LocalEngine) -> None:
+    links = (
+        "model=multi30k-de-en&text=Ein+Hund+bei%C3%9Ft+den+Mann.&against=decode%3Dbeam",
+        "model=reverse-digits&text=3141&against=text%3D1413",
+        "model=reverse-digits&text=3141&against=text%3D3141",
+    )
+    steps = [parser.read(lines(view=f"view: /compare?{link}"), "t.en").steps[0] for link in links]
+    kinds = [[panel.kind for panel in picture(engine, step.page, step.view).panels] for step in steps]
+    assert kinds == [["Strips", "Strips", "Tree", "Strips"], ["Strips", "Lines", "Lines"], ["Strips", "Strips", "Atlas", "Strips"]]
 
 
 def test_the_bundled_lectures_are_as_long_as_they_say() -> None:

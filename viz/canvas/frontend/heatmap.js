@@ -54,7 +54,7 @@ class Heatmap {
   /** Lays out labels and cells in `width` × at most `tallest` CSS pixels. */
   layout(width, tallest, font) {
     const { queries, keys, last } = this.measured(font);
-    const left = Math.ceil(Math.min(queries, width * (width < NARROW ? 0.24 : 0.32))) + 8;
+    const left = Math.ceil(Math.min(queries, width * (width < NARROW ? 0.3 : 0.32))) + 8;
     const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
     const right = Math.min(slant, Math.ceil(last * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;

@@ -10,14 +10,22 @@ from model.engine import open_engine
 from model.engine.api import Engine
 from model.errors import HeadlightError
 from viz.i18n.translate import _, error_message
+from viz.lectures.presenter import panels
 from viz.lectures.presenter.headless_page import NotDrawable
+from viz.lectures.presenter.label_room import WINDOWS, cut_labels
 from viz.lectures.presenter.pictures import picture
+from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script.check import check
 from viz.lectures.script.lecture import Lecture, Problem
 from viz.lectures.script.library import open_file
+from viz.lectures.script.runs import StepRuns
 
 QUIET = 2
 """Seconds that the check of a lecture may take without saying how far it is."""
+
+
+MOST_NAMED = 3
+"""Most labels that a problem quotes."""
 
 
 def check_files(paths: Iterable[Path]) -> int:
@@ -47,16 +55,23 @@ def check_files(paths: Iterable[Path]) -> int:
 
 
 def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
-    """The steps whose view a lecture cannot show, with the reason. What cannot be run is a problem of `check`."""
+    """The steps whose view a lecture cannot show whole, with the reason. What cannot be run is a problem of `check`."""
     found = list[Problem]()
     for step in lecture.steps:
         on_step()
         if not step.page:
             continue
         try:
-            picture(engine, step.page, step.view)
+            drawn = picture(engine, step.page, revealed_view(StepRuns(engine, step), step))
         except NotDrawable as error:
             found.append(Problem(step.line, str(error)))
         except HeadlightError:
             continue
+        if panels.is_empty(drawn):
+            found.append(Problem(step.line, _("the picture of this step is empty: no weight differs, or there is nothing to draw")))
+        for width, height in WINDOWS:
+            cut = list(dict.fromkeys(cut_labels(drawn, (width, height))))
+            gaps = {"window": f"{width}×{height}", "labels": ", ".join(cut[:MOST_NAMED]), "count": len(cut)}
+            if cut:
+                found.append(Problem(step.line, _("labels cut at {window}: {count}, such as {labels}", **gaps)))
     return found

@@ -16,6 +16,13 @@ from viz.canvas.wire.transport import PART_CACHE, WHOLE, pack, unpack
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _
 
+LONGEST = 64
+"""Most tokens per side of a head that is drawn as lines."""
+
+
+NO_CHANGE = 128
+"""Code of a change of 0 in an atlas of changes."""
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -64,6 +71,39 @@ class Picture:
             "partsAddress": transport.address(),
         }
         return pack(header, {name: np.frombuffer(data, np.uint8) for name, data in ({**self.scenes, **pieces}).items()})
+
+
+def is_empty(found: Picture) -> bool:
+    """Whether a picture shows nothing: no panel has a token, a row or a number, or the changes of weights are all zero."""
+    return all(_shows_nothing(found, panel) for panel in found.panels) or any(
+        _changes_nothing(found, panel) for panel in found.panels if panel.kind == "Atlas"
+    )
+
+
+def _shows_nothing(found: Picture, panel: Panel) -> bool:
+    header, blobs = unpack(found.scenes[panel.scene])
+    if panel.kind == "Strips":
+        return not any(strip["tokens"] for strip in header["strips"])
+    if panel.kind in ("Table", "Bars", "Text"):
+        return not any(header[name] for name in ("rows", "values", "html") if name in header)
+    return panel.kind == "Cells" and not (blobs["there"].size and blobs["there"].any())
+
+
+def _changes_nothing(found: Picture, panel: Panel) -> bool:
+    """Whether an atlas of signed changes has none, and no silenced head either."""
+    overview, blobs = overview_of(found, panel.scene)
+    weights = [codes for name, codes in blobs.items() if name.startswith("weights/")]
+    silenced = unpack(found.scenes[panel.scene])[0]["silenced"]
+    return "signed" in overview and not silenced and all((codes == NO_CHANGE).all() for codes in weights)
+
+
+def overview_of(found: Picture, scene: str) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Header and blobs of the overview of an atlas or a film, whose small parts travel in the scene."""
+    header, blobs = unpack(found.scenes[scene])
+    if "overview" in blobs:
+        return unpack(blobs["overview"].tobytes())
+    pieces = {**found.pieces, **carried(found.scenes[scene])}
+    return unpack(pieces[f"{header['parts']['overview']['name']}/{WHOLE}"])
 
 
 def carried(scene: bytes) -> dict[str, bytes]:

@@ -10,13 +10,12 @@ from model.spec.network import TABLELESS
 from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
-from model.trace.types import Attention, Site, Trace
+from model.trace.types import Attention, Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, difference, film, network
+from viz.canvas.scenes import beam_tree, film, network
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.wire import parts, strings
-from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
@@ -24,8 +23,7 @@ from viz.lectures.presenter import curve_panels, explore_panels, panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
-from viz.metrics.run_difference import Change
-from viz.metrics.run_difference import changes as changes_of
+from viz.lectures.presenter.two_runs import both
 from viz.metrics.training_metrics import course, fed
 from viz.session.state import Page
 from viz.url.view_state import ViewState
@@ -33,9 +31,6 @@ from viz.views import masks
 from viz.views.compare import runs as compare_runs
 from viz.views.step import numbers, titles
 from viz.views.training import runs as training_runs
-
-LONGEST = 64
-"""Most tokens per side of a head that is drawn as lines."""
 
 MOST_COLUMNS = 128
 """Most columns of a table of numbers, such as dimensions of a vector."""
@@ -67,7 +62,8 @@ def _explore(engine: Engine, view: ViewState) -> Picture:
     if min(page.view.query, page.view.key) >= 0:
         own += explore_panels.of_cell(page, page.view.query, page.view.key)
     large = bool(found.choice["large"] or view.site) and not own  # its link names a head
-    return with_panels(replace(found, choice={**found.choice, "large": large}), own, 0)
+    shown = [replace(panel, half=False) if large and panel.kind == "Atlas" else panel for panel in found.panels]
+    return with_panels(replace(found, panels=shown, choice={**found.choice, "large": large}), own, 0)
 
 
 def with_panels(found: Picture, own: Sequence[PanelWithScene], at: int) -> Picture:
@@ -83,7 +79,7 @@ def _run(page: Page, heading: str = "") -> Picture:
     atlas, pieces = standalone.atlas_with_parts(trace, site, head, query)
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
-    if max(page.attention.mask.shape) <= LONGEST:
+    if max(page.attention.mask.shape) <= panels.LONGEST:
         scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), strings.lines_alone())
         shown.append(Panel("Lines", "lines", half=True, follows=True))
     return Picture(shown, scenes, pieces, _choice(page))
@@ -217,57 +213,14 @@ def _compare(engine: Engine, view: ViewState) -> Picture:
     found = compare_runs.runs(page)
     if isinstance(found, str):
         raise NotDrawable(_("Side B cannot be run: {reason}", reason=found))
-    return _both(page, found.first, found.second, (_("Side A"), _("Side B")))
-
-
-def _both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
-    """The outputs of two runs, and the differences of their weights; where nothing can be compared, the second run's heads."""
-    own, other = with_trace(page, first), with_trace(page, second)
-    shared = (
-        "target" in first.tokens and "target" in second.tokens and first.tokens["source"].texts == second.tokens["source"].texts
-    )
-    scenes = {
-        "first": _strips(own, lambda name: not shared or name != "source"),
-        "second": _strips(other, lambda name: not shared or name != "source"),
-    }
-    shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
-    found, _left_out = changes_of(first, second)
-    found = _changed_first(found, own.attention.site)
-    site = own.attention.site if own.attention.site in found else next(iter(found), None)
-    pieces: Mapping[str, bytes] = {}
-    if site is not None:
-        head = own.head if own.head < found[site].heads else 0
-        scenes["changes"] = difference.scene(first, second, found, site, head)
-        shown.append(Panel("Atlas", "changes", _("Changes of the weights")))
-    else:
-        scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
-        shown.append(Panel("Atlas", "atlas", names[1]))
-    if shared:  # the sentence that both read, below what differs
-        scenes["source"] = _strips(own, lambda name: name == "source")
-        shown.append(Panel("Strips", "source"))
-    return Picture(shown, scenes, pieces, {"large": False})
-
-
-def _changed_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:
-    """The changes with the kinds of attention that changed first, then that of the selected site."""
-    changed = {(site.stack, site.kind) for site, change in found.items() if change.changed}
-    chosen = selected.stack, selected.kind
-    kinds = {site: (site.stack, site.kind) for site in found}
-    return dict(sorted(found.items(), key=lambda one: (kinds[one[0]] not in changed, kinds[one[0]] != chosen)))
-
-
-def _strips(page: Page, wanted: Callable[[str], bool]) -> bytes:
-    """The scene of those strips of a run whose name is wanted."""
-    found = scene.strips(page.trace, page.attention.site, -1)
-    strips = [strip for strip in unpack(found)[0]["strips"] if wanted(strip["name"])]
-    return panels.changed(found, {}, continues=None, strips=strips)
+    return both(page, found.first, found.second, (_("Side A"), _("Side B")))
 
 
 def _what_if(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, unedited=True)
     if not view.active_edits():
         return _run(page)
-    return _both(page, page.trace, engine.ask(Run(page.view.request())), (_("Without the edits"), _("With the edits")))
+    return both(page, page.trace, engine.ask(Run(page.view.request())), (_("Without the edits"), _("With the edits")))
 
 
 def _training(engine: Engine, view: ViewState) -> Picture:

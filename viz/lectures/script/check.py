@@ -15,6 +15,7 @@ from viz.lectures.script.answers import answer
 from viz.lectures.script.claim_values import number_of, text_of
 from viz.lectures.script.lecture import Claim, Head, Lecture, Point, Problem, Scope, Step
 from viz.lectures.script.runs import StepRuns, column, place, row
+from viz.lectures.script.telling import told
 
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -56,7 +57,7 @@ def check_step(step: Step, engine: Engine) -> list[Problem]:
         return [Problem(step.line, error_message(error))]
     found = [problem for point in step.points for problem in _refused(point.line, partial(located, runs, point))]
     if step.question is not None:
-        found += _refused(step.question.line, partial(answer, runs, step.question))
+        found += _refused(step.question.line, partial(answer, runs, step.question)) or told(runs, step)
     return found + [problem for claim in step.expects for problem in check_claim(runs, claim)]
 
 

@@ -12,12 +12,12 @@ class Named:
 
     Attributes:
         text: the text, as the app shows it.
-        number: which of the tokens with this text, counted from 1.
+        number: which of the tokens with this text, counted from 1; 0: not said, so there must be only one.
         after: of a row: the text is that of the token it reads; otherwise a decoder's row is named by the token it writes.
     """
 
     text: str
-    number: int = 1
+    number: int = 0
     after: bool = False
 
 

@@ -83,7 +83,7 @@ class Parts:
         if not self.next.startswith('"'):
             return self.whole(what)
         text = self.quoted(what)
-        return Named(text, self.whole(_("number after #")) if self.skip("#") else 1)
+        return Named(text, self.whole(_("number after #")) if self.skip("#") else 0)
 
     def row(self) -> Token:
         """A row: as a token; `after` names the row of a decoder by the token that it reads."""

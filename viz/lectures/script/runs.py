@@ -1,6 +1,6 @@
 """The runs of a step: those that the app shows for its view, and those that claims are about."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -149,11 +149,25 @@ def place(strip: Tokens, token: Token | None) -> int:
         BadClaim: there is no such token.
     """
     if isinstance(token, Named):
-        places = [index for index, text in enumerate(strip.texts) if text == token.text]
-        if len(places) < token.number:
+        found = _one_of(strip.texts, token)
+        if found is None:
             raise _missing(strip, token)
-        return places[token.number - 1]
+        return found
     return _checked(token or 0, len(strip), strip, token)
+
+
+def _one_of(texts: Sequence[str], token: Named) -> int | None:
+    """The place of a named token among texts; None: there is none.
+
+    Raises:
+        BadClaim: there are several, and the name does not say which is meant.
+    """
+    places = [index for index, text in enumerate(texts) if text == token.text]
+    if len(places) > 1 and not token.number:
+        gaps = {"text": token.text, "count": len(places), "form": f'"{token.text}"#2'}
+        raise BadClaim(reason=_("“{text}” is there {count} times; name one of them, such as {form} for the second", **gaps))
+    number = token.number or 1
+    return places[number - 1] if number <= len(places) else None
 
 
 def _checked(index: int, count: int, strip: Tokens, token: Token | None) -> int:
@@ -176,9 +190,8 @@ def step_of(trace: Trace, at: Token | None) -> int:
     """
     written = [step.chosen.text for step in trace.steps]
     if isinstance(at, Named):
-        places = [index for index, text in enumerate(written) if text == at.text]
-        if len(places) >= at.number:
-            return places[at.number - 1]
+        if (found := _one_of(written, at)) is not None:
+            return found
     elif at is not None and at < len(written):
         return at
     name = f"“{at.text}”" if isinstance(at, Named) else str(at)
