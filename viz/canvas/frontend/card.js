@@ -33,6 +33,19 @@ class Card {
     }));
     this.across = Math.max(...sites.map(({ names }) => names.length));
     this.painted = null;
+    this.measure(blobs.readings);
+  }
+
+  /** Gives each tile its readings, which are of all heads in the order of the cards; `share` is that of the first token. */
+  measure(readings) {
+    if (!readings) return;
+    const { array, shape: [count, heads] } = readings;
+    const before = this.atlas.groups.slice(0, this.atlas.groups.indexOf(this.group)).flatMap(({ sites }) => sites);
+    const start = before.reduce((sum, { names }) => sum + names.length, 0);
+    this.tiles.forEach((tile, i) => {
+      tile.readings = Array.from({ length: count }, (_, reading) => array[reading * heads + start + i]);
+      [tile.share] = tile.readings;
+    });
   }
 
   /** The tile to open or focus first. */
@@ -88,7 +101,7 @@ class Card {
     this.drawFolds();
     const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background].join();
+    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background, atlas.header.first?.left].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
@@ -126,12 +139,15 @@ class Card {
     const pen = sized(this.base, this.width, this.height, ratio);
     const pixel = (at) => Math.round(at * ratio);
     const side = Math.max(1, pixel(size));
+    const left = atlas.header.first?.left;
+    const gap = gapOf(size + 2);
     this.drawNames(pen, colours.faint, atlas.font(11.5), found);
     for (const tile of this.shown) {
       const { x, y } = tile;
       paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
-      pen.strokeStyle = colours.line;
-      pen.strokeRect(x - 0.5, y - 0.5, size + 1, size + 1);
+      const wide = left && tile.share >= 0 ? Math.min(2, gap / 2) : 1; // the frame shows the share that was left out
+      Object.assign(pen, { strokeStyle: wide === 1 && !left ? colours.line : frameColour(colours, tile.share), lineWidth: wide });
+      pen.strokeRect(x - wide / 2, y - wide / 2, size + wide, size + wide);
     }
   }
 
@@ -251,8 +267,11 @@ class Card {
   focus(at) {
     const tile = this.tiles[at];
     const { name, site, head } = tile;
+    const { texts, first } = this.atlas.header;
     Object.assign(this, { at, keyboard: true });
-    this.atlas.say(fill(this.atlas.header.texts.head, { head: name }), { site, head });
+    const left = this.atlas.leftOut(tile);
+    const said = fill(texts.head, { head: name });
+    this.atlas.say(left ? `${said} ${fill(first.ofHead, { share: left })}.` : said, { site, head });
     this.arrange();
     const band = this.found.bands.find(({ first, last }) => tile.row >= first && tile.row <= last);
     if (band && !band.open) {

@@ -62,7 +62,9 @@ class Large {
   take(tile) {
     this.tile = tile;
     this.title.textContent = tile.name;
-    this.axes.textContent = tile.card.group.axes;
+    const left = this.atlas.leftOut(tile);
+    const { first } = this.atlas.header;
+    this.axes.textContent = left ? `${tile.card.group.axes} · ${fill(first.ofHead, { share: left })}` : tile.card.group.axes;
     this.canvas.setAttribute("aria-label", fill(this.atlas.header.texts.openLabel, { head: tile.name }));
     this.map.take(this.atlas.cellsOf(tile), tile.card.group.queries, tile.card.group.keys);
   }

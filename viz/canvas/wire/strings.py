@@ -116,6 +116,16 @@ def strips() -> dict[str, str]:
     }
 
 
+def left_out() -> dict[str, str]:
+    """Texts of an atlas without the first token, about what each head leaves out."""
+    return {
+        "scale": _("left out"),
+        "out": _("{weight}, left out"),
+        "ofHead": _("left out: {share}"),
+        "percent": _("{number}%"),
+    }
+
+
 def atlas() -> dict[str, str]:
     """Texts of the atlas."""
     return {
