@@ -85,6 +85,27 @@ def test_a_head_is_selected_and_opened_large_without_a_server(opened: Open) -> N
     expect(page.locator(".large")).to_be_hidden()
 
 
+def test_a_page_opens_without_the_first_token_says_so_and_shows_all_weights_at_one_click(opened: Open) -> None:
+    trace, site = traces.at_first(), Site("decoder", 0, 1, "self")
+    page = opened(trace, site, 1)
+    weights = trace.at(site).head(1).astype(float)
+    rest = weights[7, 4] / weights[7, 1:].sum()
+    said, readout = drawing(page, "atlas").locator(".first"), drawing(page, "atlas").locator(".readout")
+    expect(said).to_contain_text("Shown without the first token, “<sos>”")
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(rest, rel=1e-6)
+    page.mouse.move(*middle(tile_of(page, str(site), 1), 7, 0))
+    expect(readout).to_contain_text(f"with weight {weights[7, 0]:.4f}, left out")
+    page.mouse.dblclick(*middle(tile_of(page, str(site), 1), 7, 4))
+    share = weights[1:, 0].mean()
+    expect(page.locator(".large .axes")).to_contain_text(f"left out: {share:.0%}")
+    page.keyboard.press("Escape")
+    said.get_by_role("button", name="Show all weights").press("Enter")
+    expect(said.get_by_role("button")).to_have_text("Leave out the first token")
+    settle(page)
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(weights[7, 4], rel=1e-6)
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 0) == pytest.approx(weights[7, 0], rel=1e-6)
+
+
 def test_the_keyboard_selects_and_opens(opened: Open) -> None:
     page = opened(traces.translation(), CROSS, 0)
     page.locator("[data-strip=target] .chip").nth(4).click()
