@@ -1,6 +1,7 @@
 """The atlas as a page of its own, opened from a disk by a browser that reaches nothing."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,20 @@ def test_a_page_opens_without_the_first_token_says_so_and_shows_all_weights_at_o
     settle(page)
     assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(weights[7, 4], rel=1e-6)
     assert hovered_weight(page, tile_of(page, str(site), 1), 7, 0) == pytest.approx(weights[7, 0], rel=1e-6)
+
+
+def test_heads_that_share_a_key_head_are_seen_and_read(opened: Open) -> None:
+    run = traces.at_first()
+    spec = {"decoder": {"attention": {"heads": 4, "key_heads": 2}}}
+    page = opened(replace(run, model={**run.model, "spec": spec, "fingerprint": "grouped"}), Site("decoder", 0, 1, "self"), 3)
+    page.mouse.move(*middle(tile_of(page, "decoder.0.1.self", 2), 7, 4))
+    expect(page.locator(".tip.shown")).to_contain_text("key head 2")
+    expect(page.locator(".tip.shown")).to_contain_text("H3, H4")
+    page.locator(".card canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(drawing(page, "atlas").locator(".readout")).to_contain_text("key head 2, shared by H3, H4.")
+    page.keyboard.press(" ")
+    expect(page.locator(".large .axes")).to_contain_text("key head 2, shared by H3, H4")
 
 
 def test_the_keyboard_selects_and_opens(opened: Open) -> None:

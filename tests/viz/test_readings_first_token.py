@@ -166,10 +166,25 @@ def check(own: dict[str, float], attention: Attention, head: int) -> None:
 
 
 def test_kinds_of_heads() -> None:
-    none = dict.fromkeys(head_kinds.READINGS, 0.1)
-    assert head_kinds.kind(none) == "other"
-    assert head_kinds.kind(none | {"first": 0.7}) == "first"
-    assert head_kinds.kind(none | {"previous": 0.6, "first": 0.7}) == "previous"
-    assert head_kinds.kind(none | {"previous": float("nan"), "own": 0.51}) == "own"
-    assert set(head_kinds.titles()) == {*head_kinds.KINDS, "other"}
+    names = [*head_kinds.KINDS, "other"]
+    readings = np.full((len(head_kinds.READINGS), 5), 0.1)
+    for head, own in enumerate(
+        ({}, {"first": 0.7}, {"previous": 0.6, "first": 0.7}, {"previous": np.nan, "own": 0.51}, {"next": 0.9})
+    ):
+        for name, value in own.items():
+            readings[head_kinds.READINGS.index(name), head] = value
+    assert [names[kind] for kind in head_kinds.kinds(readings)] == ["other", "first", "previous", "own", "next"]
+    assert len(head_kinds.titles()) == len(names)
     assert set(head_kinds.orders()) <= set(head_kinds.READINGS)
+
+
+def test_heads_that_share_a_key_head_are_named_in_the_overview_and_its_description() -> None:
+    spec = {"decoder": {"attention": {"heads": 4, "key_heads": 2}}}
+    grouped = replace(RUN, model={**RUN.model, "spec": spec, "fingerprint": "grouped"})
+    header = unpack(overviews.part(grouped).data)[0]
+    assert [row["shared"] for row in header["groups"][0]["sites"]] == [2, 2]
+    assert header["description"].endswith("Heads share their keys and values in groups of 2: 1 to 2, and so on.")
+    alone = replace(RUN, model={**RUN.model, "spec": {"decoder": {"attention": {"heads": 4, "key_heads": None}}}})
+    for other in (RUN, alone):
+        assert "shared" not in unpack(overviews.part(other).data)[0]["groups"][0]["sites"][0]
+        assert "share their keys" not in alt_text.overview(other)

@@ -110,6 +110,10 @@ def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) 
                 **gaps,
             )
         )
+    shared = {tokens.heads_of_a_key(trace, site) for site in trace.attention} - {1}
+    said += [
+        _("Heads share their keys and values in groups of {count}: 1 to {count}, and so on.", count=each) for each in sorted(shared)
+    ]
     return join_sentences(said)
 
 

@@ -50,24 +50,19 @@ def readings(weights: Array, mask: Array, distance: Array, rescaled: bool) -> Ar
     return np.array(found)
 
 
-def kind(of_head: Mapping[str, float]) -> str:
-    """One of KINDS, or `other`. A head that looks at its own place and at the first token is of the first kind that fits.
+def kinds(found: Array) -> Array:
+    """The kind of each head: [head], the place of the first one of KINDS that fits; len(KINDS) where none does.
 
     Args:
-        of_head: its READINGS by name.
+        found: [reading, head], `readings` of the heads.
     """
-    return next((name for name in KINDS if of_head[name] > MOST), "other")
+    fits = np.nan_to_num(found[[READINGS.index(name) for name in KINDS]]) > MOST  # [kind, head]
+    return np.asarray(np.where(fits.any(axis=0), fits.argmax(axis=0), len(KINDS)))
 
 
-def titles() -> Mapping[str, str]:
-    """The kinds, and `other`, in words."""
-    return {
-        "previous": _("previous token"),
-        "own": _("own token"),
-        "next": _("next token"),
-        "first": _("first token"),
-        "other": _("other heads"),
-    }
+def titles() -> tuple[str, ...]:
+    """KINDS in words, and last the heads of no kind."""
+    return _("previous token"), _("own token"), _("next token"), _("first token"), _("other heads")
 
 
 def orders() -> Mapping[str, tuple[str, bool, str]]:

@@ -86,6 +86,19 @@ class Atlas extends Drawing {
     return first?.left && share >= 0 ? fill(first.percent, { number: fixed(100 * share, 0) }) : "";
   }
 
+  /** The key head of a tile and the heads that share it, in words; empty where each head has its own. */
+  sharedKey({ head, shared }) {
+    if (!shared) return "";
+    return fill(this.header.texts.shared, { key: Math.floor(head / shared) + 1, heads: this.heads({ head, shared }) });
+  }
+
+  /** The heads that share the key head of a tile. */
+  heads({ head, shared }) {
+    const { headShort, comma } = this.header.texts;
+    const first = head - (head % shared);
+    return Array.from({ length: shared }, (_, at) => fill(headShort, { head: first + at + 1 })).join(comma);
+  }
+
   /** True on the page What if, where a pointer and keys change the run. */
   get editing() {
     return Boolean(this.header.marks);
@@ -201,6 +214,7 @@ class Atlas extends Drawing {
     const lens = this.large.open ? [] : [loupe(tile.cells, row, column, this.colours)];
     const left = this.leftOut(tile);
     const more = left ? [[first.scale, left]] : [];
+    if (tile.shared) more.push([fill(texts.keyHead, { key: Math.floor(head / tile.shared) + 1 }), this.heads(tile)]);
     this.showTip(place, ...facts(name, [[texts.query, query], [texts.key, key], [texts.weight, weight], ...more]), ...lens);
     point({ queryStrip, query: row, keyStrip, key: column });
   }

@@ -64,7 +64,8 @@ class Large {
     this.title.textContent = tile.name;
     const left = this.atlas.leftOut(tile);
     const { first } = this.atlas.header;
-    this.axes.textContent = left ? `${tile.card.group.axes} · ${fill(first.ofHead, { share: left })}` : tile.card.group.axes;
+    const more = [left && fill(first.ofHead, { share: left }), this.atlas.sharedKey(tile)].filter(Boolean);
+    this.axes.textContent = [tile.card.group.axes, ...more].join(" · ");
     this.canvas.setAttribute("aria-label", fill(this.atlas.header.texts.openLabel, { head: tile.name }));
     this.map.take(this.atlas.cellsOf(tile), tile.card.group.queries, tile.card.group.keys);
   }

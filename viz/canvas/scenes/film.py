@@ -68,7 +68,7 @@ def atlas_of(run: Trace, whole: Trace) -> Trace:
 def _overview(frames: Sequence[Frame], shown: Trace, measured: Course, lost: Array) -> bytes:
     header, blobs = unpack(overviews.part(shown).data)
     pooled = [unpack(overviews.part(frame.fed).data)[1] for frame in frames]
-    blobs = {name: blob for name, blob in blobs.items() if name != "readings"}
+    blobs = {name: blob for name, blob in blobs.items() if name not in ("readings", "kinds")}
     stacks = {name: np.stack([one[name] for one in pooled]) for name in blobs if name.startswith("weights/")}
     measures = np.stack([measured.values[name] for name in MEASURES], axis=1)
     return pack(header, blobs | stacks | {"measures": measures.astype(np.float32), "probability": np.exp(-lost).astype(np.float32)})

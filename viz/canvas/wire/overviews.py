@@ -25,9 +25,9 @@ not pooled, and 12 × 12 × 512 has two cells per pixel of a tile on a screen of
 def part(trace: Trace, rest: bool = False) -> Blob:
     """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
 
-    Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one), and `readings`
-    float32 [reading, head], of all heads in the order of the groups. Each entry of weights is the largest of a block of
-    `group["blocks"]` cells.
+    Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one); `readings`
+    float32 [reading, head] and `kinds` uint8 [head] as in `head_kinds`, of all heads in the order of the groups. Each entry of
+    weights is the largest of a block of `group["blocks"]` cells. A site whose heads share their keys names how many do (`shared`).
 
     Args:
         rest: whether it is the reading without the first token, whose column is masked. Where cells are not pooled, the masked
@@ -107,10 +107,18 @@ def _made(trace: Trace, rest: bool) -> bytes:
         kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
         if kind not in groups:
             groups[kind] = _group(trace, attention, (down, across))
-        row = {"site": str(site), "label": row_label(trace, site), "mask": name, "names": tokens.head_names(trace, attention)}
+        row: dict[str, Any] = {
+            "site": str(site),
+            "label": row_label(trace, site),
+            "mask": name,
+            "names": tokens.head_names(trace, attention),
+        }
+        if (shared := tokens.heads_of_a_key(trace, site)) > 1:
+            row["shared"] = shared
         groups[kind]["sites"].append(row)
         measured.setdefault(kind, []).append(np.concatenate([readings for _codes, _peaks, readings in found], axis=1))
     blobs["readings"] = np.concatenate([own for of_group in measured.values() for own in of_group], axis=1).astype(np.float32)
+    blobs["kinds"] = head_kinds.kinds(blobs["readings"]).astype(np.uint8)
     said = alt_text.overview(trace, peaks)
     if rest:
         said = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), said))

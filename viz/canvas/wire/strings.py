@@ -8,6 +8,7 @@ from typing import Any
 
 from model.trace.types import Trace
 from viz.i18n.translate import _, _n, translated
+from viz.metrics import head_kinds
 
 
 def layer(index: int, pass_: int | None) -> str:
@@ -116,6 +117,29 @@ def strips() -> dict[str, str]:
     }
 
 
+def finder() -> dict[str, Any]:
+    """Texts of what finds heads among many: what sorts them, their kinds."""
+    orders = head_kinds.orders()
+    places = {name: head_kinds.READINGS.index(name) for name in orders}
+    return {
+        "sort": _("Order of the heads"),
+        "asBuilt": _("by layer"),
+        "orders": [
+            {"name": name, "title": title, "down": down, "what": what, "place": places[name]}
+            for name, (title, down, what) in orders.items()
+        ],
+        "kind": _("Kind of head"),
+        "kinds": head_kinds.titles(),
+        "all": _("all kinds"),
+        "search": _("Find heads by layer, number or kind"),
+        "hint": _("L3 H5, previous token"),
+        "least": _("How many of the heads are omitted, from the end"),
+        "count": _("heads: {shown} of {all}"),
+        "span": _("{what}: {first} to {last}"),
+        "more": _("Show more"),
+    }
+
+
 def left_out() -> dict[str, str]:
     """Texts of an atlas without the first token, about what each head leaves out."""
     return {
@@ -126,13 +150,17 @@ def left_out() -> dict[str, str]:
     }
 
 
-def atlas() -> dict[str, str]:
+def atlas() -> dict[str, Any]:
     """Texts of the atlas."""
     return {
         **_cells(),
         "headShort": _("H{head}"),
         "fold": _("{first} to {last} (heads: {heads})"),
         "foldOne": _("{first} (heads: {heads})"),
+        "find": finder(),
+        "keyHead": _("key head {key}"),
+        "shared": _("key head {key}, shared by {heads}"),
+        "comma": _(", "),
         "mean": _("mean"),
         "meanHelp": _("Where one pixel covers several cells, it shows the largest weight; switch to show the mean"),
         "label": _("{title}, all heads. Arrow keys move between heads, Enter selects, Space enlarges."),
@@ -174,12 +202,12 @@ def hiding() -> dict[str, str]:
     return {**strips(), "tokens": _("Tokens. Arrow keys move; Enter hides a token from every head, or shows it again.")}
 
 
-def atlas_alone() -> dict[str, str]:
+def atlas_alone() -> dict[str, Any]:
     """Texts of an atlas on a standalone page, which cannot open calculations."""
     return {**atlas(), "openLabel": _("{head}, enlarged. Arrow keys move between cells, Enter selects a row, Escape closes.")}
 
 
-def changes() -> dict[str, str]:
+def changes() -> dict[str, Any]:
     """Texts of an atlas of differences."""
     return {
         **atlas(),
