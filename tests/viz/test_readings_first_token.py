@@ -154,7 +154,7 @@ def test_the_readings_that_sort_heads_are_those_of_the_statistics() -> None:
 def check(own: dict[str, float], attention: Attention, head: int) -> None:
     """Compares the readings of a head with other functions and with loops."""
     weights, rows = attention.head(head).astype(float), [i for i, mask in enumerate(attention.mask.tolist()) if sum(mask) >= 2]
-    apart = distances(*weights.shape, attention.site.kind == "cross")
+    apart = distances(weights.shape[0], weights.shape[1], attention.site.kind == "cross")
     assert own["first"] == pytest.approx(first_token.share(attention.head(head), attention.mask), rel=1e-6)
     assert own["largest"] == pytest.approx(math.fsum(max(weights[i]) for i in rows) / len(rows), rel=1e-6)
     assert own["distance"] == pytest.approx(math.fsum((weights[i] * apart[i]).sum() for i in rows) / len(rows), rel=1e-5)
