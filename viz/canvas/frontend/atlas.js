@@ -33,7 +33,7 @@ class Atlas extends Drawing {
     const changed = this.groups !== groups;
     Object.assign(this, { groups, ends, signed, overview: blobs });
     if (changed) this.places = new Map(); // parts with exact weights, by head
-    return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts]) : this.built;
+    return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts, this.header.find]) : this.built;
   }
 
   build() {

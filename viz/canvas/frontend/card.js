@@ -19,7 +19,7 @@ class Card {
     const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()));
     const title = el("div", {}, el("h3", {}, group.title), el("p", { class: "axes" }, group.axes));
     const many = group.sites.reduce((sum, { names }) => sum + names.length, 0) > MANY;
-    if (many && texts.find) this.finder = new Finder(this);
+    if (many && atlas.header.find) this.finder = new Finder(this);
     this.box = el("section", { class: "card" }, el("header", {}, title, enlarge), ...(this.finder ? [this.finder.box] : []), this.field);
     if (this.finder) this.box.append(this.finder.more);
     this.listen();

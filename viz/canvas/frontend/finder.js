@@ -5,7 +5,7 @@ const MANY = 64; // from so many heads on, a card has a finder
 class Finder {
   /** `card` is the Card whose heads are found. */
   constructor(card) {
-    const { find } = card.atlas.header.texts;
+    const { find } = card.atlas.header;
     Object.assign(this, { card, order: "", kind: "", words: "", least: 0, pages: 1 });
     const again = () => { this.pages = 1; card.found = null; card.atlas.redraw(); };
     const option = ([value, text]) => el("option", { value }, text);
@@ -21,7 +21,7 @@ class Finder {
   }
 
   get texts() {
-    return this.card.atlas.header.texts.find;
+    return this.card.atlas.header.find;
   }
 
   /** True if heads are chosen or sorted, so that they stand in lines with their names. */
@@ -76,13 +76,13 @@ class Finder {
 
   /** Says how many heads are shown, and what the slider leaves. */
   tell(shown) {
-    const { reading, texts } = this;
+    const { reading, card } = this;
     const found = this.heads();
     this.range.hidden = !reading;
-    this.said.textContent = this.active ? fill(texts.count, { shown: found.length, all: this.card.tiles.length }) : "";
+    this.said.textContent = this.active ? fill(card.atlas.header.texts.count, { shown: found.length, all: card.tiles.length }) : "";
     if (reading && found.length) {
       const [first, last] = [found[0], found.at(-1)].map((tile) => fixed(tile.readings[reading.place], 2));
-      this.said.textContent += ` · ${fill(texts.span, { what: reading.what, first, last })}`;
+      this.said.textContent += ` · ${fill(card.atlas.header.texts.span, { what: reading.what, first, last })}`;
     }
     this.more.hidden = !this.active || shown >= found.length;
   }

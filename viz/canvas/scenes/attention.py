@@ -77,6 +77,7 @@ def atlas(
         **base(trace, live),
         "writes": writes,
         "texts": strings.atlas(),
+        "find": overviews.finder(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
         "announce": alt_text.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query, rest)),
     }

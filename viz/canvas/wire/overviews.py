@@ -56,6 +56,27 @@ def leaves_out(hide: str, trace: Trace) -> str:
     return hide or ("first" if opens_without_first(trace) else "none")
 
 
+def finder() -> dict[str, Any]:
+    """Texts of what finds heads among many: what sorts them, their kinds."""
+    orders = head_kinds.orders()
+    places = {name: head_kinds.READINGS.index(name) for name in orders}
+    return {
+        "sort": _("Order of the heads"),
+        "asBuilt": _("by layer"),
+        "orders": [
+            {"name": name, "title": title, "down": down, "what": what, "place": places[name]}
+            for name, (title, down, what) in orders.items()
+        ],
+        "kind": _("Kind of head"),
+        "kinds": head_kinds.titles(),
+        "all": _("all kinds"),
+        "search": _("Find heads by layer, number or kind"),
+        "hint": _("L3 H5, previous token"),
+        "least": _("How many of the heads are omitted, from the end"),
+        "more": _("Show more"),
+    }
+
+
 def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
     """Header field of an atlas that can leave out the first token: what it shows, and the button that shows the other reading.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from model.trace.types import Trace
 from viz.i18n.translate import _, _n, translated
-from viz.metrics import head_kinds
 
 
 def layer(index: int, pass_: int | None) -> str:
@@ -117,29 +116,6 @@ def strips() -> dict[str, str]:
     }
 
 
-def finder() -> dict[str, Any]:
-    """Texts of what finds heads among many: what sorts them, their kinds."""
-    orders = head_kinds.orders()
-    places = {name: head_kinds.READINGS.index(name) for name in orders}
-    return {
-        "sort": _("Order of the heads"),
-        "asBuilt": _("by layer"),
-        "orders": [
-            {"name": name, "title": title, "down": down, "what": what, "place": places[name]}
-            for name, (title, down, what) in orders.items()
-        ],
-        "kind": _("Kind of head"),
-        "kinds": head_kinds.titles(),
-        "all": _("all kinds"),
-        "search": _("Find heads by layer, number or kind"),
-        "hint": _("L3 H5, previous token"),
-        "least": _("How many of the heads are omitted, from the end"),
-        "count": _("heads: {shown} of {all}"),
-        "span": _("{what}: {first} to {last}"),
-        "more": _("Show more"),
-    }
-
-
 def left_out() -> dict[str, str]:
     """Texts of an atlas without the first token, about what each head leaves out."""
     return {
@@ -157,7 +133,8 @@ def atlas() -> dict[str, Any]:
         "headShort": _("H{head}"),
         "fold": _("{first} to {last} (heads: {heads})"),
         "foldOne": _("{first} (heads: {heads})"),
-        "find": finder(),
+        "count": _("heads: {shown} of {all}"),
+        "span": _("{what}: {first} to {last}"),
         "keyHead": _("key head {key}"),
         "shared": _("key head {key}, shared by {heads}"),
         "comma": _(", "),
