@@ -147,3 +147,21 @@ def padded(trace: Trace, count: int, wobble: float = 1e-6) -> Trace:
     logits = None if trace.logits is None else trace.logits + np.float32(wobble)
     found = {site: widened(one) for site, one in trace.attention.items()}
     return replace(trace, tokens={**trace.tokens, "source": strip("source", texts)}, attention=found, logits=logits)
+
+
+def at_first(layers: int = 2, heads: int = 4, share: float = 0.8, prompt: int = 4) -> Trace:
+    """A language model whose rows have so much of their weight on the first key, on average; row 3 of the last head has all."""
+    full, rng = language_model(prompt, layers, heads), np.random.default_rng(1)
+
+    def moved(one: Attention) -> Attention:
+        weights = one.weights.astype(np.float64)
+        own = np.clip(rng.normal(share, 0.05, size=weights.shape[:2]), 0, 0.99)
+        weights[..., 0] = 0
+        sums = weights.sum(axis=-1)
+        weights *= np.divide(1 - own, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
+        weights[-1, 3] = 0
+        weights[..., 0] = 1 - weights.sum(axis=-1)
+        return replace(one, weights=weights.astype(np.float32))
+
+    model = {**full.model, "fingerprint": f"{share}"}
+    return replace(full, model=model, attention={site: moved(one) for site, one in full.attention.items()})

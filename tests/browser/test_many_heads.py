@@ -5,10 +5,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page
 
+from model.trace.types import Array
 from tests.browser.canvas_harness import made
 from tests.browser.emulation import a_phone, another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, hovered_weight, overflow, rest, tile_of, tiles
+from viz.metrics.first_token import shares
 
 pytestmark = pytest.mark.browser
 
@@ -16,7 +18,7 @@ Open = Callable[[str], Page]
 SCREENS = [(1440, 900), (1024, 768), (390, 844)]
 INSIDE = """(card) => {
   const { left, right, bottom } = card.getBoundingClientRect();
-  return [...card.querySelectorAll("canvas, button")].every((node) => {
+  return [...card.querySelectorAll("canvas, button, input, select")].filter((node) => node.checkVisibility()).every((node) => {
     const box = node.getBoundingClientRect();
     return box.left >= left - 1 && box.right <= right + 1 && box.bottom <= bottom + 1;
   });
@@ -127,3 +129,81 @@ def test_bands_fold_by_touch_and_by_keys(visit: Open, watched: Page) -> None:
         height = folds(page).last.bounding_box()
         assert height is not None
         assert height["height"] >= 24, "a finger finds the button"
+
+
+def test_heads_are_sorted_by_what_was_measured_and_shown_line_by_line(visit: Open, watched: Page) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page, trace = visit("case=30x9x12"), made("30x9x12")
+    measured = {(str(site), head): share for site, own in trace.attention.items() for head, share in enumerate(shares(own))}
+    page.get_by_label("Order of the heads").select_option(label="least on the first token")
+    rest(page)
+    shown = [(tile["site"], tile["head"]) for tile in tiles(page)]
+    assert [measured[place] for place in shown] == sorted(measured[place] for place in shown)
+    assert measured[shown[0]] == min(measured.values())
+    fills_the_width(page)
+    page.get_by_label("How many of the heads are omitted").fill("90")
+    expect(page.locator(".finder output")).to_contain_text("heads: 27 of 270")
+    rest(page)
+    assert {(tile["site"], tile["head"]) for tile in tiles(page)} == set(sorted(measured, key=measured.__getitem__)[:27])
+    tile = tiles(page)[3]
+    value = trace.at(tile["site"]).head(tile["head"])[6, 2]
+    assert hovered_weight(page, tile, 6, 2) == pytest.approx(value, abs=0.004)
+
+
+def test_heads_are_found_by_name_and_kind_with_the_keyboard_alone(visit: Open, watched: Page) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    page, trace = visit("case=30x9x12"), made("30x9x12")
+    search = page.get_by_label("Find heads by layer, number or kind")
+    search.fill("L12")
+    rest(page)
+    assert {tile["site"] for tile in tiles(page)} == {"encoder.0.11.self"}
+    search.fill("l12 h4")
+    expect(page.locator(".finder output")).to_contain_text("heads: 1 of 270")
+    search.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("chosen encoder.0.11.self head 3")).to_be_visible()
+    search.fill("nothing like this")
+    expect(page.locator(".finder output")).to_contain_text("heads: 0 of 270")
+    search.fill("")
+    kind = page.get_by_label("Kind of head")
+    found: dict[str, list[tuple[str, int]]] = {}
+    for site, one in trace.attention.items():
+        for head in range(one.heads):
+            found.setdefault(kind_by_hand(one.head(head)), []).append((str(site), head))
+    assert len(found) > 1
+    for name, own in found.items():
+        kind.select_option(label=f"{name} ({len(own)})")
+        expect(page.locator(".finder output")).to_contain_text(f"heads: {len(own)} of 270")
+        rest(page)
+        shown = [(tile["site"], tile["head"]) for tile in tiles(page)]
+        assert shown == own[: len(shown)]
+
+
+def kind_by_hand(weights: Array) -> str:
+    """The kind of a head of an encoder, by loops over its rows."""
+    count = len(weights)
+    means = {
+        "previous token": sum(weights[i, i - 1] for i in range(1, count)) / (count - 1),
+        "own token": sum(weights[i, i] for i in range(count)) / count,
+        "next token": sum(weights[i, i + 1] for i in range(count - 1)) / (count - 1),
+        "first token": sum(weights[i, 0] for i in range(count)) / count,
+    }
+    return next((name for name, mean in means.items() if mean > 0.5), "other heads")
+
+
+def test_the_keyboard_goes_on_beyond_the_lines_that_are_shown(visit: Open, watched: Page) -> None:
+    with a_phone(watched):
+        page = visit("case=30x9x12")
+        page.get_by_label("Order of the heads").select_option(label="sharpest")
+        rest(page)
+        before = len(tiles(page))
+        assert before < 270
+        fills_the_width(page)
+        tap(page, page.locator(".more"))
+        rest(page)
+        assert before < len(tiles(page))
+        page.locator(".card canvas").focus()
+        for _ in range(60):
+            page.keyboard.press("ArrowDown")
+        rest(page)
+        assert len(tiles(page)) == 270

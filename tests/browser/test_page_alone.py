@@ -1,6 +1,7 @@
 """The atlas as a page of its own, opened from a disk by a browser that reaches nothing."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,41 @@ def test_a_head_is_selected_and_opened_large_without_a_server(opened: Open) -> N
     expect(page.locator("[data-strip=source] .chip.selected")).to_have_text(trace.tokens["source"].texts[2])
     page.keyboard.press("Escape")
     expect(page.locator(".large")).to_be_hidden()
+
+
+def test_a_page_opens_without_the_first_token_says_so_and_shows_all_weights_at_one_click(opened: Open) -> None:
+    trace, site = traces.at_first(), Site("decoder", 0, 1, "self")
+    page = opened(trace, site, 1)
+    weights = trace.at(site).head(1).astype(float)
+    rest = weights[7, 4] / weights[7, 1:].sum()
+    said, readout = drawing(page, "atlas").locator(".first"), drawing(page, "atlas").locator(".readout")
+    expect(said).to_contain_text("Shown without the first token, “<sos>”")
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(rest, rel=1e-6)
+    page.mouse.move(*middle(tile_of(page, str(site), 1), 7, 0))
+    expect(readout).to_contain_text(f"with weight {weights[7, 0]:.4f}, left out")
+    page.mouse.dblclick(*middle(tile_of(page, str(site), 1), 7, 4))
+    share = weights[1:, 0].mean()
+    expect(page.locator(".large .axes")).to_contain_text(f"left out: {share:.0%}")
+    page.keyboard.press("Escape")
+    said.get_by_role("button", name="Show all weights").press("Enter")
+    expect(said.get_by_role("button")).to_have_text("Leave out the first token")
+    settle(page)
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(weights[7, 4], rel=1e-6)
+    assert hovered_weight(page, tile_of(page, str(site), 1), 7, 0) == pytest.approx(weights[7, 0], rel=1e-6)
+
+
+def test_heads_that_share_a_key_head_are_seen_and_read(opened: Open) -> None:
+    run = traces.at_first()
+    spec = {"decoder": {"attention": {"heads": 4, "key_heads": 2}}}
+    page = opened(replace(run, model={**run.model, "spec": spec, "fingerprint": "grouped"}), Site("decoder", 0, 1, "self"), 3)
+    page.mouse.move(*middle(tile_of(page, "decoder.0.1.self", 2), 7, 4))
+    expect(page.locator(".tip.shown")).to_contain_text("key head 2")
+    expect(page.locator(".tip.shown")).to_contain_text("H3, H4")
+    page.locator(".card canvas").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(drawing(page, "atlas").locator(".readout")).to_contain_text("key head 2, shared by H3, H4.")
+    page.keyboard.press(" ")
+    expect(page.locator(".large .axes")).to_contain_text("key head 2, shared by H3, H4")
 
 
 def test_the_keyboard_selects_and_opens(opened: Open) -> None:

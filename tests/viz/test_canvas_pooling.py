@@ -7,7 +7,7 @@ import pytest
 
 from model.trace.types import Array, Site
 from tests import opened, traces
-from viz.canvas.wire import parts
+from viz.canvas.wire import overviews, parts
 from viz.canvas.wire.parts import Pyramid, pool
 from viz.canvas.wire.transport import Blob, encode, unpack
 
@@ -93,7 +93,7 @@ def test_a_pyramid_counts_what_it_holds_and_is_named_by_its_cells(head: tuple[Ar
 @pytest.mark.parametrize("tokens", [30, 128, 130, 300])
 def test_an_overview_holds_the_largest_weight_of_each_block(tokens: int) -> None:
     trace = traces.encoder(2, 2, tokens)
-    header, blobs = unpack(parts.overview(trace).data)
+    header, blobs = unpack(overviews.part(trace).data)
     (group,) = header["groups"]
     down, across = group["blocks"]
     assert (down, across) == (-(-tokens // 128),) * 2
@@ -114,7 +114,7 @@ def test_an_overview_holds_the_largest_weight_of_each_block(tokens: int) -> None
 def test_what_opens_an_atlas_is_bounded_in_bytes_and_sharp(layers: int, heads: int, tokens: int, cells: int) -> None:
     """A tile of 12 × 12 stands in 41 pixels on a screen of 1440 × 900: 82 cells are sharp on one with twice as many pixels."""
     trace = traces.encoder(layers, heads, tokens)
-    overview, selected = parts.overview(trace), parts.exact(trace, Site("encoder", 0, 0, "self"), 0)
+    overview, selected = overviews.part(trace), parts.exact(trace, Site("encoder", 0, 0, "self"), 0)
     assert overview.nbytes + (selected.nbytes if isinstance(selected, Blob) else 0) <= 2.85e6
     assert unpack(overview.data)[1]["weights/encoder.0.0.self"].shape == (heads, cells, cells)
 
@@ -129,7 +129,7 @@ def test_sites_of_a_program_with_other_tokens_stood_under_the_axes_of_the_first(
         attention={**large.attention, **named},
         tokens={**large.tokens, "small": replace(small.tokens["source"], name="small")},
     )
-    header, blobs = unpack(parts.overview(trace).data)
+    header, blobs = unpack(overviews.part(trace).data)
     for group in header["groups"]:
         for row in group["sites"]:
             assert blobs[f"weights/{row['site']}"].shape[1:] == (len(group["queries"]), len(group["keys"])), row["site"]

@@ -10,7 +10,7 @@ from model.trace.types import Site, Trace
 from tests import traces
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import player
-from viz.canvas.wire import parts
+from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.labels import alt_text, tokens
 
@@ -114,7 +114,7 @@ def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:
     assert unpack(scenes.lines(trace, attention.site, 1, -1))[0]["description"] == told
     assert unpack(player.scene(trace, attention.site, 1, 0))[0]["description"] == told
     assert unpack(scenes.cells(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
-    assert unpack(parts.overview(trace).data)[0]["description"] == alt_text.overview(trace)
+    assert unpack(overviews.part(trace).data)[0]["description"] == alt_text.overview(trace)
 
 
 def test_a_selected_row_is_announced_with_its_weights(trace: Trace) -> None:

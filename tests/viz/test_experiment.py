@@ -8,7 +8,7 @@ from model.trace.types import Site
 from tests import traces
 from viz.canvas.scenes import attention
 from viz.canvas.scenes import player as player_scene
-from viz.canvas.wire import parts
+from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.labels import edits
 
@@ -34,7 +34,7 @@ def test_drawings_are_told_which_heads_are_silenced_and_call_them_so() -> None:
     trace = replace(traces.translation(layers=2, heads=2), request=silencing(1).to_json())
     header, _blobs = unpack(attention.atlas(trace, CROSS, 0, -1))
     assert header["silenced"] == ["decoder.0.1.cross/1"]
-    overview, _weights = unpack(parts.overview(trace).data)
+    overview, _weights = unpack(overviews.part(trace).data)
     named = {name for group in overview["groups"] for row in group["sites"] for name in row["names"] if "silenced" in name}
     assert named == {"Cross-attention, layer 2, head 2 (silenced)"}
     player, _blobs = unpack(player_scene.scene(trace, CROSS, 0, -1))

@@ -50,7 +50,7 @@ views = st.builds(
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
     edits=st.sampled_from(["", "forbid kind=cross key=gitarre", 'allow key=",",4,"4"; no-positions stack=encoder']),
     reading=st.sampled_from(view_state.READINGS),
-    hide=st.sampled_from(["", "special"]),
+    hide=st.sampled_from(["", "special", "first", "none"]),
     precision=st.sampled_from(["", *view_state.PRECISIONS]),
     against=st.builds(
         view_state.differing,

@@ -215,6 +215,37 @@ def test_hidden_tokens_lose_their_columns_and_the_page_says_what_they_held() -> 
     assert heat(app)["layout"]["title"]["text"] == "share of the rest"
 
 
+def test_a_page_opens_without_the_first_token_where_most_heads_look_there_and_one_switch_brings_it_back() -> None:
+    made = Engine(trace=traces.at_first(), spec={**SPEC, "encoder": None})
+    app = open_view("explore", made, site="decoder.0.1.self", head="1")
+    assert not app.exception
+    weights = made.trace.at("decoder.0.1.self").weights[1].astype(float)
+    rest = weights[:, 1:] / np.where(weights[:, 1:].sum(axis=-1) > 0, weights[:, 1:].sum(axis=-1), np.nan)[:, None]
+    drawn = cells(app)
+    there = np.tril(np.ones(weights.shape, bool))[:, 1:] & np.isfinite(rest)
+    assert drawn[there] == pytest.approx(rest[there], rel=1e-5)
+    said = words(app).replace("\\", "")
+    assert f"Without the first token, “<sos>”, which holds {weights[1:, 0].mean():.0%} of a row on average." in said
+    assert "1 row had all its weight on the first token and is now empty." in said
+    assert "hide" not in app.query_params
+    app.toggle(key="widget:hide-first").set_value(False).run()
+    assert app.query_params["hide"] == "none"
+    assert not [figure for figure in figures(app) if "share of the rest" in str(figure)]
+    assert "Without the first token" not in words(app)
+    app.toggle(key="widget:hide-first").set_value(True).run()
+    assert "hide" not in app.query_params
+    app.toggle(key="widget:hide").set_value(True).run()
+    assert app.query_params["hide"] == "special"
+
+
+def test_the_first_token_can_be_left_out_of_any_run_and_any_view() -> None:
+    made = engine()
+    app = open_view("explore", made, site=CROSS, hide="first", reading="mean")
+    mean = made.trace.at(CROSS).weights.astype(float).mean(axis=0)
+    assert cells(app) == pytest.approx(mean[:, 1:] / mean[:, 1:].sum(axis=-1, keepdims=True), rel=1e-5)
+    assert "Mean over heads" in words(app)
+
+
 def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
     app = open_view("explore", engine(), site=CROSS)
     app.selectbox(key="widget:reading").set_value("mean").run()

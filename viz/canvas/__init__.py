@@ -76,6 +76,8 @@ def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
         found["stage"] = stage
     if isinstance(begin := selection.get("begin"), str) and _IDS.fullmatch(begin):
         found |= NEW_SENTENCE | {"begin": begin}  # rows and steps are those of another text
+    if selection.get("hide") in ("first", "none"):
+        found["hide"] = selection["hide"]
     numbers = {name: selection.get(name) for name in ("head", "query", "key", "step", "hypothesis", "snapshot")}
     return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
@@ -135,27 +137,40 @@ def hiding_strips(trace: Trace, site: Site, hidden: Mapping[str, Sequence[int]],
     _mount(_STRIPS, attention.strips(trace, site, -1, hidden), key, _ignored, edited)
 
 
-def atlas(trace: Trace, site: Site, head: int, query: int, *, key: str, chosen: Chosen) -> None:
+def atlas(trace: Trace, site: Site, head: int, query: int, rest: bool = False, *, key: str, chosen: Chosen) -> None:
     """Overview of all heads of all sites; a click selects a head, a double click opens it large.
+
+    Args:
+        rest: whether it is the reading without the first token.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_ATLAS, attention.atlas(trace, site, head, query), key, chosen)
+    _mount(_ATLAS, attention.atlas(trace, site, head, query, rest=rest), key, chosen)
 
 
 def editable_atlas(
-    trace: Trace, site: Site, head: int, query: int, marks: attention.Marks, *, key: str, chosen: Chosen, edited: Edited
+    trace: Trace,
+    site: Site,
+    head: int,
+    query: int,
+    marks: attention.Marks,
+    rest: bool = False,
+    *,
+    key: str,
+    chosen: Chosen,
+    edited: Edited,
 ) -> None:
     """Atlas whose heads can be silenced, and whose cells can be forbidden, opened and given other weights.
 
     Args:
         marks: what edits changed, by head.
+        rest: whether it is the reading without the first token.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    _mount(_ATLAS, attention.atlas(trace, site, head, query, marks), key, chosen, edited)
+    _mount(_ATLAS, attention.atlas(trace, site, head, query, marks, rest=rest), key, chosen, edited)
 
 
 def changes(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int, *, key: str, chosen: Chosen) -> None:

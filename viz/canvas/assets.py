@@ -18,7 +18,19 @@ BASE = (
 )
 """Files at the start of every drawing."""
 
-OF_AN_ATLAS = ("touch.js", "paint.js", "heatmap.js", "tiles.js", "brush.js", "large.js", "arrangement.js", "card.js", "atlas.js")
+OF_AN_ATLAS = (
+    "touch.js",
+    "paint.js",
+    "heatmap.js",
+    "tiles.js",
+    "brush.js",
+    "large.js",
+    "arrangement.js",
+    "finder.js",
+    "tile_marks.js",
+    "card.js",
+    "atlas.js",
+)
 """Further files of an atlas."""
 
 OF_STRIPS = ("chips.js", "strips.js")

@@ -20,7 +20,7 @@ from model.trace.types import Attention, Site, Trace
 from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.typeface import carried_face
-from viz.canvas.wire import parts, strings
+from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.parts import Pyramid
 from viz.canvas.wire.transport import WHOLE, pack, unpack
 from viz.figures.theme import DARK, LIGHT, Scheme, font
@@ -38,12 +38,14 @@ LONGEST = 64
 """Tokens above which the strips start folded and are built on unfolding; also the most words of a text that the page quotes."""
 
 
-def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = False) -> bytes:
+def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = False, hide: str = "") -> bytes:
     """HTML of the page in UTF-8: strips, atlas, any head large; hover, keyboard, light and dark as in the app.
 
     Args:
         site, head, query: the initial selection; query -1: no row.
         in_notebook: whether it is the content of a frame in a notebook, whose size and scheme it then takes.
+        hide: as in a link: `first` opens it without the first token, `none` with all weights; else the run decides. Where the first
+            token has most of the weight, the page holds both readings.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
@@ -59,7 +61,7 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
         "tokens": escape(_("Tokens")),
         "folded": "" if max(map(len, trace.tokens.values())) > LONGEST else "open",
         "about": "\n".join(_about(trace, site)),
-        "run": compressed(_held(trace, site, head, query)),
+        "run": compressed(_held(trace, site, head, query, overviews.leaves_out(hide, trace) == "first")),
         "script": script,
     }
     return (
@@ -82,26 +84,32 @@ def _fingerprint(script: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode('ascii')}"
 
 
-def _held(trace: Trace, site: Site, head: int, query: int) -> bytes:
-    """Everything the page holds, as blobs: the scenes `strips` and `atlas`, and their parts under the paths (`HASH/PIECE`) at which
-    the app serves them.
+def _held(trace: Trace, site: Site, head: int, query: int, rest: bool) -> bytes:
+    """Everything the page holds, as blobs: the scenes `strips`, `atlas` and, where a button shows the other reading, `other`; and
+    their parts under the paths (`HASH/PIECE`) at which the app serves them.
     """
-    atlas, pieces = atlas_with_parts(trace, site, head, query)
+    atlas, pieces = atlas_with_parts(trace, site, head, query, rest)
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
+    if "first" in unpack(atlas)[0]:
+        scenes["other"], more = atlas_with_parts(trace, site, head, query, not rest)
+        pieces |= more
     return pack({}, {name: np.frombuffer(data, np.uint8) for name, data in (scenes | pieces).items()})
 
 
-def atlas_with_parts(trace: Trace, site: Site, head: int, query: int) -> tuple[bytes, dict[str, bytes]]:
+def atlas_with_parts(trace: Trace, site: Site, head: int, query: int, rest: bool = False) -> tuple[bytes, dict[str, bytes]]:
     """The scene of an atlas that asks no server for anything, and its parts by path: of a short run with every head exactly.
+
+    Args:
+        rest: whether it is the reading without the first token.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    header, _blobs = unpack(scene.atlas(trace, site, head, query))
-    overview = parts.overview(trace)
+    header, _blobs = unpack(scene.atlas(trace, site, head, query, rest=rest))
+    overview = overviews.part(trace, rest)
     pieces, places = {f"{overview.name}/{WHOLE}": overview.data}, {}
     for one, index in _exact_heads(trace, site, head):
-        place, found = _carried(trace, one, index)
+        place, found = _carried(trace, one, index, rest)
         places[f"{one}/{index}"] = place
         pieces |= found
     atlas = header | {"texts": strings.atlas_alone(), "parts": {"overview": header["parts"]["overview"]}, "places": places}
@@ -116,9 +124,9 @@ def _exact_heads(trace: Trace, site: Site, head: int) -> list[tuple[Site, int]]:
     return [(one, index) for one, attention in everything for index in range(attention.heads)]
 
 
-def _carried(trace: Trace, site: Site, head: int) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _carried(trace: Trace, site: Site, head: int, rest: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A head's entry in the scene, and its pieces by path."""
-    found = parts.exact(trace, site, head)
+    found = parts.exact(trace, site, head, rest)
     if not isinstance(found, Pyramid):
         return {"name": found.name}, {f"{found.name}/{WHOLE}": found.data}
     finest = _finest(trace.at(site))

@@ -7,7 +7,7 @@ import numpy as np
 
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Array, Attention, Site, Trace
-from viz.i18n.translate import _, _n, join_clauses, join_sentences
+from viz.i18n.translate import _, _n, join_clauses, join_list, join_sentences
 from viz.i18n.translate import number as number_of
 from viz.labels import tokens
 
@@ -31,6 +31,18 @@ def head(trace: Trace, attention: Attention, index: int) -> str:
     count = min(len(rows), MOST_ROWS)
     weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
     return _joined(_rows(rows[:count], keys, weights), len(rows))
+
+
+def kept(trace: Trace, attention: Attention, values: Array, places: Sequence[int]) -> str:
+    """A head's map without some of its keys, row by row.
+
+    Args:
+        values: [query, key shown]; an empty row is NaN.
+        places: [key shown], the site's keys that are shown.
+    """
+    rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
+    count = min(len(rows), MOST_ROWS)
+    return _joined(_rows(rows[:count], [keys[place] for place in places], values[:count]), len(rows))
 
 
 def row(name: str, keys: Sequence[str], weights: Array) -> str:
@@ -98,7 +110,34 @@ def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) 
                 **gaps,
             )
         )
+    shared = {tokens.heads_of_a_key(trace, site) for site in trace.attention} - {1}
+    said += [
+        _("Heads share their keys and values in groups of {count}: 1 to {count}, and so on.", count=each) for each in sorted(shared)
+    ]
     return join_sentences(said)
+
+
+def left_out(trace: Trace, shares: Array) -> str:
+    """What the reading without the first token leaves out, and what it does with the rest.
+
+    Args:
+        shares: [head], the share of the first token, of all heads of the run.
+    """
+    return _(
+        "Without the first token, “{token}”: {share} of all weight goes to it, and in {heads} of the heads more than half. The "
+        "rest of each row is rescaled to sum to 1.",
+        **first_token(trace, shares),
+    )
+
+
+def first_token(trace: Trace, shares: Array) -> dict[str, str]:
+    """The gaps of sentences about the first token: `token` of all sites, the `share` of all weight that goes to it, and the share
+    of `heads` that have more than half of theirs there.
+    """
+    firsts = dict.fromkeys(tokens.token(trace.tokens[one.key_tokens], 0) for one in trace.attention.values())
+    known = shares[np.isfinite(shares)]
+    share, heads = (float(known.mean()), float((known > 0.5).mean())) if len(known) else (0.0, 0.0)
+    return {"token": join_list(firsts), "share": percent(share), "heads": percent(heads)}
 
 
 def mask(trace: Trace, attention: Attention, allowed: Array) -> str:

@@ -258,6 +258,14 @@ def site(site: Site, head: int | None = None) -> str:
     return _("{kind}, pass {pass_}, layer {layer}, head {head}", head=head + 1, **gaps)
 
 
+def heads_of_a_key(trace: Trace, site: Site) -> int:
+    """How many heads of a site share a head of keys and values, each group side by side (grouped queries); 1: each has its own."""
+    spec = trace.model.get("spec") or {}
+    own = (spec.get(site.stack) or {}).get("attention") or {}
+    heads, keys = own.get("heads"), own.get("key_heads")
+    return heads // keys if heads and keys and trace.at(site).heads == heads else 1
+
+
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
     if not (silences := _silences(trace)):

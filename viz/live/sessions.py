@@ -114,7 +114,7 @@ class PageContext:
         overview = reading.overview(page, writes=partial)
         if partial and view.reading == "value":
             return overview
-        as_they_ran = view.reading == "head" and not view.hide
+        as_they_ran = view.reading == "head" and reading.hides(page) == "none"
         return overview | reading.selected_head(page, None if as_they_ran else reading.shown(page))
 
 

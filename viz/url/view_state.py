@@ -180,7 +180,13 @@ class ViewState:
         "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
     )
     up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
-    hide: str = parameter("", "hide", "special: keys that stand for no text are left out of the reading", values.choice("special"))
+    hide: str = parameter(
+        "",
+        "hide",
+        "keys left out of the reading: special, those that stand for no text; first, the first token; none; default: first where "
+        "most heads have most of their weight on it, else none",
+        values.choice("special", "first", "none"),
+    )
     against: str = parameter(
         "",
         "against",

@@ -5,7 +5,7 @@ const EDGE = 5; // room for outlines beside the first tile
 const READABLE = 16; // smallest side of a tile
 const NAMED = 50; // smallest side of a tile with a name above it
 const APART = 14; // between two columns
-const NAMES = 17; // room for the heads' names
+const NAMES = 19; // room for the heads' names
 const FOLD = 32; // height of the button of a band
 const MOST_BANDS = 16;
 const BANDS = [1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64]; // layers of a band
@@ -38,7 +38,7 @@ function inColumns(plan, { layers, across, room, left }) {
     size,
     place: (layer, head) => ({ x: x(layer) + head * step, y: y(layer) }),
     layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: x(layer) - 7, y: y(layer) + size / 2 })),
-    heads: Array.from({ length: columns }, (_, column) => ({ first: column * rows, x: x(column * rows), y: NAMES - 9, step })),
+    heads: Array.from({ length: columns }, (_, column) => ({ first: column * rows, x: x(column * rows), y: NAMES - 11, step })),
     bands: [],
     height: NAMES + rows * step + 2,
   };
@@ -71,13 +71,13 @@ function inBands(plan, { layers, across, left }, open) {
   const heads = [];
   let y = folds ? 0 : NAMES;
   const named = per === across; // a head's name stands above its column
-  if (named && !folds) heads.push({ first: 0, x: EDGE + left, y: NAMES - 9, step });
+  if (named && !folds) heads.push({ first: 0, x: EDGE + left, y: NAMES - 11, step });
   for (let band = 0; band < count; band++) {
     const last = Math.min((band + 1) * size, layers) - 1;
     if (folds) bands.push({ band, first: band * size, last, open: open.has(band), y });
     y += folds ? FOLD : 0;
     if (folds && !open.has(band)) continue;
-    if (folds && named) heads.push({ first: band * size, x: EDGE + left, y: y + NAMES - 9, step });
+    if (folds && named) heads.push({ first: band * size, x: EDGE + left, y: y + NAMES - 11, step });
     if (folds && named) y += NAMES;
     for (let at = band * size; at <= last; at++, y += layer) tops[at] = y;
   }

@@ -18,7 +18,8 @@ class Atlas extends Drawing {
     this.cardBox = el("div", { class: "cards" });
     this.ramp = el("span", { class: "ramp" });
     this.legend = el("div", { class: "legend", "aria-hidden": "true" });
-    this.root.append(this.cardBox, this.large.box, el("div", { class: "foot" }, this.readout, this.legend));
+    this.about = el("p", { class: "first", role: "note", hidden: true });
+    this.root.append(this.about, this.cardBox, this.large.box, el("div", { class: "foot" }, this.readout, this.legend));
   }
 
   needs() {
@@ -32,7 +33,7 @@ class Atlas extends Drawing {
     const changed = this.groups !== groups;
     Object.assign(this, { groups, ends, signed, overview: blobs });
     if (changed) this.places = new Map(); // parts with exact weights, by head
-    return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts]) : this.built;
+    return changed ? JSON.stringify([groups.map(inWords), signed, this.header.texts, this.header.find]) : this.built;
   }
 
   build() {
@@ -40,7 +41,8 @@ class Atlas extends Drawing {
     this.cards = groups.map((group) => new Card(this, group));
     this.cardBox.replaceChildren(...this.cards.map(({ box }) => box));
     const hole = el("span", { class: "hole" });
-    this.legend.replaceChildren(texts.scale, el("span", {}, least), this.ramp, el("span", {}, most), hole, texts.masked);
+    this.frames = el("span", { class: "frames", hidden: true });
+    this.legend.replaceChildren(this.frames, texts.scale, el("span", {}, least), this.ramp, el("span", {}, most), hole, texts.masked);
     this.root.dataset.drawing = signed ? "changes" : "atlas";
     this.say(hintOf(texts));
   }
@@ -54,6 +56,7 @@ class Atlas extends Drawing {
     if (parts.exact) this.places.set(keyOf(selection), parts.exact);
     if (this.taken !== this.overview) this.cards.forEach((card, i) => card.take(this.groups[i], this.overview));
     this.taken = this.overview;
+    this.tellFirst();
     const selected = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, selection));
     if (selected) this.cellsOf(selected); // fetches the exact weights in advance
     const { tile } = this.large;
@@ -61,6 +64,39 @@ class Atlas extends Drawing {
     const opened = this.cards.flatMap(({ tiles }) => tiles).find((each) => same(each, tile));
     if (opened) this.large.take(opened);
     else this.large.hide();
+  }
+
+  /** Says that the first token is left out, or that it could be, with a button for the other reading. */
+  tellFirst() {
+    const { first } = this.header;
+    const form = JSON.stringify(first);
+    if (form === this.toldFirst) return; // the button keeps the keyboard's focus
+    this.toldFirst = form;
+    this.about.hidden = !first;
+    this.frames.hidden = !first?.left;
+    if (!first) return;
+    const other = el("button", { type: "button", hidden: !first.button, onclick: () => this.choose({ hide: first.hide }) }, first.button);
+    this.about.replaceChildren(first.said, " ", other);
+    if (first.left) this.frames.replaceChildren(first.scale, el("span", {}, "0"), el("span", { class: "ramp frame" }), el("span", {}, "1"));
+  }
+
+  /** The share of the first token that a tile leaves out, in percent; empty where nothing is left out. */
+  leftOut({ share }) {
+    const { first } = this.header;
+    return first?.left && share >= 0 ? fill(first.percent, { number: fixed(100 * share, 0) }) : "";
+  }
+
+  /** The key head of a tile and the heads that share it, in words; empty where each head has its own. */
+  sharedKey({ head, shared }) {
+    if (!shared) return "";
+    return fill(this.header.texts.shared, { key: Math.floor(head / shared) + 1, heads: this.heads({ head, shared }) });
+  }
+
+  /** The heads that share the key head of a tile. */
+  heads({ head, shared }) {
+    const { headShort, comma } = this.header.texts;
+    const first = head - (head % shared);
+    return Array.from({ length: shared }, (_, at) => fill(headShort, { head: first + at + 1 })).join(comma);
   }
 
   /** True on the page What if, where a pointer and keys change the run. */
@@ -166,13 +202,20 @@ class Atlas extends Drawing {
     const { queries, keys, queryStrip, keyStrip } = tile.card.group;
     const { texts } = this.header;
     const { site, head, name } = tile;
-    const found = cellOf(this.cellsOf(tile), row, column);
-    const [query, key, weight] = [queries[row], keys[column], weightText(found, texts)];
+    const cells = this.cellsOf(tile);
+    const found = cellOf(cells, row, column);
+    if (cells.left && column === 0) found.weight = cells.left[row];
+    const { first } = this.header;
+    const out = first?.left && column === 0 && found.masked;
+    const [query, key, weight] = [queries[row], keys[column], weightText(found, out ? { ...texts, maskedWeight: first.out } : texts)];
     this.hovered = { tile, cell: { row, column }, place };
     const about = { site, head, query: row, key: column, [found.most ? "most" : "weight"]: found.weight };
     this.say(fill(texts.cell, { head: name, query, key, weight }), about);
     const lens = this.large.open ? [] : [loupe(tile.cells, row, column, this.colours)];
-    this.showTip(place, ...facts(name, [[texts.query, query], [texts.key, key], [texts.weight, weight]]), ...lens);
+    const left = this.leftOut(tile);
+    const more = left ? [[first.scale, left]] : [];
+    if (tile.shared) more.push([fill(texts.keyHead, { key: Math.floor(head / tile.shared) + 1 }), this.heads(tile)]);
+    this.showTip(place, ...facts(name, [[texts.query, query], [texts.key, key], [texts.weight, weight], ...more]), ...lens);
     point({ queryStrip, query: row, keyStrip, key: column });
   }
 

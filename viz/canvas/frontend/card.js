@@ -18,7 +18,10 @@ class Card {
     this.field = el("div", { class: "field" }, this.canvas, this.folds, this.spot);
     const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()));
     const title = el("div", {}, el("h3", {}, group.title), el("p", { class: "axes" }, group.axes));
-    this.box = el("section", { class: "card" }, el("header", {}, title, enlarge), this.field);
+    const many = group.sites.reduce((sum, { names }) => sum + names.length, 0) > MANY;
+    if (many && atlas.header.find) this.finder = new Finder(this);
+    this.box = el("section", { class: "card" }, el("header", {}, title, enlarge), ...(this.finder ? [this.finder.box] : []), this.field);
+    if (this.finder) this.box.append(this.finder.more);
     this.listen();
   }
 
@@ -26,18 +29,35 @@ class Card {
   take(group, blobs) {
     this.group = group;
     const { sites, blocks, queries, keys } = group;
-    this.tiles = sites.flatMap(({ site, mask, names }, row) => names.map((name, head) => {
+    this.tiles = sites.flatMap(({ site, mask, names, shared }, row) => names.map((name, head) => {
       const { shape: [, rows, columns], array } = blobs[`weights/${site}`];
       const stored = grid(rows, columns, headOf(array, head, rows, columns), blobs[mask].array, null, this.atlas.signed);
-      return { card: this, site, head, name, row, cells: pooledGrid(queries.length, keys.length, stored, blocks) };
+      return { card: this, site, head, name, row, shared, cells: pooledGrid(queries.length, keys.length, stored, blocks) };
     }));
     this.across = Math.max(...sites.map(({ names }) => names.length));
     this.painted = null;
+    this.measure(blobs);
+  }
+
+  /** Gives each tile its readings, which are of all heads in the order of the cards; `share` is that of the first token. */
+  measure({ readings, kinds }) {
+    if (this.finder) this.finder.box.hidden = !readings;
+    if (!readings) return;
+    const { array, shape: [count, heads] } = readings;
+    const before = this.atlas.groups.slice(0, this.atlas.groups.indexOf(this.group)).flatMap(({ sites }) => sites);
+    const start = before.reduce((sum, { names }) => sum + names.length, 0);
+    this.tiles.forEach((tile, i) => {
+      tile.readings = Array.from({ length: count }, (_, reading) => array[reading * heads + start + i]);
+      [tile.share] = tile.readings;
+      tile.kind = kinds.array[start + i];
+    });
+    this.finder?.take();
   }
 
   /** The tile to open or focus first. */
   preferred() {
-    return this.tiles.find((tile) => same(tile, this.atlas.chosen)) ?? this.tiles[this.at] ?? this.tiles[0];
+    const tiles = this.finder?.active && this.shown.length ? this.shown : this.tiles;
+    return tiles.find((tile) => same(tile, this.atlas.chosen)) ?? (tiles.includes(this.tiles[this.at]) ? this.tiles[this.at] : tiles[0]);
   }
 
   /** Width of the layers' names. */
@@ -58,10 +78,20 @@ class Card {
   /** Computes sizes and positions of the visible tiles. */
   arrange() {
     const room = this.room();
+    if (this.finder?.active) return this.arrangeFound(room);
     const columns = columnsFor(room);
     const found = columns ? inColumns(columns, room) : this.inBands(room);
     this.shown = this.tiles.filter((tile) => Object.assign(tile, found.place(tile.row, tile.head) ?? { x: null }).x !== null);
     Object.assign(this, { found, size: found.size, width: room.room, height: found.height });
+  }
+
+  /** The heads that were found, in lines. */
+  arrangeFound(room) {
+    const heads = this.finder.heads();
+    const found = inLines(heads.length, room, this.finder.pages);
+    this.shown = heads.slice(0, found.shown);
+    this.shown.forEach((tile, i) => Object.assign(tile, found.at(i)));
+    Object.assign(this, { found: { ...found, layers: [], heads: [], bands: [] }, size: found.size, width: room.room, height: found.height });
   }
 
   /** Layers in bands. A band that was opened or closed by hand stays so for as long as the bands are cut alike. */
@@ -86,16 +116,17 @@ class Card {
   draw() {
     const { atlas, found } = this;
     this.drawFolds();
+    this.finder?.tell(this.shown.length);
     const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background].join();
+    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background, atlas.header.first?.left, this.finder?.active && this.finder.made].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
     const active = this.keyboard ? this.tiles[this.at] : atlas.hovered?.tile;
-    if (active?.card === this) this.drawNames(pen, atlas.colours.text, atlas.font(11.5, 650), found, active);
+    if (active?.card === this) drawNames(this, pen, atlas.colours.text, atlas.font(11.5, 650), found, active);
     const lit = { ...atlas.litIn(this.group), selected: atlas.selectedRow(this.group) };
-    for (const tile of this.shown) this.drawMarks(pen, tile, lit);
+    for (const tile of this.shown) drawMarks(this, pen, tile, lit);
   }
 
   /** The buttons of the bands. */
@@ -126,69 +157,17 @@ class Card {
     const pen = sized(this.base, this.width, this.height, ratio);
     const pixel = (at) => Math.round(at * ratio);
     const side = Math.max(1, pixel(size));
-    this.drawNames(pen, colours.faint, atlas.font(11.5), found);
+    const left = atlas.header.first?.left;
+    const gap = gapOf(size + 2);
+    drawNames(this, pen, colours.faint, atlas.font(11.5), found);
     for (const tile of this.shown) {
       const { x, y } = tile;
       paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
-      pen.strokeStyle = colours.line;
-      pen.strokeRect(x - 0.5, y - 0.5, size + 1, size + 1);
+      const wide = left && tile.share >= 0 ? Math.min(2, gap / 2) : 1; // the frame shows the share that was left out
+      Object.assign(pen, { strokeStyle: wide === 1 && !left ? colours.line : frameColour(colours, tile.share), lineWidth: wide });
+      pen.strokeRect(x - wide / 2, y - wide / 2, size + wide, size + wide);
+      if (this.finder?.active) drawName(this, pen, tile);
     }
-  }
-
-  /** Writes the names of layers beside their rows and of heads above their columns; of one tile only, if `active`. */
-  drawNames(pen, colour, font, { layers, heads }, active) {
-    const { headShort } = this.atlas.header.texts;
-    Object.assign(pen, { fillStyle: colour, font, textBaseline: "middle", textAlign: "right" });
-    for (const { layer, x, y } of layers) if (!active || active.row === layer) pen.fillText(this.group.sites[layer].label, x, y);
-    pen.textAlign = "center";
-    for (const { x, y, step } of heads) {
-      const widest = pen.measureText(fill(headShort, { head: this.across })).width;
-      const every = Math.ceil((widest + 4) / step);
-      for (let head = 0; head < this.across; head++) {
-        if (active ? active.head !== head : head % every) continue;
-        if (active && every > 1) pen.clearRect(x + head * step - widest, y - 7, 2 * widest + step, 14);
-        pen.fillText(fill(headShort, { head: head + 1 }), x + head * step + this.size / 2, y);
-      }
-    }
-  }
-
-  /** Marks the pointed-at and selected rows and columns, the selected head, and the head under the pointer or the keyboard. */
-  drawMarks(pen, tile, { row, column, selected }) {
-    const { atlas, size } = this;
-    const { colours } = atlas;
-    const { x, y } = tile;
-    if (selected >= 0) this.tick(pen, colours.accent, tile, "row", selected);
-    if (row >= 0) this.mark(pen, colours.text, tile, "row", row);
-    if (column >= 0) this.mark(pen, colours.second, tile, "column", column);
-    if (atlas.isSilenced(tile)) crossOut(pen, colours, { x, y, width: size, height: size });
-    const outline = (colour, line) => {
-      Object.assign(pen, { strokeStyle: colour, lineWidth: line });
-      pen.strokeRect(x - line / 2, y - line / 2, size + line, size + line);
-    };
-    if (same(tile, atlas.chosen)) outline(colours.accent, 2.5);
-    if (tile === atlas.hovered?.tile || (this.keyboard && tile === this.tiles[this.at])) outline(colours.text, 1.5);
-  }
-
-  /** Outlines a row or column of a tile; if cells are small, marks it only at the edge. */
-  mark(pen, colour, tile, axis, index) {
-    const { x, y } = tile;
-    const { size } = this;
-    const step = size / (axis === "row" ? tile.cells.rows : tile.cells.columns);
-    if (step < 2.5) return this.tick(pen, colour, tile, axis, index);
-    Object.assign(pen, { strokeStyle: colour, lineWidth: 1 });
-    if (axis === "row") pen.strokeRect(x, y + index * step, size, step);
-    else pen.strokeRect(x + index * step, y, step, size);
-  }
-
-  /** Marks a row at the left edge of a tile, a column at the top; the mark lies in the gap and covers no cell. */
-  tick(pen, colour, tile, axis, index) {
-    const { x, y } = tile;
-    const at = (index + 0.5) * (this.size / (axis === "row" ? tile.cells.rows : tile.cells.columns));
-    const corners = [[0, at], [-4, at - 3], [-4, at + 3]];
-    pen.fillStyle = colour;
-    pen.beginPath();
-    for (const [out, along] of corners) pen.lineTo(...(axis === "row" ? [x + out, y + along] : [x + along, y + out]));
-    pen.fill();
   }
 
   /** The rectangles of the tiles, in CSS pixels of the drawing. */
@@ -251,8 +230,11 @@ class Card {
   focus(at) {
     const tile = this.tiles[at];
     const { name, site, head } = tile;
+    const { texts, first } = this.atlas.header;
     Object.assign(this, { at, keyboard: true });
-    this.atlas.say(fill(this.atlas.header.texts.head, { head: name }), { site, head });
+    const left = this.atlas.leftOut(tile);
+    const more = [left && fill(first.ofHead, { share: left }), this.atlas.sharedKey(tile)].filter(Boolean).map((each) => ` ${each}.`);
+    this.atlas.say(fill(texts.head, { head: name }) + more.join(""), { site, head });
     this.arrange();
     const band = this.found.bands.find(({ first, last }) => tile.row >= first && tile.row <= last);
     if (band && !band.open) {
@@ -265,6 +247,14 @@ class Card {
     this.atlas.redraw();
   }
 
+  /** The found head beside, above or below a tile; the next lines are shown where the keyboard goes on. */
+  nextFound(tile, [down, right]) {
+    const heads = this.finder.heads();
+    const next = heads.indexOf(tile) + right + down * this.found.across;
+    if (next >= this.shown.length && next < heads.length) this.finder.pages += 1;
+    return heads[next];
+  }
+
   onKey(event) {
     const { atlas } = this;
     const tile = this.tiles[this.at];
@@ -275,7 +265,7 @@ class Card {
     if (event.ctrlKey || event.metaKey || event.altKey || !(go || act)) return;
     event.preventDefault();
     if (act) return act();
-    const next = this.tiles.findIndex((each) => each.row === tile.row + go[0] && each.head === tile.head + go[1]);
-    this.focus(next < 0 ? this.at : next);
+    const next = this.finder?.active ? this.nextFound(tile, go) : this.tiles.find((each) => each.row === tile.row + go[0] && each.head === tile.head + go[1]);
+    this.focus(next ? this.tiles.indexOf(next) : this.at);
   }
 }

@@ -28,6 +28,11 @@ function between(stops, position) {
   return stops[low].map((channel, i) => Math.round(channel + (place - low) * (stops[low + 1][i] - channel)));
 }
 
+/** The color of a head's frame: from the line's, where nothing was left out, to the second color, where all was. */
+function frameColour({ line, second }, share) {
+  return `rgb(${between([rgb(line), rgb(second)], share >= 0 ? share : 0).join()})`;
+}
+
 /** [red, green, blue] of a weight. */
 function colourOf({ stops }, weight) {
   return between(stops, weight);

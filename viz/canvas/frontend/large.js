@@ -62,7 +62,10 @@ class Large {
   take(tile) {
     this.tile = tile;
     this.title.textContent = tile.name;
-    this.axes.textContent = tile.card.group.axes;
+    const left = this.atlas.leftOut(tile);
+    const { first } = this.atlas.header;
+    const more = [left && fill(first.ofHead, { share: left }), this.atlas.sharedKey(tile)].filter(Boolean);
+    this.axes.textContent = [tile.card.group.axes, ...more].join(" · ");
     this.canvas.setAttribute("aria-label", fill(this.atlas.header.texts.openLabel, { head: tile.name }));
     this.map.take(this.atlas.cellsOf(tile), tile.card.group.queries, tile.card.group.keys);
   }

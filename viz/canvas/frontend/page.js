@@ -26,15 +26,17 @@ function scene(header) {
   return data;
 }
 
-const { strips: { array: ofStrips }, atlas: { array: ofAtlas }, ...pieces } = unpack(await inflated(document.getElementById("run").text)).blobs;
-const { header: atlas } = unpack(ofAtlas);
+const { strips: { array: ofStrips }, atlas: ofAtlas, other: ofOther, ...pieces } = unpack(await inflated(document.getElementById("run").text)).blobs;
+const readings = [ofAtlas, ofOther].filter(Boolean).map(({ array }) => unpack(array).header); // with and without the first token
+let [atlas] = readings;
 for (const [path, { array }] of Object.entries(pieces)) partFetcher.put(`${atlas.partsAddress}/${path}`, array);
 const { groups } = partFetcher.get(`${atlas.partsAddress}/${atlas.parts.overview.name}/whole`).header;
 const rows = new Map(groups.flatMap(({ queryStrip, queries, sites }) => sites.map(({ site }) => [site, { queryStrip, rows: queries.length }])));
 let chosen = atlas.selection;
 
 /** Applies a choice as the app's script does: other fields stay, and a row that the site does not have is deselected. */
-function choose(_, { site = chosen.site, head = chosen.head, query = chosen.query }) {
+function choose(_, { site = chosen.site, head = chosen.head, query = chosen.query, hide }) {
+  if (hide) atlas = readings.find(({ first }) => (hide === "first") === Boolean(first?.left)) ?? atlas;
   chosen = { site, head, query: query < rows.get(site).rows ? query : -1 };
   queueMicrotask(draw);
 }

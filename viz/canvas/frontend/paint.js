@@ -42,10 +42,10 @@ function encoded(weights) {
   return codes;
 }
 
-/** Exact cells of a head from the blobs of its part. The codes are computed on first painting: most heads are only read. */
-function exactGrid({ exact: { array, shape: [rows, columns] }, codes, mask }, signed) {
+/** Exact cells of a head from the blobs of its part; `left` are weights on the first key, if it is left out. The codes are computed on first painting: most heads are only read. */
+function exactGrid({ exact: { array, shape: [rows, columns] }, codes, mask, left }, signed) {
   let made = codes?.array;
-  return { ...grid(rows, columns, null, mask.array, array, signed), get codes() { return (made ??= encoded(array)); } };
+  return { ...grid(rows, columns, null, mask.array, array, signed), left: left?.array, get codes() { return (made ??= encoded(array)); } };
 }
 
 /** Head `index` of an array [head, query, key]. */

@@ -17,13 +17,14 @@ from model.trace.chat import chat_of
 from model.trace.stages import Stage
 from model.trace.steps import Step
 from model.trace.types import Array, Attention, Site, Tokens, Trace
-from viz.canvas.wire import parts, strings
+from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import encode, pack
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _, decimal_sign, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
 from viz.labels.joined import joined
+from viz.metrics import first_token
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Cells of each edited head, SITE/HEAD: `cut` and `opened` as query · keys + key, and `rows` whose weights were replaced."""
@@ -53,11 +54,20 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
 
 
 def atlas(
-    trace: Trace, site: Site, head: int, query: int, marks: Marks | None = None, live: bool = False, writes: bool = False
+    trace: Trace,
+    site: Site,
+    head: int,
+    query: int,
+    marks: Marks | None = None,
+    live: bool = False,
+    writes: bool = False,
+    rest: bool = False,
 ) -> bytes:
     """All heads of all sites, grouped by kind, and the selected head exactly: parts `overview` and `exact`.
 
     Args:
+        rest: whether it is the reading without the first token. Where that token has most of the weight, the drawing says which of
+            the two readings it is, and reports a wish for the other as `hide`.
         marks: what edits changed, by head, where the drawing takes edits; None: it takes none.
         live: whether the drawing follows what is typed (viz/live).
         writes: whether the run still decodes: a map of a single cell, whose weight is always 1, is left blank then.
@@ -67,12 +77,15 @@ def atlas(
         **base(trace, live),
         "writes": writes,
         "texts": strings.atlas(),
+        "find": overviews.finder(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
-        "announce": alt_text.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query)),
+        "announce": alt_text.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query, rest)),
     }
+    if rest or overviews.opens_without_first(trace):
+        header["first"] = overviews.about_first(trace, rest)
     if marks is not None:
         header |= {"texts": strings.editing(), "marks": marks}
-    return parts.scene(header, {"overview": parts.overview(trace), "exact": parts.exact(trace, site, head)})
+    return parts.scene(header, {"overview": overviews.part(trace, rest), "exact": parts.exact(trace, site, head, rest)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +170,13 @@ def _described(trace: Trace, attention: Attention, head: int, read: ReadingScene
     return titled(read.title, alt_text.table(read.values, labels.key_axis(trace, attention.site)))
 
 
-def _selected_row(trace: Trace, attention: Attention, head: int, query: int) -> str:
+def _selected_row(trace: Trace, attention: Attention, head: int, query: int, rest: bool) -> str:
     """The selected row in words; empty if none is selected."""
     if _row(attention, query) < 0:
         return ""
     name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
-    return alt_text.row(name, keys, np.where(attention.mask[query], attention.head(head)[query], 0.0))
+    weights = np.where(attention.mask[query], attention.head(head)[query], 0.0)
+    return alt_text.row(name, keys, first_token.rest(weights[None])[0] if rest else weights)
 
 
 def _row(attention: Attention, query: int) -> int:

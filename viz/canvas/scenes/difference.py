@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array, Site, Trace
-from viz.canvas.wire import parts, strings
+from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.parts import max_magnitude, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, pack, unpack
 from viz.figures.theme import SCHEMES
@@ -54,19 +54,19 @@ def _overview(first: Trace, second: Trace, found: Mapping[Site, Change]) -> byte
     blobs: dict[str, Array] = {}
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for site, change in found.items():
-        blocks = parts.blocks(change.mask, heads)
+        blocks = overviews.blocks(change.mask, heads)
         blobs[f"weights/{site}"] = encode(np.stack(pooled[site]), largest)
         blobs[f"mask/{site}"] = pool(change.mask, *blocks, np.logical_or).astype(np.uint8)
         group = groups.setdefault((site.stack, site.kind, *change.mask.shape), _group(first, second, change, blocks))
         names = [tokens.site(site, index) for index in range(change.heads)]
-        row = {"site": str(site), "label": parts.row_label(first, site), "mask": f"mask/{site}", "names": names}
+        row = {"site": str(site), "label": overviews.row_label(first, site), "mask": f"mask/{site}", "names": names}
         group["sites"].append(row)
     ends = [number(-largest, ".3g"), number(largest, "+.3g")]
     return pack({"groups": list(groups.values()), "signed": largest, "ends": ends}, blobs)
 
 
 def _pooled(change: Change, head: int, heads: int) -> Array:
-    return pool(np.nan_to_num(change.difference(head)), *parts.blocks(change.mask, heads), max_magnitude)
+    return pool(np.nan_to_num(change.difference(head)), *overviews.blocks(change.mask, heads), max_magnitude)
 
 
 def encode(differences: Array, largest: float) -> Array:

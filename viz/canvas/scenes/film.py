@@ -9,7 +9,7 @@ import numpy as np
 
 from model.trace.types import Array, Site, Tokens, Trace
 from viz.canvas.scenes.attention import base
-from viz.canvas.wire import parts, strings
+from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
 from viz.labels import alt_text
 from viz.labels import tokens as labels
@@ -66,8 +66,9 @@ def atlas_of(run: Trace, whole: Trace) -> Trace:
 
 
 def _overview(frames: Sequence[Frame], shown: Trace, measured: Course, lost: Array) -> bytes:
-    header, blobs = unpack(parts.overview(shown).data)
-    pooled = [unpack(parts.overview(frame.fed).data)[1] for frame in frames]
+    header, blobs = unpack(overviews.part(shown).data)
+    pooled = [unpack(overviews.part(frame.fed).data)[1] for frame in frames]
+    blobs = {name: blob for name, blob in blobs.items() if name not in ("readings", "kinds")}
     stacks = {name: np.stack([one[name] for one in pooled]) for name in blobs if name.startswith("weights/")}
     measures = np.stack([measured.values[name] for name in MEASURES], axis=1)
     return pack(header, blobs | stacks | {"measures": measures.astype(np.float32), "probability": np.exp(-lost).astype(np.float32)})

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +16,8 @@ from cachetools import cached
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, address, content_hash, encode, pack
-from viz.labels import alt_text, tokens
+from viz.labels import tokens
+from viz.metrics import first_token
 
 INLINE = 2**16
 """Most bytes of a part inside its scene. Streamlit hashes the scene in each script run, so this is small."""
@@ -25,12 +25,8 @@ INLINE = 2**16
 WHOLE_CELLS = 512**2
 """Most cells of a head that is sent whole; a larger one is sent as tiles."""
 
-_CELL_BYTES = 5
+CELL_BYTES = 5
 """Bytes per cell of a head that is sent whole: a float32 and a mask byte."""
-
-OPENING, FINEST, COARSEST = 2_800_000, 128, 16
-"""Most bytes of an overview together with its selected head; most and least cells along a side of a head in it. So 12 × 12 × 128 is
-not pooled, and 12 × 12 × 512 has two cells per pixel of a tile on a screen of 1440 × 900."""
 
 TILE = 256
 """Cells along a side of a tile."""
@@ -172,20 +168,32 @@ def run_key(trace: Trace) -> str:
     return content_hash(json.dumps([dict(trace.model), dict(trace.request), texts, shapes], default=str).encode())
 
 
-def exact(trace: Trace, site: Site, head: int) -> Blob | Pyramid:
+def exact(trace: Trace, site: Site, head: int, rest: bool = False) -> Blob | Pyramid:
     """One head exactly: blobs `exact` float32 and `mask` uint8, both [query, key]; a large head as a pyramid of tiles.
+
+    Args:
+        rest: whether it is the reading without the first token: the rest of each row, brought to the sum 1. The first column is
+            masked; the weights that were left out are the blob `left` [query], in a pyramid that column.
 
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
     attention = trace.at(site)
-    return PART_CACHE.get_or_make(f"{run_key(trace)}/{site}/{head}", lambda: _exact(attention, head))
+    key = f"{run_key(trace)}/{site}/{head}" + ("/rest" if rest else "")
+    return PART_CACHE.get_or_make(key, lambda: _exact(attention, head, rest))
 
 
-def _exact(attention: Attention, head: int) -> Blob | Pyramid:
-    if attention.mask.size > WHOLE_CELLS:
-        return Pyramid(attention.head(head), attention.mask)
-    return Blob(pack({}, {"exact": attention.head(head).astype(np.float32), "mask": attention.mask.astype(np.uint8)}))
+def _exact(attention: Attention, head: int, rest: bool) -> Blob | Pyramid:
+    weights, mask, left = attention.head(head), attention.mask, attention.head(head)[:, 0]
+    if rest:
+        mask = mask & (np.arange(mask.shape[1]) > 0)
+        weights = first_token.rest(allowed(weights, attention.mask)).astype(np.float32)
+    if mask.size <= WHOLE_CELLS:
+        blobs: dict[str, Array] = {"exact": weights.astype(np.float32), "mask": mask.astype(np.uint8)}
+        return Blob(pack({}, blobs | ({"left": left.astype(np.float32)} if rest else {})))
+    if rest:
+        weights[:, 0] = left
+    return Pyramid(weights, mask)
 
 
 def read(trace: Trace, site: Site, head: int, name: str, values: Array) -> Blob | Pyramid:
@@ -212,68 +220,6 @@ def heads(trace: Trace, site: Site) -> Blob:
     return PART_CACHE.get_or_make(f"{run_key(trace)}/{site}", make)
 
 
-def overview(trace: Trace) -> Blob:
-    """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
-
-    Blobs: `weights/SITE` uint8 [head, query, key] and `mask/N` uint8 [query, key] (sites with equal masks share one). Each entry is
-    the largest of a block of `group["blocks"]` cells.
-    """
-    return PART_CACHE.get_or_make(run_key(trace), lambda: Blob(_overview(trace)))
-
-
-def _overview(trace: Trace) -> bytes:
-    blobs: dict[str, Array] = {}
-    masks: dict[tuple[bytes, tuple[int, ...]], str] = {}
-    groups: dict[tuple[str, ...], dict[str, Any]] = {}
-    peaks: dict[Site, list[float]] = {}
-    heads = sum(attention.heads for attention in trace.attention.values())
-    for site, attention in trace.attention.items():
-        down, across = blocks(attention.mask, heads)
-        blobs[f"weights/{site}"], peaks[site] = _codes(attention, down, across)
-        mask = pool(attention.mask, down, across, np.logical_or).astype(np.uint8)
-        name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
-        blobs[name] = mask
-        kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
-        if kind not in groups:
-            groups[kind] = _group(trace, attention, (down, across))
-        groups[kind]["sites"].append(
-            {
-                "site": str(site),
-                "label": row_label(trace, site),
-                "mask": name,
-                "names": tokens.head_names(trace, attention),
-            }
-        )
-    header = {"groups": list(groups.values()), "ends": ["0", "1"], "description": alt_text.overview(trace, peaks)}
-    return pack(header, blobs)
-
-
-def _codes(attention: Attention, down: int, across: int) -> tuple[Array, list[float]]:
-    """All heads of a site, pooled: codes [head, query, key]; and `peaks`, if those are described. A head is read once."""
-    if down == across == 1 and attention.mask.size <= WHOLE_CELLS:
-        weights = attention.weights[:]
-        return encode(allowed(weights, attention.mask)), alt_text.peaks(weights)
-    pooled, peaks = list[Array](), list[float]()
-    for head in range(attention.heads):
-        weights = attention.head(head)
-        pooled.append(pool(allowed(weights, attention.mask), down, across))
-        if attention.mask.size <= alt_text.LARGE:
-            peaks += alt_text.peaks(weights[None])
-    return encode(np.stack(pooled)), peaks
-
-
-def blocks(mask: Array, heads: int) -> tuple[int, int]:
-    """Queries and keys per block in an overview of so many heads."""
-    selected = _CELL_BYTES * mask.size if mask.size <= WHOLE_CELLS else 0
-    side = max(COARSEST, min(FINEST, isqrt((OPENING - selected) // max(1, heads))))
-    return -(-mask.shape[0] // side), -(-mask.shape[1] // side)
-
-
-def _group(trace: Trace, attention: Attention, blocks: tuple[int, int]) -> dict[str, Any]:
-    site = attention.site
-    return {"title": tokens.kind(site.stack, site.kind), "blocks": blocks, **axes(trace, attention), "sites": []}
-
-
 def axes(trace: Trace, attention: Attention) -> dict[str, Any]:
     """Labels and titles of the axes at a site."""
     query, key = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
@@ -286,9 +232,3 @@ def axes(trace: Trace, attention: Attention) -> dict[str, Any]:
         "queryStrip": attention.query_tokens,
         "keyStrip": attention.key_tokens,
     }
-
-
-def row_label(trace: Trace, site: Site) -> str:
-    """Short name of an atlas row."""
-    passes = 1 + max(s.pass_ for s in trace.attention if s.stack == site.stack)
-    return strings.layer(site.layer, site.pass_ if passes > 1 else None)

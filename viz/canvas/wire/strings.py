@@ -116,13 +116,28 @@ def strips() -> dict[str, str]:
     }
 
 
-def atlas() -> dict[str, str]:
+def left_out() -> dict[str, str]:
+    """Texts of an atlas without the first token, about what each head leaves out."""
+    return {
+        "scale": _("left out"),
+        "out": _("{weight}, left out"),
+        "ofHead": _("left out: {share}"),
+        "percent": _("{number}%"),
+    }
+
+
+def atlas() -> dict[str, Any]:
     """Texts of the atlas."""
     return {
         **_cells(),
         "headShort": _("H{head}"),
         "fold": _("{first} to {last} (heads: {heads})"),
         "foldOne": _("{first} (heads: {heads})"),
+        "count": _("heads: {shown} of {all}"),
+        "span": _("{what}: {first} to {last}"),
+        "keyHead": _("key head {key}"),
+        "shared": _("key head {key}, shared by {heads}"),
+        "comma": _(", "),
         "mean": _("mean"),
         "meanHelp": _("Where one pixel covers several cells, it shows the largest weight; switch to show the mean"),
         "label": _("{title}, all heads. Arrow keys move between heads, Enter selects, Space enlarges."),
@@ -164,12 +179,12 @@ def hiding() -> dict[str, str]:
     return {**strips(), "tokens": _("Tokens. Arrow keys move; Enter hides a token from every head, or shows it again.")}
 
 
-def atlas_alone() -> dict[str, str]:
+def atlas_alone() -> dict[str, Any]:
     """Texts of an atlas on a standalone page, which cannot open calculations."""
     return {**atlas(), "openLabel": _("{head}, enlarged. Arrow keys move between cells, Enter selects a row, Escape closes.")}
 
 
-def changes() -> dict[str, str]:
+def changes() -> dict[str, Any]:
     """Texts of an atlas of differences."""
     return {
         **atlas(),

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.trace.types import Array, Attention, Trace
-from viz.canvas.wire.parts import allowed, pool, row_label
+from viz.canvas.wire.overviews import row_label
+from viz.canvas.wire.parts import allowed, pool
 from viz.export.print import axes, fonts, legend
 from viz.export.print.notes import LINE_OF_TITLE, TALLEST
 from viz.export.print.options import SMALLEST_FONT, Options

@@ -27,9 +27,9 @@ def of_reading(page: Page) -> Iterator[PanelWithScene]:
         NotDrawable: this run has no such reading.
     """
     shown = reading.shown(page)
-    if reading.is_raw(page, shown):
-        if shown.notes:
-            raise NotDrawable(join_sentences(shown.notes))
+    if reading.is_raw(page, shown) and shown.notes:
+        raise NotDrawable(join_sentences(shown.notes))
+    if shown.reading.name == "head" and reading.hides(page) != "special":  # the heads themselves show it
         return
     rows, keys = tokens.queries(page.trace, page.attention), tokens.keys(page.trace, page.attention)
     said = join_sentences((shown.reading.meaning, *shown.notes))

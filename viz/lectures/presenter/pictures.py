@@ -15,7 +15,9 @@ from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import beam_tree, film, network
 from viz.canvas.scenes import player as player_scene
-from viz.canvas.wire import parts, strings
+from viz.canvas.scenes.attention import ReadingScene
+from viz.canvas.wire import overviews, parts, strings
+from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
@@ -24,6 +26,7 @@ from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
 from viz.lectures.presenter.two_runs import both
+from viz.metrics import first_token
 from viz.metrics.training_metrics import course, fed
 from viz.session.state import Page
 from viz.url.view_state import ViewState
@@ -76,11 +79,16 @@ def with_panels(found: Picture, own: Sequence[PanelWithScene], at: int) -> Pictu
 def _run(page: Page, heading: str = "") -> Picture:
     """Strips, atlas and lines of a run; a click on a head or a row changes all of them."""
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    atlas, pieces = standalone.atlas_with_parts(trace, site, head, query)
+    rest = overviews.leaves_out(page.view.hide, trace) == "first"
+    atlas, pieces = standalone.atlas_with_parts(trace, site, head, query, rest)
+    if first := unpack(atlas)[0].get("first"):
+        atlas = panels.changed(atlas, {}, first={**first, "button": ""})  # the step's link decides
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= panels.LONGEST:
-        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query), strings.lines_alone())
+        weights = first_token.rest(parts.allowed(page.attention.head(head), page.attention.mask)) if rest else None
+        read = None if weights is None else ReadingScene("without-first", tokens.head_name(trace, site, head), weights)
+        scenes["lines"] = panels.changed(scene.lines(trace, site, head, query, read), strings.lines_alone())
         shown.append(Panel("Lines", "lines", half=True, follows=True))
     return Picture(shown, scenes, pieces, _choice(page))
 

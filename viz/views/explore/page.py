@@ -188,7 +188,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         )
         st.download_button(
             _("Download the overview as a web page"),
-            lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query),
+            lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query, hide=page.view.hide),
             tables.file_name(page.trace, ending="html"),
             "text/html",
             icon=":material/download:",

@@ -12,6 +12,7 @@ from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site
 from viz.canvas.scenes import attention
 from viz.canvas.scenes.attention import ReadingScene
+from viz.canvas.wire import overviews
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.metrics import aggregation
@@ -51,9 +52,17 @@ def shown(page: Page) -> Shown:
     found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
     if isinstance(found, str):
         found = replace(_weights(page), notes=(found, _("Showing the weights of the selected head instead.")))
-    hidden = np.asarray(page.trace.tokens[attention.key_tokens].special[: attention.weights.shape[2]], bool)
-    found = _without(found, hidden) if page.view.hide and found.values.ndim == 2 else found
+    match hides(page):
+        case "special":
+            found = _without_special(found, np.asarray(page.trace.tokens[attention.key_tokens].special[: len(found.keys)], bool))
+        case "first":
+            found = _without_first(page, found)
     return _entropy(page, found) if name == "entropy" else found
+
+
+def hides(page: Page) -> str:
+    """What the page leaves out, one of the values of the parameter `hide`."""
+    return overviews.leaves_out(page.view.hide, page.trace)
 
 
 def with_values(page: Page) -> Attention | str:
@@ -78,14 +87,16 @@ def is_raw(page: Page, shown: Shown) -> bool:
 def title(page: Page, shown: Shown) -> str:
     """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
     whose = tokens.site(page.attention.site, page.head if shown.reading.of_head else None)
-    return whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
+    name = whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
+    left = hides(page) == "first" and len(shown.keys) < page.attention.mask.shape[1]
+    return _("{title}, without the first token", title=name) if left else name
 
 
 def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
     """Parts of the name of a file with this reading."""
     head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
     reading = () if shown.reading.name == "head" else (shown.reading.name,)
-    hidden = ("without-special",) if len(shown.keys) < page.attention.weights.shape[2] else ()
+    hidden = (f"without-{hides(page)}",) if len(shown.keys) < page.attention.weights.shape[2] else ()
     return (str(page.attention.site), *head, *reading, *hidden)
 
 
@@ -151,7 +162,7 @@ def _map(page: Page, name: str, values: Array, probabilities: bool, projected: b
     return Shown(reading, values, probabilities, reading.quantity, np.arange(values.shape[1]))
 
 
-def _without(found: Shown, hidden: Array) -> Shown:
+def _without_special(found: Shown, hidden: Array) -> Shown:
     """`found` without its hidden keys, unless there are none or no others."""
     if not hidden.any():
         return replace(found, notes=(*found.notes, _("These keys contain no special tokens.")))
@@ -184,6 +195,40 @@ def _without(found: Shown, hidden: Array) -> Shown:
         quantity=_("share of the rest"),
         keys=np.flatnonzero(~hidden),
         notes=(*found.notes, note, *empty),
+    )
+
+
+def _without_first(page: Page, found: Shown) -> Shown:
+    """`found` without the first key, unless there is no other."""
+    if len(found.keys) < 2:
+        said = (_("There is no key besides the first token, so it is not left out."),) if page.view.hide else ()
+        return replace(found, notes=(*found.notes, *said))
+    kept = aggregation.without(found.values, np.arange(len(found.keys)) == 0)
+    choose = page.attention.mask.sum(axis=-1) >= 2
+    share = aggregation.without(found.values[choose], np.arange(len(found.keys)) == 0).share
+    gaps = {"token": tokens.token(page.trace.tokens[page.attention.key_tokens], 0), "share": share}
+    note = (
+        _(
+            "Without the first token, “{token}”, which holds {share:.0%} of a row on average. The rest of each row is rescaled to "
+            "sum to 1.",
+            **gaps,
+        )
+        if np.isfinite(share)
+        else _("Without the first token, “{token}”. The rest of each row is rescaled to sum to 1.", **gaps)
+    )
+    empty = _n(
+        "{count} row had all its weight on the first token and is now empty.",
+        "{count} rows had all their weight on the first token and are now empty.",
+        kept.emptied,
+        count=kept.emptied,
+    )
+    return replace(
+        found,
+        values=kept.values,
+        probabilities=True,
+        quantity=_("share of the rest"),
+        keys=found.keys[1:],
+        notes=(*found.notes, note, *((empty,) if kept.emptied else ())),
     )
 
 
@@ -221,7 +266,7 @@ def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
     return {
         "strips": attention.strips(trace, site, query, live=True),
-        "atlas": attention.atlas(trace, site, head, query, live=True, writes=writes),
+        "atlas": attention.atlas(trace, site, head, query, live=True, writes=writes, rest=hides(page) == "first"),
     }
 
 

@@ -7,17 +7,18 @@ import streamlit as st
 
 from model.spec.edits import Silence
 from viz import canvas
+from viz.canvas.wire import overviews
 from viz.export import tables
 from viz.figures import heatmap
 from viz.figures import row_entropy as rows
 from viz.figures.layout import downloadable
-from viz.i18n.translate import _, titled
+from viz.i18n.translate import _, join_sentences, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
 from viz.metrics.head_statistics import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
 from viz.url import view_state
-from viz.views.explore.reading import LONGEST, Shown, file_parts, fits, title, with_values
+from viz.views.explore.reading import LONGEST, Shown, file_parts, fits, hides, title, with_values
 from viz.widgets.cards import chart, heading
 
 
@@ -63,6 +64,11 @@ def in_words(page: Page, shown: Shown) -> str:
     if shown.values.ndim == 1:
         rows = tokens.queries(page.trace, page.attention, longest=None)
         return titled(title(page, shown), alt_text.bars(rows, shown.values.tolist()))
+    if shown.reading.name == "head" and len(shown.keys) < page.attention.mask.shape[1]:
+        return titled(
+            title(page, shown),
+            join_sentences((*shown.notes, alt_text.kept(page.trace, page.attention, shown.values, shown.keys.tolist()))),
+        )
     if shown.reading.name == "head":
         return titled(title(page, shown), alt_text.head(page.trace, page.attention, page.head))
     return titled(title(page, shown), alt_text.table(shown.values, tokens.key_axis(page.trace, page.attention.site)))
@@ -82,9 +88,21 @@ def _controls(page: Page, shown: Shown) -> None:
         with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
             if part.open:
                 _explain(shown)
-    key = "widget:hide"
-    st.session_state[key] = page.view.hide == "special"
-    st.toggle(_("Hide special tokens"), key=key, on_change=lambda: update(hide="special" if st.session_state[key] else ""))
+    with st.container(horizontal=True, gap="small"):
+        _switch(page, "special", _("Hide special tokens"), "widget:hide")
+        _switch(page, "first", _("Leave out the first token"), "widget:hide-first")
+
+
+def _switch(page: Page, what: str, label: str, key: str) -> None:
+    """A switch of the parameter `hide`. Its default, which the run decides, is not written into the link."""
+    default = overviews.leaves_out("", page.trace)
+    st.session_state[key] = hides(page) == what
+
+    def switch() -> None:
+        wanted = what if st.session_state[key] else "none"
+        update(hide="" if wanted == default else wanted)
+
+    st.toggle(label, key=key, on_change=switch)
 
 
 def _explain(shown: Shown) -> None:

@@ -12,6 +12,7 @@ from model.spec.edits import write_edits
 from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.edit_events import Gesture
+from viz.canvas.wire import overviews
 from viz.i18n.translate import _, join_list
 from viz.labels import tokens
 from viz.metrics import run_difference
@@ -160,7 +161,8 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     )
     edited = partial(_drawn, _SiteShapes.of(page))
     marked = drawn_edits.marks(edits.active, found.before, found.now)
-    canvas.editable_atlas(found.now, site, head, page.view.query, marked, key="whatif-now", chosen=update, edited=edited)
+    rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
+    canvas.editable_atlas(found.now, site, head, page.view.query, marked, rest, key="whatif-now", chosen=update, edited=edited)
     if found.now is found.before:
         return
     st.html(
@@ -183,7 +185,7 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
             )
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
-            canvas.atlas(found.before, site, head, page.view.query, key="whatif-before", chosen=update)
+            canvas.atlas(found.before, site, head, page.view.query, rest, key="whatif-before", chosen=update)
 
 
 def _moved(change: Change) -> bool:

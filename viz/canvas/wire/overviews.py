@@ -1,0 +1,182 @@
+"""Part `overview`: all heads of all sites, pooled to the size of tiles, with the readings that heads are sorted and found by."""
+
+from collections.abc import Iterator
+from math import isqrt
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from cachetools import cached
+
+from model.trace.types import Array, Attention, Site, Trace
+from viz.canvas.wire import parts, strings
+from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
+from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack, unpack
+from viz.i18n.translate import _, join_sentences
+from viz.labels import alt_text, tokens
+from viz.metrics import first_token, head_kinds
+from viz.metrics.head_statistics import distances
+
+OPENING, FINEST, COARSEST = 2_800_000, 128, 16
+"""Most bytes of an overview together with its selected head; most and least cells along a side of a head in it. So 12 × 12 × 128 is
+not pooled, and 12 × 12 × 512 has two cells per pixel of a tile on a screen of 1440 × 900."""
+
+
+def part(trace: Trace, rest: bool = False) -> Blob:
+    """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
+
+    Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one); `readings`
+    float32 [reading, head] and `kinds` uint8 [head] as in `head_kinds`, of all heads in the order of the groups. Each entry of
+    weights is the largest of a block of `group["blocks"]` cells. A site whose heads share their keys names how many do (`shared`).
+
+    Args:
+        rest: whether it is the reading without the first token, whose column is masked. Where cells are not pooled, the masked
+            column holds the weights that were left out.
+    """
+    key = parts.run_key(trace) + ("/rest" if rest else "")
+    return PART_CACHE.get_or_make(key, lambda: Blob(_made(trace, rest)))
+
+
+@cached(WeakKeyDictionary(), key=lambda trace: trace)
+def first_shares(trace: Trace) -> dict[Site, Array]:
+    """By site, [head]: the share of the first token (`viz.metrics.first_token`), as the overview has measured it."""
+    header, blobs = unpack(part(trace).data)
+    rows = [(Site.parse(row["site"]), len(row["names"])) for group in header["groups"] for row in group["sites"]]
+    ends = np.cumsum([count for _site, count in rows])[:-1]
+    return dict(zip((site for site, _count in rows), np.split(blobs["readings"][0], ends), strict=True))
+
+
+def opens_without_first(trace: Trace) -> bool:
+    """Whether most heads have most of their weight on the first token, so that pages open without it."""
+    return first_token.heads_at_first(np.concatenate(list(first_shares(trace).values()))) > 0.5
+
+
+def leaves_out(hide: str, trace: Trace) -> str:
+    """What a view leaves out, one of the values of the parameter `hide`: where the link does not say it, the run decides."""
+    return hide or ("first" if opens_without_first(trace) else "none")
+
+
+def finder() -> dict[str, Any]:
+    """Texts of what finds heads among many: what sorts them, their kinds."""
+    orders = head_kinds.orders()
+    places = {name: head_kinds.READINGS.index(name) for name in orders}
+    return {
+        "sort": _("Order of the heads"),
+        "asBuilt": _("by layer"),
+        "orders": [
+            {"name": name, "title": title, "down": down, "what": what, "place": places[name]}
+            for name, (title, down, what) in orders.items()
+        ],
+        "kind": _("Kind of head"),
+        "kinds": head_kinds.titles(),
+        "all": _("all kinds"),
+        "search": _("Find heads by layer, number or kind"),
+        "hint": _("L3 H5, previous token"),
+        "least": _("How many of the heads are omitted, from the end"),
+        "more": _("Show more"),
+    }
+
+
+def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
+    """Header field of an atlas that can leave out the first token: what it shows, and the button that shows the other reading.
+
+    Args:
+        rest: whether the drawing leaves it out.
+    """
+    shares = np.concatenate(list(first_shares(trace).values()))
+    gaps = alt_text.first_token(trace, shares)
+    if rest:
+        return {
+            "left": True,
+            "said": _(
+                "Shown without the first token, “{token}”: {share} of all weight goes to it, and in {heads} of the heads more than "
+                "half. The rest of each row is rescaled to sum to 1; the frame of each head shows the share that was left out.",
+                **gaps,
+            ),
+            "button": _("Show all weights"),
+            "hide": "none",
+            **strings.left_out(),
+        }
+    return {
+        "left": False,
+        "said": _(
+            "{share} of all weight goes to the first token, “{token}”, and in {heads} of the heads more than half, so that their "
+            "maps show little else.",
+            **gaps,
+        ),
+        "button": _("Leave out the first token"),
+        "hide": "first",
+    }
+
+
+def _made(trace: Trace, rest: bool) -> bytes:
+    blobs: dict[str, Array] = {}
+    masks: dict[tuple[bytes, tuple[int, ...]], str] = {}
+    groups: dict[tuple[str, ...], dict[str, Any]] = {}
+    peaks: dict[Site, list[float]] = {}
+    measured: dict[tuple[str, ...], list[Array]] = {}
+    heads = sum(attention.heads for attention in trace.attention.values())
+    for site, attention in trace.attention.items():
+        down, across = blocks(attention.mask, heads)
+        found = list(_heads(attention, down, across, rest))
+        blobs[f"weights/{site}"] = np.concatenate([codes for codes, _peaks, _readings in found])
+        peaks[site] = [peak for _codes, own, _readings in found for peak in own]
+        there = attention.mask & (np.arange(attention.mask.shape[1]) > 0) if rest else attention.mask
+        mask = pool(there, down, across, np.logical_or).astype(np.uint8)
+        name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
+        blobs[name] = mask
+        kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
+        if kind not in groups:
+            groups[kind] = _group(trace, attention, (down, across))
+        row: dict[str, Any] = {
+            "site": str(site),
+            "label": row_label(trace, site),
+            "mask": name,
+            "names": tokens.head_names(trace, attention),
+        }
+        if (shared := tokens.heads_of_a_key(trace, site)) > 1:
+            row["shared"] = shared
+        groups[kind]["sites"].append(row)
+        measured.setdefault(kind, []).append(np.concatenate([readings for _codes, _peaks, readings in found], axis=1))
+    blobs["readings"] = np.concatenate([own for of_group in measured.values() for own in of_group], axis=1).astype(np.float32)
+    blobs["kinds"] = head_kinds.kinds(blobs["readings"]).astype(np.uint8)
+    said = alt_text.overview(trace, peaks)
+    if rest:
+        said = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), said))
+    return pack({"groups": list(groups.values()), "ends": ["0", "1"], "description": said}, blobs)
+
+
+def _heads(attention: Attention, down: int, across: int, rest: bool) -> Iterator[tuple[Array, list[float], Array]]:
+    """The heads of a site, each read once: codes [head, query, key] pooled, `alt_text.peaks` where these are described, and
+    `head_kinds.readings`. All heads at once where they are small, else one after the other.
+    """
+    small = down == across == 1 and attention.mask.size <= WHOLE_CELLS
+    queries, keys = attention.mask.shape
+    distance = distances(queries, keys, rescaled=attention.site.kind == "cross")
+    for weights in [attention.weights[:]] if small else (attention.head(head)[None] for head in range(attention.heads)):
+        shown = allowed(weights, attention.mask)
+        readings = head_kinds.readings(shown, attention.mask, distance, attention.site.kind == "cross")
+        drawn = first_token.rest(shown).astype(np.float32) if rest else shown
+        peaks = alt_text.peaks(drawn if rest else weights) if attention.mask.size <= alt_text.LARGE else []
+        codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
+        if rest and down == across == 1:
+            codes[..., 0] = encode(shown[..., 0])
+        yield codes, peaks, readings
+
+
+def blocks(mask: Array, heads: int) -> tuple[int, int]:
+    """Queries and keys per block in an overview of so many heads."""
+    selected = CELL_BYTES * mask.size if mask.size <= WHOLE_CELLS else 0
+    side = max(COARSEST, min(FINEST, isqrt((OPENING - selected) // max(1, heads))))
+    return -(-mask.shape[0] // side), -(-mask.shape[1] // side)
+
+
+def _group(trace: Trace, attention: Attention, blocks: tuple[int, int]) -> dict[str, Any]:
+    site = attention.site
+    return {"title": tokens.kind(site.stack, site.kind), "blocks": blocks, **parts.axes(trace, attention), "sites": []}
+
+
+def row_label(trace: Trace, site: Site) -> str:
+    """Short name of an atlas row."""
+    passes = 1 + max(s.pass_ for s in trace.attention if s.stack == site.stack)
+    return strings.layer(site.layer, site.pass_ if passes > 1 else None)

@@ -1,0 +1,76 @@
+"""What kind of head each head is, by a few means of its weights: enough to sort, filter and find a thousand heads.
+
+Computed with the overview, which reads each weight anyway. Each reading is a mean over the rows that may attend to at least two
+keys and whose weights are finite; NaN without such a row. w[i, j] is the weight of query row i on key j.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from model.trace.types import Array
+from viz.i18n.translate import _
+
+READINGS = ("first", "largest", "distance", "previous", "own", "next")
+"""`first`: w[i, 0]. `largest`: maxj w[i, j]. `distance`: Σj w[i, j] · |p(i) − j|, where p is the row's place as in
+`viz.metrics.head_statistics`. `previous`, `own`, `next`: w on the key before, at and after the row's place in self-attention."""
+
+KINDS = ("previous", "own", "next", "first")
+"""Readings that name a kind: a head is of the first one of these that has more than MOST of its weight."""
+
+MOST = 0.5
+
+
+def readings(weights: Array, mask: Array, distance: Array, rescaled: bool) -> Array:
+    """READINGS of heads.
+
+    Args:
+        weights: [head, query, key], masked ones 0.
+        mask: [query, key] of bool.
+        distance: [query, key], |p(i) − j|.
+        rescaled: whether rows are spread over the keys, as in cross-attention: then no key is the one before a row.
+
+    Returns:
+        [reading, head] of float64.
+    """
+    counted = np.isfinite(weights).all(axis=-1) & (mask.sum(axis=-1) >= 2)  # [head, query]
+
+    def mean(by_row: Array, rows: slice = slice(None)) -> Array:
+        """Mean over the counted ones of these rows; `by_row` is [head, row]."""
+        there = counted[:, rows]
+        total = np.where(there, by_row, 0).sum(axis=-1, dtype=np.float64)
+        return np.asarray(np.divide(total, there.sum(axis=-1), out=np.full(len(total), np.nan), where=there.any(axis=-1)))
+
+    known = np.nan_to_num(weights) if not counted.all() else weights
+    found = [mean(known[..., 0]), mean(known.max(axis=-1)), mean(np.einsum("hqk,qk->hq", known, distance.astype(np.float32)))]
+    for offset in (-1, 0, 1):
+        rows = np.arange(max(0, -offset), min(weights.shape[1], weights.shape[2] - offset))
+        span = slice(rows[0], rows[-1] + 1) if len(rows) else slice(0)
+        found.append(mean(known[:, rows, rows + offset], span) if not rescaled else np.full(len(weights), np.nan))
+    return np.array(found)
+
+
+def kinds(found: Array) -> Array:
+    """The kind of each head: [head], the place of the first one of KINDS that fits; len(KINDS) where none does.
+
+    Args:
+        found: [reading, head], `readings` of the heads.
+    """
+    fits = np.nan_to_num(found[[READINGS.index(name) for name in KINDS]]) > MOST  # [kind, head]
+    return np.asarray(np.where(fits.any(axis=0), fits.argmax(axis=0), len(KINDS)))
+
+
+def titles() -> tuple[str, ...]:
+    """KINDS in words, and last the heads of no kind."""
+    return _("previous token"), _("own token"), _("next token"), _("first token"), _("other heads")
+
+
+def orders() -> Mapping[str, tuple[str, bool, str]]:
+    """How heads can be sorted: by name of a reading its direction in words, whether the largest come first, and what it is."""
+    return {
+        "first": (_("least on the first token"), False, _("weight on the first token")),
+        "largest": (_("sharpest"), True, _("mean largest weight")),
+        "distance": (_("farthest"), True, _("mean distance (tokens)")),
+        "previous": (_("most on the previous token"), True, _("weight on the previous token")),
+        "own": (_("most on the own token"), True, _("weight on the own token")),
+    }
