@@ -16,7 +16,7 @@ from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, update
 from viz.url.parsers import PARTS
-from viz.views.explore import exports, logit_lens, reading, reading_card
+from viz.views.explore import exports, logit_lens, reading, reading_card, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choosing_head, expander_state, heading, panel
@@ -43,6 +43,7 @@ def show(page: Page) -> None:
             _alike(page)
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
+    _opened(page, "writes", _("What wrote a token: the logit as a sum"), ":material/functions:", lambda: writes.draw(page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
     if page.view.key >= 0:
         cell_dialog.dialog(page)
