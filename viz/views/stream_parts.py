@@ -8,7 +8,7 @@ import numpy as np
 
 from model.attribution.sums import Part
 from model.trace.types import Array, Site, Trace
-from viz.i18n.translate import _
+from viz.i18n.translate import _, _n
 from viz.labels import tokens
 
 BIASES = ("output-bias", "norm-bias", "projection-bias")
@@ -47,7 +47,7 @@ def shown(parts: Sequence[Part], sizes: Array, most: int) -> list[Shown]:
     found += [Shown(_("all biases"), _("all biases"), biases)] if biases else []
     found.sort(key=lambda one: -float(np.sum(sizes[list(one.places)])))
     if rest := [place for one in found[most:] for place in one.places]:
-        others = _("{count} others", count=len(rest))
+        others = _n("{count} other", "{count} others", len(rest), count=len(rest))
         return [*found[:most], Shown(others, others, tuple(rest))]
     return found
 

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -15,7 +17,8 @@ from viz.labels import tokens
 from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, update
-from viz.url.parsers import PARTS
+from viz.url import view_state
+from viz.url.parsers import PARTS, parts
 from viz.views.explore import exports, logit_lens, reading, reading_card, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
@@ -129,7 +132,11 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         )
     if not reading.is_raw(page, shown):
         notes.insert(0, _weights_alone())
-    small = (f'<p class="small">{escape(note)}</p>' for note in notes)
+    small = [f'<p class="small">{escape(note)}</p>' for note in notes]
+    if not writes.reason_against(page):
+        there = escape(urlencode(view_state.write(replace(page.view, opened=parts(f"{page.view.opened} writes")))))
+        link = escape(_("What made it choose this word"))
+        small.append(f'<p class="small"><a href="?{there}" target="_self">{link}</a></p>')
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
 
 

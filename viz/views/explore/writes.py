@@ -25,7 +25,7 @@ from viz.views.step.why import badge
 from viz.views.what_if.cell_clicks import clickable
 from viz.views.what_if.importance_run import by_kind
 from viz.widgets import download, numeric_tables, recorded_run
-from viz.widgets.cards import chart, say
+from viz.widgets.cards import chart, panel, say
 
 MOST = 12
 """Parts that have a bar of their own."""
@@ -36,6 +36,11 @@ def draw(page: Page) -> None:
     if reason := reason_against(page):
         st.caption(reason)
         return
+    with panel("writes"):
+        _sum(page)
+
+
+def _sum(page: Page) -> None:
     token = min(max(page.view.step, 0), len(page.trace.steps) - 1)
     _choices(page, token)
     try:
@@ -115,7 +120,7 @@ def _bars(page: Page, found: LogitSum) -> None:
     values = [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
     names = [*(one.name for one in groups), _("sum")]
     axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
-    figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form=".2f")
+    figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f")
     chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-bars", alt=alt_text.bars(names, values))
 
 
@@ -169,7 +174,7 @@ def _sources(page: Page, found: LogitSum) -> None:
     gaps = {"head": name, "value": number(float(found.values[place]), decimals(2))}
     st.markdown("**" + tokens.markdown(_("{head} added {value}, from the tokens that it read:", **gaps)) + "**")
     values = keys[there].tolist()
-    figure = stages.bars(values, labels, _("weight × value, as it adds to the logit"), page.dark, probabilities=False, form=".2f")
+    figure = stages.bars(values, labels, _("weight × value, as it adds to the logit"), page.dark, probabilities=False, form="z.2f")
     chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-keys", alt=alt_text.bars(labels, values))
 
 
@@ -191,10 +196,8 @@ def _totals(page: Page, found: LogitSum) -> None:
     """Draws direct effects against total ones, where the visitor wants the copies to be run."""
     if not st.toggle(
         _("Compare with total effects"),
-        key="writes:totals",
-        help=_(
-            "Runs the sentence again without each head, one after the other, and compares how this token’s log-probability changes."
-        ),
+        key="writes-totals-shown",
+        help=_("Runs the sentence again without each head, and compares how the log-probability of this token changes."),
     ):
         return
     with patient_engine.show_pending():
@@ -221,7 +224,7 @@ def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
     names = [tokens.site(Site.parse(site), head) for site, head in heads]
     kinds = [tokens.kind(Site.parse(site).stack, Site.parse(site).kind) for site, _head in heads]
     st.caption(tokens.markdown(said(one, other, sum(abs(value) for head, value in total.items() if head not in direct))))
-    axes = _("direct effect: added to the logit"), _("total effect: log-probability lost without the head (nats)")
+    axes = _("direct effect"), _("total effect: log-probability lost without the head (nats)")
     figure = importance.scatter(one, other, names, kinds, page.dark, axes)
     alt = _("For each head: its direct and its total effect on this token")
     clickable(figure, "writes-totals", partial(_select_head, tuple(heads)), alt, (page.trace, title(found)))
@@ -233,7 +236,7 @@ def _select_head(heads: tuple[tuple[str, int], ...], index: int) -> None:
 
 
 def said(direct: Array, total: Array, elsewhere: float) -> str:
-    """One sentence on how far direct and total effects agree, and what a difference means.
+    """How far direct and total effects agree, and what a difference means.
 
     Args:
         elsewhere: sum of the amounts of total effects of heads that add nothing directly, such as those of the encoder.
@@ -242,9 +245,13 @@ def said(direct: Array, total: Array, elsewhere: float) -> str:
     if np.isnan(rank):
         return _("There are too few heads for a rank correlation.")
     gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, decimals(2))}
-    return _(
+    found = _(
         "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where they differ, later layers "
-        "answered: they read what the head wrote, or replaced it. Heads of the encoder add nothing directly; the amounts of their "
-        "total effects add up to {elsewhere} nats.",
+        "answered: they read what the head wrote, or replaced it.",
         **gaps,
+    )
+    if not elsewhere:
+        return found
+    return f"{found} " + _(
+        "Heads of the encoder add nothing directly; the sizes of their total effects (nats) add up to {elsewhere}.", **gaps
     )

@@ -124,7 +124,7 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
         )
     if np.isfinite(found.matrix).all():
         row, column = np.unravel_index(int(np.abs(found.matrix).argmax()), found.matrix.shape)
-        form = decimals(2)
+        form = f"z{decimals(2)}"
         gaps = texts | {
             "value": number(float(found.matrix[row, column]), form),
             "score": number(found.score, form),
@@ -152,7 +152,7 @@ def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown]
     inner = stream_parts.added(stream_parts.added(found.matrix, rows, 0), columns, 1)
     values = np.pad(inner, ((0, 1), (0, 1)))
     values[-1, :-1], values[:-1, -1], values[-1, -1] = inner.sum(axis=0), inner.sum(axis=1), inner.sum()
-    total, form = _("sum"), decimals(2)
+    total, form = _("sum"), f"z{decimals(2)}"
     down, across = [one.name for one in rows] + [total], [one.name for one in columns] + [total]
     written = [[number(float(value), form) for value in row] for row in values]
     hover = [
