@@ -176,7 +176,7 @@ def test_the_map_has_every_head_that_adds_directly() -> None:
 
 
 def test_a_head_of_the_encoder_adds_nothing_directly() -> None:
-    assert "adds nothing to this token directly" in words(explored(engine(), site="encoder.0.0.self"))
+    assert "gets nothing directly from" in words(explored(engine(), site="encoder.0.0.self"))
 
 
 def test_direct_and_total_effects_are_compared() -> None:

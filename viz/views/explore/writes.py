@@ -163,7 +163,7 @@ def _sources(page: Page, found: LogitSum) -> None:
     )
     name = tokens.site(page.attention.site, page.head)
     if place is None or found.parts[place].kind != "head":
-        st.caption(tokens.markdown(_("{head} adds nothing to this token directly: select a head of the decoder.", head=name)))
+        st.caption(tokens.markdown(_("This token gets nothing directly from {head}: select a head of the decoder.", head=name)))
         return
     keys = found.keys[place]
     if np.isnan(keys).all():
