@@ -89,7 +89,7 @@ def test_the_matrix_of_a_cell_adds_up_to_the_score(minus: str, title: str) -> No
 def test_a_head_that_wrote_a_part_opens_its_own_row_and_there_is_a_way_back() -> None:
     found = engine()
     app = opened(found)
-    button = next(each for each in app.button if each.key.startswith("follow-key") and "Encoder" in each.label)
+    button = next(each for each in app.button if str(each.key).startswith("follow-key") and "Encoder" in each.label)
     button.click().run()
     assert not app.exception
     view = read({name: "".join(values) for name, values in app.query_params.items()})[0]
@@ -106,9 +106,9 @@ def test_a_head_that_wrote_a_part_opens_its_own_row_and_there_is_a_way_back() ->
 
 def test_a_trail_that_leads_elsewhere_is_not_shown() -> None:
     app = opened(engine(), trail=f"{CROSS}:0:0:0 encoder.0.0.self:1:1:1")
-    assert not [each for each in app.button if each.key.startswith("trail-")]
+    assert not [each for each in app.button if str(each.key).startswith("trail-")]
     app = opened(engine(), trail=f"encoder.0.9.self:0:0:0 {CROSS}:1:1:2")
-    assert not [each for each in app.button if each.key.startswith("trail-")], "the run has no such layer"
+    assert not [each for each in app.button if str(each.key).startswith("trail-")], "the run has no such layer"
 
 
 def test_the_choice_of_another_key_is_in_the_link() -> None:
