@@ -128,32 +128,15 @@ class ViewState:
         values.whole(-1),
         reset_by="sentence",
     )
-    cell: str = parameter(
-        "how",
-        "cell",
-        "what the panel of a cell shows: how (it was calculated) or why (its score is what it is)",
-        values.choice("how", "why"),
-    )
+    cell: str = parameter("how", "cell", "the panel of a cell: how it was calculated, or why", values.choice("how", "why"))
     minus: str = parameter(
-        "",
-        "minus",
-        "why: the key, counted from 0, whose score is taken away, or mean, that of the row; default: the score itself",
-        values.key_or_mean,
-        reset_by="sentence",
+        "", "minus", "why: the key whose score is taken away, or mean, that of the row", values.key_or_mean, reset_by="sentence"
     )
     trail: str = parameter(
-        "",
-        "trail",
-        "why: the cells that led to this one, SITE:HEAD:QUERY:KEY joined by spaces, this one last",
-        values.trail,
-        reset_by="sentence",
+        "", "trail", "why: the cells that led to this one, SITE:HEAD:QUERY:KEY joined by spaces", values.trail, reset_by="sentence"
     )
     rival: str = parameter(
-        "runner-up",
-        "rival",
-        "what wrote a token: the token whose logit is taken away: runner-up, none or an id",
-        values.rival,
-        reset_by="sentence",
+        "runner-up", "rival", "the token whose logit is taken away: runner-up, none or an id", values.rival, reset_by="sentence"
     )
     clock: str = parameter(
         "token",
