@@ -53,6 +53,8 @@ FULL: dict[str, tuple[str, object]] = {
     "snapshot": ("128", 128),
     "measure": ("diagonality", "diagonality"),
     "open": ("numbers heads", "numbers heads"),
+    "x": ("largest", "largest"),
+    "y": ("next", "next"),
 }
 """Every parameter: what a link says, and the value in the state. At their default: settings, target, and what this model has not: a
 conversation."""
