@@ -33,6 +33,10 @@ FULL: dict[str, tuple[str, object]] = {
     "head": ("1", 1),
     "query": ("2", 2),
     "key": ("3", 3),
+    "cell": ("why", "why"),
+    "minus": ("mean", "mean"),
+    "trail": ("encoder.0.0.self:0:1:1 encoder.0.1.self:1:2:3", "encoder.0.0.self:0:1:1 encoder.0.1.self:1:2:3"),
+    "rival": ("none", "none"),
     "clock": ("computation", "computation"),
     "stage": ("encoder.0.1.self/weights", "encoder.0.1.self/weights"),
     "step": ("1", 1),
@@ -49,6 +53,8 @@ FULL: dict[str, tuple[str, object]] = {
     "snapshot": ("128", 128),
     "measure": ("diagonality", "diagonality"),
     "open": ("numbers heads", "numbers heads"),
+    "x": ("largest", "largest"),
+    "y": ("next", "next"),
 }
 """Every parameter: what a link says, and the value in the state. At their default: settings, target, and what this model has not: a
 conversation."""

@@ -191,8 +191,23 @@ def test_places_of_edits_count_from_0_and_are_numbers_or_all() -> None:
             values.off(wrong)
 
 
+def test_what_a_cell_is_compared_with_and_the_cells_that_led_to_it() -> None:
+    assert values.key_or_mean("3") == "3"
+    assert values.key_or_mean("mean") == "mean"
+    assert values.rival("runner-up") == "runner-up"
+    assert values.rival("17") == "17"
+    one = "decoder.0.2.cross:4:2:1"
+    assert values.cells(f"{one} encoder.0.0.self:0:1:2") == (("decoder.0.2.cross", 4, 2, 1), ("encoder.0.0.self", 0, 1, 2))
+    assert values.trail(" ".join([one] * 20)).split() == [one] * values.LONGEST_TRAIL
+    for read_value, wrong in ((values.key_or_mean, "-1"), (values.rival, "first"), (values.trail, "decoder.0.2.cross:4:2")):
+        with pytest.raises(ValueError, match=r"a key|runner-up|cells such as"):
+            read_value(wrong)
+
+
 def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
-    assert NEW_SENTENCE == {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
+    of_why = {"minus": "", "trail": "", "rival": "runner-up"}
+    of_a_run = {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
+    assert of_a_run | of_why == NEW_SENTENCE
 
 
 def test_edits_that_are_not_there_cannot_be_off() -> None:

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from model.trace.types import Array
 from viz.figures.layout import BAR_HEIGHT, ON_AXIS, axis, colour_bar, literal, picture, scale, token_axis
 from viz.figures.theme import scheme
+from viz.labels import tokens as labels
 
 ROW = 30
 """Pixels of a row."""
@@ -21,6 +22,8 @@ def grid(
     dark: bool,
     quantity: str,
     limit: float | None = None,
+    written: str = "",
+    longest: int = ON_AXIS,
 ) -> go.Figure:
     """The numbers as colors, centered at 0; cells without a number are empty.
 
@@ -34,6 +37,8 @@ def grid(
         dark: which scheme.
         quantity: what the numbers are, for the color bar.
         limit: the number at the ends of the scale; None: the largest of the numbers.
+        written: format specification of the number in each cell; empty: no numbers are written.
+        longest: most characters of a column's name; pointing at a cell should say all of them.
     """
     colours = scheme(dark)
     largest = float(np.nanmax(np.abs(values), initial=0.0)) if limit is None else limit
@@ -51,6 +56,9 @@ def grid(
         "ygap": 2,
         "hoverinfo": "skip",
     }
+    if written:
+        texts = [["" if np.isnan(value) else labels.number(float(value), written) for value in row] for row in values]
+        cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 11}}
     there = [(int(row), int(column)) for row, column in np.argwhere(~np.isnan(values))]
     points = {
         "type": "scatter",
@@ -65,11 +73,11 @@ def grid(
     names = [literal(name) for name in rows]
     down = axis(colours, "") | {"type": "linear", "showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
     down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
-    across = token_axis(colours, "", [_cut(name) for name in columns]) | {"side": "bottom"}
-    names_of_columns = 40 + 6 * min(max(map(len, columns), default=0), ON_AXIS)  # upright on a phone
+    across = token_axis(colours, "", [_cut(name, longest) for name in columns]) | {"side": "bottom"}
+    names_of_columns = 40 + 6 * min(max(map(len, columns), default=0), longest)  # upright on a phone
     height = BAR_HEIGHT + names_of_columns + ROW * len(rows)
     return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, bar=quantity)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= ON_AXIS else text[: ON_AXIS - 1] + "…"
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

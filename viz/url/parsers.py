@@ -32,8 +32,11 @@ READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 """Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
-PARTS = ("numbers", "heads", "lens")
+PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
+
+LONGEST_TRAIL = 8
+"""Most cells of a trail."""
 
 
 PLAIN = "off"
@@ -166,6 +169,40 @@ def parts(text: str) -> str:
     if any(part not in PARTS for part in text.split()):
         raise ValueError(join_list(PARTS))
     return " ".join(part for part in PARTS if part in text.split())
+
+
+def key_or_mean(text: str) -> str:
+    """Parses a key, or `mean`; empty: none."""
+    if text in ("", "mean"):
+        return text
+    try:
+        return str(whole(0)(text))
+    except ValueError as error:
+        raise ValueError(_("a key, counted from 0, or mean")) from error
+
+
+def rival(text: str) -> str:
+    """Parses the token whose logit is taken away: `runner-up`, `none` or an id."""
+    if text in ("runner-up", "none"):
+        return text
+    try:
+        return str(whole(0)(text))
+    except ValueError as error:
+        raise ValueError(_("runner-up, none, or the id of a token")) from error
+
+
+def cells(given: str) -> tuple[tuple[str, int, int, int], ...]:
+    """The cells of a trail: site, head, query and key of each."""
+    fields = [cell.split(":") for cell in given.split()]
+    return tuple((str(Site.parse(site)), whole(0)(head), whole(0)(query), whole(0)(key)) for site, head, query, key in fields)
+
+
+def trail(given: str) -> str:
+    """Parses cells joined by spaces, each SITE:HEAD:QUERY:KEY; of too many the last ones."""
+    try:
+        return " ".join(":".join(map(str, cell)) for cell in cells(text(given))[-LONGEST_TRAIL:])
+    except (HeadlightError, ValueError) as error:
+        raise ValueError(_("cells such as decoder.0.2.cross:4:2:1")) from error
 
 
 def language(text: str) -> str:

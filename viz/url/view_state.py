@@ -128,6 +128,16 @@ class ViewState:
         values.whole(-1),
         reset_by="sentence",
     )
+    cell: str = parameter("how", "cell", "the panel of a cell: how it was calculated, or why", values.choice("how", "why"))
+    minus: str = parameter(
+        "", "minus", "why: the key whose score is taken away, or mean, that of the row", values.key_or_mean, reset_by="sentence"
+    )
+    trail: str = parameter(
+        "", "trail", "why: the cells that led to this one, SITE:HEAD:QUERY:KEY joined by spaces", values.trail, reset_by="sentence"
+    )
+    rival: str = parameter(
+        "runner-up", "rival", "the token whose logit is taken away: runner-up, none or an id", values.rival, reset_by="sentence"
+    )
     clock: str = parameter(
         "token",
         "clock",

@@ -71,6 +71,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Each number summarizes the weights of the selected head in this run. Click a number to read what it means."),
         "readings.md",
     ),
+    "writes": (
+        N_("What wrote a token"),
+        N_(
+            "Takes the logit of a token apart into what each head, layer and bias added to it directly. The sum is compared with "
+            "the run."
+        ),
+        "why.md",
+    ),
     # Step through
     "search": (
         N_("The beam search"),
@@ -96,6 +104,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("How this weight was calculated"),
         N_("Follows one weight from query and key to the softmax. The weight is recomputed in float64 and compared with the run."),
         "stages.md",
+    ),
+    "why": (
+        N_("Why this score"),
+        N_(
+            "Takes the score apart into what wrote the query times what wrote the key: embedding, position, each earlier head. The "
+            "sum is compared with the run."
+        ),
+        "why.md",
     ),
     # Masks and Positions
     "mask-causal": (

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from html import escape
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -15,8 +17,9 @@ from viz.labels import tokens
 from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, update
-from viz.url.parsers import PARTS
-from viz.views.explore import exports, logit_lens, reading, reading_card
+from viz.url import view_state
+from viz.url.parsers import PARTS, parts
+from viz.views.explore import exports, logit_lens, reading, reading_card, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choosing_head, expander_state, heading, panel
@@ -43,6 +46,7 @@ def show(page: Page) -> None:
             _alike(page)
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
+    _opened(page, "writes", _("What wrote a token: the logit as a sum"), ":material/functions:", lambda: writes.draw(page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
     if page.view.key >= 0:
         cell_dialog.dialog(page)
@@ -128,7 +132,11 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         )
     if not reading.is_raw(page, shown):
         notes.insert(0, _weights_alone())
-    small = (f'<p class="small">{escape(note)}</p>' for note in notes)
+    small = [f'<p class="small">{escape(note)}</p>' for note in notes]
+    if not writes.reason_against(page):
+        there = escape(urlencode(view_state.write(replace(page.view, opened=parts(f"{page.view.opened} writes")))))
+        link = escape(_("What made it choose this word"))
+        small.append(f'<p class="small"><a href="?{there}" target="_self">{link}</a></p>')
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
 
 

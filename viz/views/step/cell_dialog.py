@@ -13,8 +13,8 @@ from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session import patient_engine
-from viz.session.state import Page, update
-from viz.views.step import cell_calculation
+from viz.session.state import Page, bind, get_view_state, update
+from viz.views.step import cell_calculation, why
 from viz.views.step.cell_calculation import Line
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say
@@ -25,12 +25,18 @@ def dialog(page: Page) -> None:
     if page.view.query < 0:
         return
 
-    @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=lambda: update(key=-1))
+    @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=_close)
     def opened() -> None:
+        if get_view_state()[0] != page.view:  # something in the dialog changed the view, of which the page around it must know
+            st.rerun()
         with st.container(key="cell-dialog"), patient_engine.show_pending():
             draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog
 
     opened()
+
+
+def _close() -> None:
+    update(key=-1, minus="", trail="")
 
 
 def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
@@ -40,6 +46,22 @@ def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
         query, key: counted from 0.
         printed: whether its figures can be saved for print.
     """
+    titles = {"how": _("How it was calculated"), "why": _("Why this score")}
+    st.segmented_control(
+        _("What the panel shows"),
+        list(titles),
+        format_func=titles.__getitem__,
+        required=True,
+        label_visibility="collapsed",
+        **bind("cell"),
+    )
+    if page.view.cell == "why":
+        why.draw(page, query, key, printed)
+    else:
+        _calculation(page, query, key, printed)
+
+
+def _calculation(page: Page, query: int, key: int, printed: bool) -> None:
     try:
         found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
     except HeadlightError as error:

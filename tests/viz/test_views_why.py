@@ -1,0 +1,224 @@
+"""Why a score is what it is, and what wrote a token, on screen: the numbers of the engine, which add up, and the way back."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from model.attribution.logit_parts import logit_sum
+from model.attribution.questions import Heads
+from model.attribution.results import Head, HeadEffects
+from model.attribution.score_parts import score_sum
+from model.attribution.sums import LogitSum, Part, ScoreSum, Why, Writes
+from model.spec.edits import read_edits
+from model.spec.questions import Question
+from model.trace.types import Array
+from tests.pages import figures, open_view, words
+from tests.runs import SPECS, checkpoint, request, traced
+from tests.viz.test_views_step import RealEngine, made, numbers
+from viz.url.view_state import read
+from viz.views import stream_parts
+from viz.views.explore import writes
+from viz.views.step import why
+
+CROSS = "decoder.0.1.cross"
+
+
+@dataclass
+class SummingEngine(RealEngine):
+    """Takes scores and logits of its run apart, and makes up the effects of heads."""
+
+    def answer(self, question: Question[Any]) -> Any:
+        match question:
+            case Why():
+                return score_sum(self.found.network, self.trace, question)
+            case Writes():
+                return logit_sum(self.found.network, self.trace, question)
+            case Heads():
+                heads = tuple(Head(str(site), head) for site, own in self.trace.attention.items() for head in range(own.heads))
+                tokens = tuple(step.chosen.text for step in self.trace.steps)
+                without = np.random.default_rng(3).normal(size=(len(heads), len(tokens)))
+                chosen = np.zeros(len(tokens))
+                return HeadEffects(tokens, tuple(range(len(tokens))), 0, chosen, heads, (), without=without)
+        return super().answer(question)
+
+
+def engine(name: str = "paper", edits: str = "") -> SummingEngine:
+    found, trace = made(name)
+    if edits:
+        trace = traced(found, replace(request(SPECS[name]), edits=read_edits(edits)))
+    return SummingEngine(trace=trace, found=found)
+
+
+def opened(found: SummingEngine, **query: str) -> AppTest:
+    cell = {"site": CROSS, "head": "1", "query": "1", "key": "2", "cell": "why"}
+    stage = f"{query.get('site', CROSS)}/scores"
+    return open_view("step", found, False, clock="computation", stage=stage, **cell | query)
+
+
+def asked(found: SummingEngine, minus: Any = None) -> ScoreSum:
+    return score_sum(found.found.network, found.trace, Why(request(SPECS["paper"]), CROSS, 1, 1, 2, minus))
+
+
+def matrix(app: AppTest) -> Array:
+    return numbers(next(own for own in figures(app) if own["data"][0].get("texttemplate"))["data"][0]["z"])
+
+
+@pytest.mark.parametrize(
+    ("minus", "title"), [("", "Why this score\\:"), ("mean", "more than the mean of the row"), ("0", "and not")]
+)
+def test_the_matrix_of_a_cell_adds_up_to_the_score(minus: str, title: str) -> None:
+    found = engine()
+    own = asked(found, int(minus) if minus == "0" else minus or None)
+    app = opened(found, minus=minus)
+    drawn = matrix(app)
+    assert drawn[-1, -1] == pytest.approx(own.score)
+    assert drawn[:-1, :-1].sum() == pytest.approx(own.score)
+    np.testing.assert_allclose(drawn[:-1, :-1].sum(axis=0), drawn[-1, :-1])
+    np.testing.assert_allclose(drawn[:-1, :-1].sum(axis=1), drawn[:-1, -1])
+    assert drawn.shape == (why.MOST + 2, why.MOST + 2)
+    assert title in words(app)
+    assert "adds up to what the run recorded" in words(app)
+    table = app.dataframe[-1].value
+    assert table.shape == (len(own.parts_query) + 1, len(own.parts_key) + 1)
+    assert table.iloc[-1, 0] == pytest.approx(own.score, abs=1e-4)
+
+
+def test_a_head_that_wrote_a_part_opens_its_own_row_and_there_is_a_way_back() -> None:
+    found = engine()
+    app = opened(found)
+    button = next(each for each in app.button if str(each.key).startswith("follow-key") and "Encoder" in each.label)
+    button.click().run()
+    assert not app.exception
+    view = read({name: "".join(values) for name, values in app.query_params.items()})[0]
+    assert view.site.startswith("encoder.")
+    assert view.query == 2, "the row at which the head wrote the key"
+    weights = found.trace.at(view.site).weights[view.head, view.query]
+    assert view.key == int(weights.argmax())
+    assert view.stage == f"{view.site}/scores"
+    assert view.trail == f"{CROSS}:1:1:2 {view.site}:{view.head}:{view.query}:{view.key}"
+    app.button("trail-0").click().run()
+    view = read({name: "".join(values) for name, values in app.query_params.items()})[0]
+    assert (view.site, view.head, view.query, view.key, view.trail) == (CROSS, 1, 1, 2, "")
+
+
+def test_a_trail_that_leads_elsewhere_is_not_shown() -> None:
+    app = opened(engine(), trail=f"{CROSS}:0:0:0 encoder.0.0.self:1:1:1")
+    assert not [each for each in app.button if str(each.key).startswith("trail-")]
+    app = opened(engine(), trail=f"encoder.0.9.self:0:0:0 {CROSS}:1:1:2")
+    assert not [each for each in app.button if str(each.key).startswith("trail-")], "the run has no such layer"
+
+
+def test_the_choice_of_another_key_is_in_the_link() -> None:
+    app = opened(engine())
+    box = next(each for each in app.selectbox if each.label == "Compared with")
+    box.select("mean").run()
+    assert "".join(app.query_params["minus"]) == "mean"
+    assert "more than the mean of the row" in words(app)
+    assert not opened(engine(), minus="99").exception
+
+
+def test_what_is_odd_about_a_cell_is_said() -> None:
+    assert "because the key comes later" in words(opened(engine(), site="decoder.0.1.self", query="1", key="3"))
+    assert "An edit closes this cell" in words(opened(engine(edits=f"forbid site={CROSS} key=2")))
+    refused = words(opened(engine(edits=f"sharpen site={CROSS} head=1")))
+    assert "sharpen" in refused
+    assert "do not follow from the formula" in refused
+
+
+def test_a_sum_that_is_not_what_ran_says_so() -> None:
+    found = engine()
+    attention = found.trace.at(CROSS)
+    assert attention.scores is not None
+    wrong = replace(attention, scores=attention.scores + 0.5)
+    found.trace = replace(found.trace, attention={**found.trace.attention, attention.site: wrong})
+    assert "does not add up to what the run recorded" in words(opened(found))
+
+
+# --- What wrote a token ------------------------------------------------------------------------------------------------
+
+
+def explored(found: SummingEngine, **query: str) -> AppTest:
+    return open_view("explore", found, False, **{"open": "writes", "site": CROSS, "head": "1", "step": "1"} | query)
+
+
+def written(found: SummingEngine, minus: Any = "runner-up") -> LogitSum:
+    return logit_sum(found.found.network, found.trace, Writes(request(SPECS["paper"]), 1, minus))
+
+
+def bars(app: AppTest) -> list[Array]:
+    return [numbers(own["data"][0]["x"]) for own in figures(app) if own["data"][0].get("orientation") == "h"]
+
+
+@pytest.mark.parametrize(("rival", "title"), [("runner-up", "and not"), ("none", "its logit"), ("4", "and not")])
+def test_the_bars_of_a_token_add_up_to_its_logit(rival: str, title: str) -> None:
+    found = engine()
+    own = written(found, {"none": None, "4": 4}.get(rival, rival))
+    app = explored(found, rival=rival)
+    parts, of_head = bars(app)
+    assert parts[-1] == pytest.approx(own.logit)
+    assert parts[:-1].sum() == pytest.approx(own.logit)
+    assert title in words(app)
+    assert "adds up to what the run recorded" in words(app)
+    place = [str(part) for part in own.parts].index(f"{CROSS} head 1")
+    assert of_head.sum() == pytest.approx(own.values[place], abs=1e-5)
+
+
+def test_the_map_has_every_head_that_adds_directly() -> None:
+    found = engine()
+    own = writes.of_heads(written(found))
+    grid = next(chart for chart in figures(explored(found)) if chart["data"][0]["type"] == "heatmap" and len(chart["data"]) == 2)
+    drawn = numbers(grid["data"][0]["z"])
+    assert drawn.shape == (4, 2), "self- and cross-attention of two layers, two heads"
+    assert drawn.sum() == pytest.approx(sum(own.values()))
+
+
+def test_a_head_of_the_encoder_adds_nothing_directly() -> None:
+    assert "gets nothing directly from" in words(explored(engine(), site="encoder.0.0.self"))
+
+
+def test_direct_and_total_effects_are_compared() -> None:
+    found = engine()
+    app = explored(found)
+    assert "Rank correlation" not in words(app)
+    app.toggle("writes-totals-shown").set_value(True).run()
+    assert not app.exception
+    assert "Rank correlation of direct and total effects" in words(app)
+    assert "Heads of the encoder add nothing directly" in words(app)
+    assert "too few heads" in writes.said(np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0)
+    assert "+1.00" in writes.said(np.arange(4.0), np.arange(4.0) ** 3, 0)
+
+
+def test_a_run_without_a_written_token_has_no_sum() -> None:
+    found = SummingEngine(trace=made("encoder alone")[1], found=made("encoder alone")[0])
+    assert "no token to take apart" in words(open_view("explore", found, False, open="writes"))
+
+
+def test_the_sentence_on_what_attention_shows_leads_to_what_it_does_not_show() -> None:
+    said = words(open_view("explore", engine(), False))
+    assert "not why the model chooses a word" in said
+    assert 'href="?open=writes"' in said
+
+
+# --- Names -------------------------------------------------------------------------------------------------------------
+
+
+def test_all_biases_are_one_and_so_are_all_others() -> None:
+    parts = (Part("embedding", "decoder"), Part("head", CROSS, 0), Part("norm-bias", CROSS), Part("output-bias", CROSS))
+    shown = stream_parts.shown(parts, np.array([1.0, 3.0, 1.0, 1.0]), 2)
+    assert [one.name for one in shown] == ["Cross-attention, layer 2, head 1", "all biases", "1 other"]
+    assert [one.places for one in shown] == [(1,), (2, 3), (0,)]
+    np.testing.assert_array_equal(stream_parts.added(np.arange(4.0), shown, 0), [1, 5, 0])
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_part_of_every_network_has_a_name_of_its_own(name: str) -> None:
+    found, trace = checkpoint(SPECS[name]), made(name)[1]
+    for site in list(trace.attention)[-1:]:
+        own = score_sum(found.network, trace, Why(request(SPECS[name]), str(site), 0, 0, 0))
+        for parts in (own.parts_query, own.parts_key):
+            names = [stream_parts.name(part) for part in parts if part.kind not in stream_parts.BIASES]
+            assert len(set(names)) == len(names)
+            assert all(stream_parts.short_name(part) for part in parts)

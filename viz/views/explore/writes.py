@@ -1,0 +1,257 @@
+"""What wrote a token: its logit as a sum over what every head, layer and bias added, beside what silencing each head does."""
+
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.questions import Heads
+from model.attribution.results import HeadEffects
+from model.attribution.sums import LogitSum, Writes
+from model.errors import HeadlightError
+from model.trace.types import Array, Site
+from viz.figures import importance, stages
+from viz.figures.annotated_heatmap import grid
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, error_message, number
+from viz.labels import alt_text, tokens
+from viz.metrics.ranks import spearman
+from viz.session import patient_engine
+from viz.session.state import Page, bind, decimals, update
+from viz.views import stream_parts
+from viz.views.step.why import badge
+from viz.views.what_if.cell_clicks import clickable
+from viz.views.what_if.importance_run import by_kind
+from viz.widgets import download, numeric_tables, recorded_run
+from viz.widgets.cards import chart, panel, say
+
+MOST = 12
+"""Parts that have a bar of their own."""
+
+
+def draw(page: Page) -> None:
+    """Draws the sum of one token's logit, or says why there is none."""
+    if reason := reason_against(page):
+        st.caption(reason)
+        return
+    with panel("writes"):
+        _sum(page)
+
+
+def _sum(page: Page) -> None:
+    token = min(max(page.view.step, 0), len(page.trace.steps) - 1)
+    _choices(page, token)
+    try:
+        found = page.engine.ask(Writes(page.view.request(), token, _rival(page)))
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{tokens.markdown(title(found))}**", width="content")
+        badge(found)
+    st.caption(tokens.markdown(_meaning(found)))
+    _bars(page, found)
+    _map(page, found)
+    _sources(page, found)
+    _table(page, found)
+    _totals(page, found)
+
+
+def reason_against(page: Page) -> str:
+    """Why no token of this run has a sum; empty: each has one."""
+    if page.info.recorded:
+        return recorded_run.needs_network()
+    if not page.trace.steps:
+        return _("This run generated nothing, so there is no token to take apart.")
+    return ""
+
+
+def _choices(page: Page, token: int) -> None:
+    """Draws the choice of the token, and of the one that it is compared with."""
+    left, right = st.columns(2)
+    written = {step.index: f"{step.index + 1} {tokens.word(step.chosen.text)}" for step in page.trace.steps}
+    tied = bind("step", rival="runner-up")
+    st.session_state[tied["key"]] = token
+    with left:
+        st.selectbox(_("Token"), list(written), format_func=written.__getitem__, **tied)
+    step = page.trace.steps[token]
+    rivals = {"runner-up": _("the most likely other token"), "none": _("nothing: the logit itself")}
+    rivals |= {str(one.id): tokens.word(one.text) for one in step.candidates if one.id != step.chosen.id}
+    if page.view.rival not in rivals:
+        rivals[page.view.rival] = f"#{page.view.rival}"
+    with right:
+        st.selectbox(_("Compared with"), list(rivals), format_func=rivals.__getitem__, **bind("rival"))
+
+
+def _rival(page: Page) -> int | Literal["runner-up"] | None:
+    """What the view compares the token with."""
+    if page.view.rival in ("runner-up", "none"):
+        return "runner-up" if page.view.rival == "runner-up" else None
+    return int(page.view.rival)
+
+
+def title(found: LogitSum) -> str:
+    """What is taken apart, in words."""
+    gaps = {"token": tokens.word(found.text), "other": tokens.word(found.minus_text), "logit": number(found.logit, decimals(2))}
+    if found.minus is None:
+        return _("What wrote “{token}”: its logit, {logit}", **gaps)
+    return _("What wrote “{token}” and not “{other}”: the difference of their logits, {logit}", **gaps)
+
+
+def _meaning(found: LogitSum) -> str:
+    if found.minus is None:
+        gaps = {"sum": number(found.log_sum_exp, decimals(2)), "log": number(found.recorded - found.log_sum_exp, decimals(2))}
+        return _(
+            "The bars add up to the logit. Minus {sum}, which is the same for every token, it is the log-probability, {log}. "
+            "These are direct effects, with the scaling of the last normalization as it was in this run.",
+            **gaps,
+        )
+    return _(
+        "The bars add up to the difference, which is also that of the log-probabilities (nats). These are direct effects, with "
+        "the scaling of the last normalization as it was in this run."
+    )
+
+
+def _bars(page: Page, found: LogitSum) -> None:
+    """Draws the strongest parts, the others, and their sum."""
+    groups = stream_parts.shown(found.parts, np.abs(found.values), MOST)
+    values = [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
+    names = [*(one.name for one in groups), _("sum")]
+    axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
+    figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f")
+    chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-bars", alt=alt_text.bars(names, values))
+
+
+def of_heads(found: LogitSum) -> dict[tuple[str, int], float]:
+    """What each head added, by site and head."""
+    return {
+        (part.place, part.head): float(value) for part, value in zip(found.parts, found.values, strict=True) if part.kind == "head"
+    }
+
+
+def _map(page: Page, found: LogitSum) -> None:
+    """Draws what each head added, layers × heads; a click selects the head."""
+    direct = of_heads(found)
+    sites = by_kind(list(dict.fromkeys(site for site, _head in direct)))
+    width = 1 + max(head for _site, head in direct)
+    values = np.full((len(sites), width), np.nan)
+    hover = [[""] * width for _site in sites]
+    for (site, head), value in direct.items():
+        row = sites.index(site)
+        values[row, head] = value
+        hover[row][head] = f"{tokens.site(Site.parse(site), head)}: {number(value, f'+{decimals(3)}')}"
+    names = [tokens.site(Site.parse(site)) for site in sites]
+    columns = [_("H{head}", head=head + 1) for head in range(width)]
+    what = _("What each head added directly; click a head to select it")
+    st.markdown(f"**{tokens.markdown(what)}**")
+    figure = grid(names, columns, values, hover, page.dark, _("added to the logit"))
+    alt = _("What each head added: layers × heads; the table below has the numbers")
+    clickable(figure, "writes-heads", partial(_select, tuple(sites)), alt, (page.trace, title(found)))
+
+
+def _select(sites: tuple[str, ...], place: list[int]) -> None:
+    row, head = place
+    update(site=sites[row], head=head)
+
+
+def _sources(page: Page, found: LogitSum) -> None:
+    """Draws what the selected head took from each token that it read."""
+    place = next(
+        (i for i, part in enumerate(found.parts) if (part.place, part.head) == (str(page.attention.site), page.head)), None
+    )
+    name = tokens.site(page.attention.site, page.head)
+    if place is None or found.parts[place].kind != "head":
+        st.caption(tokens.markdown(_("This token gets nothing directly from {head}: select a head of the decoder.", head=name)))
+        return
+    keys = found.keys[place]
+    if np.isnan(keys).all():
+        st.caption(tokens.markdown(_("An edit replaced what {head} took from the tokens, so its part is not split.", head=name)))
+        return
+    there = np.flatnonzero(~np.isnan(keys))
+    labels = [tokens.strip(page.trace.tokens[found.strips[place]])[key] for key in there]
+    gaps = {"head": name, "value": number(float(found.values[place]), decimals(2))}
+    st.markdown("**" + tokens.markdown(_("{head} added {value}, from the tokens that it read:", **gaps)) + "**")
+    values = keys[there].tolist()
+    figure = stages.bars(values, labels, _("weight × value, as it adds to the logit"), page.dark, probabilities=False, form="z.2f")
+    chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-keys", alt=alt_text.bars(labels, values))
+
+
+def table(found: LogitSum) -> pd.DataFrame:
+    """A row for each part, biases by themselves."""
+    return pd.DataFrame(
+        {_("part"): [stream_parts.name(part) for part in found.parts], _("added"): found.values},
+        index=pd.RangeIndex(1, len(found.parts) + 1),
+    )
+
+
+def _table(page: Page, found: LogitSum) -> None:
+    with st.expander(_("All parts as numbers"), icon=":material/table:"):
+        numeric_tables.draw(table(found), hide_index=True)
+        download.csv(table(found), page.trace, f"token-{found.token + 1}", "writes", key="writes-csv")
+
+
+def _totals(page: Page, found: LogitSum) -> None:
+    """Draws direct effects against total ones, where the visitor wants the copies to be run."""
+    if not st.toggle(
+        _("Compare with total effects"),
+        key="writes-totals-shown",
+        help=_("Runs the sentence again without each head, and compares how the log-probability of this token changes."),
+    ):
+        return
+    with patient_engine.show_pending():
+        try:
+            effects = page.engine.ask(Heads(page.view.request(), ("without",)))
+        except HeadlightError as error:
+            say(error_message(error))
+            return
+        _compared(page, found, effects)
+
+
+def totals(effects: HeadEffects, token: int) -> dict[tuple[str, int], float]:
+    """How much less likely a token is without each head, in nats, by site and head."""
+    assert effects.without is not None
+    return {(head.site, head.head): -float(own[token]) for head, own in zip(effects.heads, effects.without, strict=True)}
+
+
+def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
+    if found.token >= len(effects.tokens):
+        return
+    direct, total = of_heads(found), totals(effects, found.token)
+    heads = [head for head in total if head in direct]
+    one, other = (np.array([numbers[head] for head in heads]) for numbers in (direct, total))
+    names = [tokens.site(Site.parse(site), head) for site, head in heads]
+    kinds = [tokens.kind(Site.parse(site).stack, Site.parse(site).kind) for site, _head in heads]
+    st.caption(tokens.markdown(said(one, other, sum(abs(value) for head, value in total.items() if head not in direct))))
+    axes = _("direct effect"), _("total effect: log-probability lost without the head (nats)")
+    figure = importance.scatter(one, other, names, kinds, page.dark, axes)
+    alt = _("For each head: its direct and its total effect on this token")
+    clickable(figure, "writes-totals", partial(_select_head, tuple(heads)), alt, (page.trace, title(found)))
+
+
+def _select_head(heads: tuple[tuple[str, int], ...], index: int) -> None:
+    site, head = heads[index]
+    update(site=site, head=head)
+
+
+def said(direct: Array, total: Array, elsewhere: float) -> str:
+    """How far direct and total effects agree, and what a difference means.
+
+    Args:
+        elsewhere: sum of the amounts of total effects of heads that add nothing directly, such as those of the encoder.
+    """
+    rank = spearman(direct, total)
+    if np.isnan(rank):
+        return _("There are too few heads for a rank correlation.")
+    gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, decimals(2))}
+    found = _(
+        "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where they differ, later layers "
+        "answered: they read what the head wrote, or replaced it.",
+        **gaps,
+    )
+    if not elsewhere:
+        return found
+    return f"{found} " + _(
+        "Heads of the encoder add nothing directly; the sizes of their total effects (nats) add up to {elsewhere}.", **gaps
+    )
