@@ -34,6 +34,7 @@ from benchmarks import (
     peers,
     programs,
     recording,
+    survey,
     training,
     whatif,
 )
@@ -57,6 +58,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "whatif": whatif.measure,
     "programs": programs.measure,
     "known": known.measure,
+    "survey": survey.measure,
 }
 
 

@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, whatif
+from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, survey, whatif
 from benchmarks.timing import Row
 
 
@@ -164,5 +164,13 @@ def _known() -> Iterator[Aim]:
     yield Aim(f"SmolLM2: {known.PICTURE}, times the library’s forward pass", known.PICTURE, "ratio", 2)
 
 
-AIMS = (*_small(), *_large(), *_process(), *_known())
+def _survey() -> Iterator[Aim]:
+    """Surveys, beside the same runs without a measure."""
+    yield Aim("survey: 72 heads of captions, times the runs alone", survey.CAPTIONS, "ratio", 1.5)
+    yield Aim("survey: 12 × 12 heads, 128 tokens, times the run alone", survey.LARGE, "ratio", 1.5)
+    yield Aim("survey: memory after 10,000 texts, times that after 1,000", survey.MEMORY, "ratio", 1.1)
+    yield Aim("survey: a stored one is read", survey.STORED, "milliseconds", 300, "ms")
+
+
+AIMS = (*_small(), *_large(), *_process(), *_known(), *_survey())
 """All aims, in the order in which they were set."""

@@ -1,0 +1,76 @@
+"""A survey: what its statistics cost beside the runs that they are of, what it keeps in memory, and how fast a stored one is read."""
+
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.recording import ROOT
+from benchmarks.timing import Row, in_turns
+from model.checkpoints import loader
+from model.inference.run import run
+from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+from model.spec.request import Decoding, RunRequest
+from model.survey import tables
+from model.survey.measures import MEASURES, measured
+from model.survey.questions import MeasuredTexts
+from model.survey.statistics import added, empty
+from model.survey.texts import bundled
+from tests.runs import checkpoint
+
+CPU = torch.device("cpu")
+TEXTS = 200
+CAPTIONS, LARGE, STORED = f"{TEXTS} captions, 72 heads, measured", "12 × 12 heads, 128 tokens, measured", "a stored survey read"
+MEMORY = "memory after 10,000 texts, beside 1,000"
+
+
+def measure(repeats: int) -> Iterator[Row]:
+    """The baseline of each ratio is the same runs without a measure."""
+    model = loader.load(loader.locate("multi30k-de-en", ROOT / "checkpoints"), {}, CPU)
+    texts = bundled("multi30k-de-en").items[:TEXTS]
+    requests = [RunRequest("multi30k-de-en", str(text.source), str(text.target)) for text in texts]
+    runs = [partial(run, model, request, CPU, "") for request in requests]
+    rows = in_turns(
+        {f"{TEXTS} captions, run": lambda: [each() for each in runs], CAPTIONS: lambda: [measured(each()) for each in runs]},
+        repeats,
+    )
+    yield from rows
+    large = _large()
+    ids = tuple(int(id_) for id_ in np.random.default_rng(0).integers(4, 900, 128))
+    fed = partial(run, large, RunRequest("large", ids, decoding=Decoding(max_length=0)), CPU, "")
+    yield from in_turns({"12 × 12 heads, 128 tokens, run": fed, LARGE: lambda: measured(fed())}, repeats)
+    sizes = [_peak(count) for count in (1000, 10_000)]
+    yield Row(MEMORY, float("nan"), sizes[1] / sizes[0], f"{sizes[1] / 1024:.0f} MB beside {sizes[0] / 1024:.0f} MB")
+    stored = ROOT / "checkpoints" / "multi30k-de-en" / "survey.parquet"
+    yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
+
+
+def _large() -> object:
+    """A language model of the size of GPT-2 small with random weights and a small vocabulary."""
+    stack = StackSpec(
+        vocab=1000, d_model=768, layers=12, attention=AttentionSpec(heads=12, head_dim=64), hidden=3072, max_positions=256
+    )
+    return checkpoint(ModelSpec(encoder=None, decoder=stack))
+
+
+def _peak(count: int) -> int:
+    """Most memory in KiB of a process that adds up the values of so many texts."""
+    code = f"from benchmarks.survey import add; add({count})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def add(count: int) -> None:
+    """Adds up random values of texts in batches of 32, and prints the peak of this process's memory in KiB."""
+    own, chance = empty({"encoder.0.0.self": 72}), np.random.default_rng(0)
+    for first in range(0, count, 32):
+        values = chance.random((min(32, count - first), 72, len(MEASURES))).astype(np.float32)
+        own = added(own, MeasuredTexts("", own.sites, values, np.full(len(values), 9), {}), first)
+    sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
