@@ -1,13 +1,11 @@
-"""A survey: what its statistics cost beside the runs that they are of, what it keeps in memory, and how fast a stored one is read."""
+"""A survey: what its statistics cost beside their runs, what it keeps in memory, and how fast a stored one is read."""
 
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,6 +13,7 @@ import torch
 from benchmarks.recording import ROOT
 from benchmarks.timing import Row, in_turns
 from model.checkpoints import loader
+from model.checkpoints.native import Checkpoint
 from model.inference.run import run
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import Decoding, RunRequest
@@ -52,7 +51,7 @@ def measure(repeats: int) -> Iterator[Row]:
     yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
 
 
-def _large() -> object:
+def _large() -> Checkpoint:
     """A language model of the size of GPT-2 small with random weights and a small vocabulary."""
     stack = StackSpec(
         vocab=1000, d_model=768, layers=12, attention=AttentionSpec(heads=12, head_dim=64), hidden=3072, max_positions=256
