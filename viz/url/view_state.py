@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
-from model.survey.measures import MEASURES as SURVEY_MEASURES
+from model.survey.measures import MEASURES as SURVEYED
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
 from viz.url.parsers import ALL_OFF as ALL_OFF
@@ -22,9 +22,6 @@ from viz.url.parsers import Parameter, parameter
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
-
-SURVEYED = tuple(SURVEY_MEASURES)
-"""Measures of a survey."""
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
@@ -181,10 +178,7 @@ class ViewState:
         -1, "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1), reset_by="model"
     )
     measure: str = parameter(
-        "entropy",
-        "measure",
-        f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md",
-        values.choice(*MEASURES),
+        "entropy", "measure", f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md", values.choice(*MEASURES)
     )
     across: str = parameter(
         "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
@@ -221,8 +215,8 @@ class ViewState:
 
     def chosen_ids(self) -> tuple[int, ...]:
         """The ids that the decode begins with; none where a target is given, or where they are longer than the decode."""
-        ids = values.id_numbers(self.begin) if self.begin else ()
-        return () if self.target or len(ids) > self.max_length else ids
+        ids = () if self.target or not self.begin else values.id_numbers(self.begin)
+        return ids if len(ids) <= self.max_length else ()
 
     def parsed_settings(self) -> Settings:
         """The settings by name."""
@@ -337,8 +331,5 @@ def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
 def write(view: ViewState) -> dict[str, str]:
     """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
     default = ViewState()
-    return {
-        parameter.name: str(getattr(view, parameter.field))[: values.LONGEST_TEXT + 1]
-        for parameter in PARAMETERS
-        if getattr(view, parameter.field) != getattr(default, parameter.field)
-    }
+    changed = [each for each in PARAMETERS if getattr(view, each.field) != getattr(default, each.field)]
+    return {each.name: str(getattr(view, each.field))[: values.LONGEST_TEXT + 1] for each in changed}

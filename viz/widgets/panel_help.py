@@ -168,6 +168,38 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("The same sentence runs through every saved snapshot of a training. Press play to watch the heads emerge."),
         "training.md",
     ),
+    "survey": (
+        N_("Survey: all heads"),
+        N_(
+            "Each dot is the mean of one head over many texts, by two measures. "
+            "Heads that meet the criterion of a role carry its name."
+        ),
+        "survey.md",
+    ),
+    "survey-head": (
+        N_("Survey: the selected head"),
+        N_(
+            "The roles of the head with their criteria and baselines, and how one of its numbers is spread over the texts. "
+            "A role says what the head does most, not why."
+        ),
+        "survey.md",
+    ),
+    "survey-texts": (
+        N_("Survey: single texts"),
+        N_(
+            "Texts in which the number of the head is largest, smallest and between. "
+            "The map is of a run that is made when a text is chosen."
+        ),
+        "survey.md",
+    ),
+    "survey-table": (
+        N_("Survey: all numbers"),
+        N_(
+            "The mean of every head over the texts, for each measure. "
+            "An empty cell means that the measure has no meaning for the head."
+        ),
+        "survey.md",
+    ),
     "heads": (
         N_("All heads during training"),
         N_("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),

@@ -24,10 +24,11 @@ def dialog(page: Page) -> None:
     """Draws the calculation of the state's open cell as a dialog; closing it clears the cell. Nothing where no row is chosen."""
     if page.view.query < 0:
         return
+    around = get_view_state()[0]  # not the page's own view, in which what the link leaves open is filled in
 
     @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=_close)
     def opened() -> None:
-        if get_view_state()[0] != page.view:  # something in the dialog changed the view, of which the page around it must know
+        if get_view_state()[0] != around:  # something in the dialog changed the view, of which the page around it must know
             st.rerun()
         with st.container(key="cell-dialog"), patient_engine.show_pending():
             draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog

@@ -173,7 +173,7 @@ def _form(page: Page) -> None:
         )
     most = MOST_IN_PUBLIC if access.is_public() else MOST_PASTED
     count = st.number_input(_("At most so many texts"), 10, most, min(200, most), 10, key="survey-most")
-    if st.button(_("Survey"), icon=":material/play_arrow:", type="primary", key="survey-start"):
+    if st.button(_("Survey"), icon=":material/play_arrow:", key="survey-start"):
         try:
             _begin(survey_engine(), page, str(kind), pasted, int(count))
         except HeadlightError as error:
