@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def same_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No variable set; afterwards as many threads as before."""
-    for name in [name for name in os.environ if name.startswith("HEADLIGHT_")]:
+    for name in [name for name in os.environ if name.startswith("HEADLIGHT_") and name != "HEADLIGHT_MODELS"]:
         monkeypatch.delenv(name)
     before = torch.get_num_threads()
     yield

@@ -234,14 +234,14 @@ def test_without_a_vocabulary_text_is_refused_and_ids_are_shown() -> None:
             (2, 4),
             "target cannot be used: it has 2 tokens, but this decoder lays its mask over the source",
         ),
-        ("003_tiny_a", (2,) * 7, (2,), "The input has 7 tokens, but the limit is 6"),
+        ("003_tiny_a", (2,) * 7, (2,), "The source text has 7 tokens, but the limit is 6"),
         (
             "002_tiny_encoder",
             (2, 5),
             None,
             r"source: “\(2, 5\)” is not accepted. Allowed: numbers, because this network has no embedding",
         ),
-        ("000_tiny_a", (2, 28), (2,), "There is no token with the id 28: ids run from 0 to 27"),
+        ("000_tiny_a", (2, 28), (2,), "The source has no token with the id 28: its ids run from 0 to 27"),
         ("001_tiny_a", (2, 4), (2,), r"target must not be set: a language model continues its source"),
     ],
 )
