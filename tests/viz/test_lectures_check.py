@@ -1,15 +1,20 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from model.__main__ import main
 from model.engine.api import Listing, Models
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.survey import tables
+from model.survey.measures import MEASURES
+from model.survey.questions import StoredSurvey
 from viz.canvas.scenes import attention, difference
-from viz.lectures.presenter import tables
+from viz.lectures.presenter import tables as scenes
 from viz.lectures.presenter.check import not_drawn
 from viz.lectures.presenter.panels import Panel, Picture, is_empty
 from viz.lectures.presenter.pictures import picture
@@ -53,6 +58,9 @@ TRUE = [
     'change with {silence site=decoder.0.0.cross}: probability "4" at 1 < -0.1',
     "previous decoder.0.0.self head 0 < 1",
     "induction decoder.0.0.self head 0 < 1",
+    "survey coverage decoder.0.0.cross head 0 > 0.5",
+    "share first decoder.0.0.self head 0 ≤ 100",
+    'roles decoder.0.0.cross head 0 lacks "induction"',
 ]
 
 
@@ -77,6 +85,12 @@ def test_what_is_true_passes(engine: LocalEngine) -> None:
     ("claim", "said"),
     [
         ('output = "1 4 1"', "The run gives “1 4 1 3”"),
+        ("survey coverage decoder.0.0.cross head 0 > 2", "not true"),
+        ("survey next decoder.0.0.cross head 0 > 0", "has no meaning for this head"),
+        ("survey entropy decoder.0.0.cross head 3 > 0", "There is no head 3"),
+        ("share entropy decoder.0.0.cross head 0 > 0", "no role is about the measure “entropy”"),
+        ("snapshot 53: survey entropy decoder.0.0.cross head 0 > 0", "write no scope before it"),
+        ('roles decoder.0.0.cross head 0 = "induction"', "not true"),
         ('weight decoder.0.0.cross head 0 "4" → "4" < 0.1', "not true"),
         ('weight decoder.0.0.cross head 7 "4" → "4" > 0.1', "There is no head 7"),
         ('weight decoder.0.9.cross head 0 "4" → "4" > 0.1', "no attention layer"),
@@ -92,6 +106,29 @@ def test_what_is_false_or_absent_is_named_with_its_line(engine: LocalEngine, cla
     [(line, sentence)] = problems(engine, lines('output contains "4"', claim))
     assert line == 9
     assert said in sentence
+
+
+def test_claims_over_many_texts_are_those_of_the_stored_survey(engine: LocalEngine) -> None:
+    found = tables.read(CHECKPOINTS / "reverse-digits" / "survey.parquet")
+    row, column = found.statistics.heads.index(("decoder.0.0.self", 0)), list(MEASURES).index("first")
+    values = found.statistics.sampled[:, row, column]
+    share = 100 * np.mean(values[np.isfinite(values)] >= 0.5)
+    claims = (
+        f"survey first decoder.0.0.self head 0 = {found.statistics.mean[row, column]:.4f}",
+        f"share first decoder.0.0.self head 0 = {share:.2f}",
+    )
+    assert problems(engine, lines(*claims)) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"other"])
+def test_a_claim_over_many_texts_needs_a_survey_of_these_weights(
+    engine: LocalEngine, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, stale = engine.ask, tables.read(CHECKPOINTS / "reverse-digits" / "survey.parquet")
+    monkeypatch.setattr(tables, "from_bytes", lambda data, name: replace(stale, about=replace(stale.about, fingerprint="x")))
+    monkeypatch.setattr(engine, "ask", lambda question: data if isinstance(question, StoredSurvey) else ask(question))
+    [(_line, sentence)] = problems(engine, lines("survey coverage decoder.0.0.cross head 0 > 0"))
+    assert ("of other weights" if data else "no stored survey") in sentence
 
 
 def test_a_model_that_is_still_being_opened_is_waited_for(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +246,7 @@ def test_an_empty_picture_and_cut_labels_are_named(engine: LocalEngine) -> None:
     assert is_empty(Picture([Panel("Atlas", "changes")], {"changes": atlas}, {}, {}))
     strips = attention.strips(trace, trace.last_cross().site, -1)
     assert not is_empty(Picture([Panel("Strips", "strips")], {"strips": strips}, {}, {}))
-    assert is_empty(Picture([Panel("Table", "none")], {"none": tables.table(["a"], [])}, {}, {}))
+    assert is_empty(Picture([Panel("Table", "none")], {"none": scenes.table(["a"], [])}, {}, {}))
 
 
 def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine: LocalEngine) -> None:

@@ -4,15 +4,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.survey import tables
+from model.survey.measures import MEASURES
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
 from viz.lectures.presenter import handout
 from viz.lectures.presenter.check import not_drawn
 from viz.lectures.presenter.deck import LectureDeck
+from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.html_pages import FOLDER
 from viz.lectures.presenter.panels import Picture
 from viz.lectures.presenter.pictures import picture
@@ -144,3 +148,40 @@ def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
 def test_numbers_of_the_pages_are_written_in_the_language_of_the_lecture() -> None:
     for path in FOLDER.glob("*.js"):
         assert not re.search(r"\.(toPrecision|toFixed)\(", path.read_text(encoding="utf-8")), path.name
+
+
+@pytest.fixture(scope="module")
+def bundled() -> LocalEngine:
+    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
+
+
+def test_a_survey_is_drawn_as_dots_with_the_selected_head_and_the_roles(bundled: LocalEngine) -> None:
+    page, view, problems = parser.parse_link("/survey?model=induction&site=decoder.0.1.self&head=1&x=previous&y=induction")
+    assert problems == []
+    found = picture(bundled, page, view)
+    assert [panel.kind for panel in found.panels] == ["Dots", "Table", "Table"]
+    own = tables.read(CHECKPOINTS / "induction" / "survey.parquet").statistics
+    dots = header(found, "dots")
+    columns = [list(MEASURES).index(name) for name in ("previous", "induction")]
+    assert np.array(dots["places"]) == pytest.approx(own.mean[:, columns])
+    assert dots["labels"] == ["", "previous token", "induction", "induction"]
+    assert dots["chosen"] == 3
+    assert header(found, "head")["rows"][0][1] == f"{own.mean[3, 0]:.3f}"
+    assert [row[1] for row in header(found, "roles")["rows"]] == ["previous token", "induction", "induction"]
+
+
+def test_a_head_without_a_measure_has_no_dot(bundled: LocalEngine) -> None:
+    page, view, _problems = parser.parse_link("/survey?model=reverse-digits&x=next&y=coverage")
+    assert header(picture(bundled, page, view), "dots")["places"] == [None] * 3
+
+
+def test_a_model_without_a_survey_has_no_picture_of_one(engine: LocalEngine) -> None:
+    with pytest.raises(NotDrawable, match="no stored survey"):
+        shown(engine, "/survey?text=w4")
+
+
+def test_the_handout_has_the_dots_of_a_survey(bundled: LocalEngine) -> None:
+    lecture = parser.read(HEAD.format(model="induction") + "view: /survey?x=previous&y=induction\n", "survey.en")
+    [figure] = handout._figures(LectureDeck(lecture, bundled), lecture.steps[0])
+    assert figure["svg"].count("<circle") == 4, "a dot for each head"
+    assert "previous token" in figure["svg"]

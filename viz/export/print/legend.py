@@ -9,7 +9,7 @@ from viz.export.print import fonts
 from viz.export.print.axes import LINE, number, plain
 from viz.export.print.options import SMALLEST_FONT
 from viz.export.print.palette import hexadecimal, painted
-from viz.export.print.plotly_marks import DrawContext, marker, stroke
+from viz.export.print.plotly_marks import DrawContext, look_of, marker, stroke
 from viz.export.print.shapes import MM, Rect, Shape, Text
 from viz.figures.theme import LIGHT
 
@@ -75,7 +75,7 @@ def _sample(trace: Mapping[str, Any], x: float, y: float, wide: float, pen: Draw
     if "lines" in mode:
         drawn += stroke([(x, y), (x + wide, y)], trace.get("line") or {}, pen)
     if "markers" in mode:
-        drawn += marker((x + wide / 2, y), trace.get("marker") or {}, pen)
+        drawn += marker((x + wide / 2, y), look_of(trace.get("marker") or {}, 0), pen)
     return drawn
 
 

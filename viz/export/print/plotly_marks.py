@@ -173,12 +173,21 @@ def scatter(trace: Mapping[str, Any], x: Axis, y: Axis, pen: DrawContext) -> Ite
         yield from stroke(places, line, pen, float(trace.get("opacity", 1)))
     there = [(each, index) for index, each in enumerate(places) if all(map(math.isfinite, each))]
     if "markers" in mode:
-        shades = _each((trace.get("marker") or {}).get("color"), len(places))
         for place, index in there:
-            yield from marker(place, {**(trace.get("marker") or {}), "color": shades[index]}, pen)
+            yield from marker(place, look_of(trace.get("marker") or {}, index), pen)
     if "text" in mode:
         for (across, down), index in there:
             yield _beside(trace, across, down, index, pen)
+
+
+def look_of(marker: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """The look of one point where some parts of it are given for each point."""
+    found = {}
+    for name, value in marker.items():
+        several = isinstance(value, list | tuple | np.ndarray)
+        if not several or index < len(value):
+            found[name] = look_of(value, index) if isinstance(value, Mapping) else value[index] if several else value
+    return found
 
 
 def _beside(trace: Mapping[str, Any], across: float, down: float, index: int, pen: DrawContext) -> Text:

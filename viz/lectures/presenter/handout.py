@@ -23,6 +23,7 @@ from viz.export.print.svg import svg
 from viz.i18n.translate import _, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
 from viz.lectures.presenter import markdown as markup
+from viz.lectures.presenter import survey_panels
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page
 from viz.lectures.script.lecture import Step
@@ -118,9 +119,15 @@ def _chosen(deck: LectureDeck, step: Step) -> Iterator[tuple[Figure, Trace]]:
         yield from _film(headless_page(deck.engine, step.view))
         return
     page = headless_page(
-        deck.engine, step.view, masks.opens_on if step.page == "masks" else Trace.last_cross, unedited=step.page == "whatif"
+        deck.engine,
+        step.view,
+        masks.opens_on if step.page == "masks" else Trace.last_cross,
+        unedited=step.page in ("whatif", "survey"),
     )
     first = page.trace
+    if step.page == "survey":
+        yield survey_panels.printed(page), first
+        return
     if _stage_of(step) == "scores":
         first = deck.engine.ask(Run(page.view.request(keep=KEEP)))
     elif step.page == "masks" and step.view.pad_to > len(first.tokens["source"]):

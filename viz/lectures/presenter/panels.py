@@ -29,7 +29,7 @@ class Panel:
     """One drawing of a picture.
 
     Attributes:
-        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text` (tables.py).
+        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`, `Dots` (tables.py).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.
         half: whether two such panels are side by side where there is room.

@@ -21,7 +21,7 @@ from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
-from viz.lectures.presenter import curve_panels, explore_panels, panels, tables
+from viz.lectures.presenter import curve_panels, explore_panels, panels, survey_panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
@@ -248,6 +248,12 @@ def _training(engine: Engine, view: ViewState) -> Picture:
     return with_panels(found, list(curve_panels.of_training(page, measured)), 1)
 
 
+def _survey(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view, unedited=True)
+    own = list(survey_panels.of_survey(page, survey_panels.stored(page)))
+    return with_panels(Picture([], {}, {}, _choice(page)), own, 0)
+
+
 _PAGES: Mapping[str, Callable[[Engine, ViewState], Picture]] = {
     "": _explore,
     "explore": _explore,
@@ -257,4 +263,5 @@ _PAGES: Mapping[str, Callable[[Engine, ViewState], Picture]] = {
     "compare": _compare,
     "whatif": _what_if,
     "training": _training,
+    "survey": _survey,
 }

@@ -79,3 +79,17 @@ def curves(steps: Sequence[int], lines: Array, names: Sequence[str], chosen: int
     """
     known = [[float(value) if math.isfinite(value) else None for value in line] for line in lines]
     return pack({"steps": list(steps), "lines": known, "names": list(names), "chosen": chosen}, {})
+
+
+def dots(across: Array, up: Array, names: Sequence[str], labels: Sequence[str], axes: tuple[str, str], chosen: int) -> bytes:
+    """The scene of a panel `Dots`: things by two numbers.
+
+    Args:
+        across, up: [thing], the numbers; NaN where there is none, so that it has no dot.
+        names: of the things.
+        labels: short texts beside the dots; may be empty.
+        axes: titles of both numbers.
+        chosen: index of the one to emphasize.
+    """
+    places = [[float(x), float(y)] if math.isfinite(x) and math.isfinite(y) else None for x, y in zip(across, up, strict=True)]
+    return pack({"places": places, "names": list(names), "labels": list(labels), "axes": list(axes), "chosen": chosen}, {})

@@ -9,6 +9,7 @@ from model.trace.steps import Step
 from model.trace.types import Array, Trace
 from viz.i18n.translate import _
 from viz.labels import tokens as labels
+from viz.lectures.script import over_texts
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row, step_of
 from viz.metrics import training_metrics
@@ -36,6 +37,8 @@ def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
             attention, head = runs.attention(trace, subject.head)
             weights = attention.head(head)[row(trace, attention, subject.query)]
             return trace.tokens[attention.key_tokens].texts[int(np.argmax(weights))]
+        case "roles":
+            return over_texts.roles(runs, subject, scope)
         case "mask":
             attention, _head = runs.attention(trace, subject.head)
             open_ = attention.mask[row(trace, attention, subject.query), column(trace, attention, subject.key)]
@@ -51,6 +54,8 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     """
     if subject.kind == "padding":
         return _padding(runs, subject)
+    if subject.kind in ("survey", "share"):
+        return over_texts.number(runs, subject, scope)
     if subject.kind == "breaks-at":
         return runs.breaks_at(scope)
     if scope.change:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from model.errors import HeadlightError
 from model.spec.edits import read_edits
+from model.survey.measures import MEASURES as SURVEYED
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
 from viz.lectures.script.line_parser import Parts, Unreadable
@@ -13,7 +14,7 @@ from viz.url.view_state import MEASURES
 
 RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
 WORDS = {"contains", "lacks"}
-TEXTS = ("output", "source", "key", "lens", "mask")
+TEXTS = ("output", "source", "key", "lens", "mask", "roles")
 """Subjects that are texts; all others are numbers."""
 
 
@@ -58,9 +59,9 @@ def _candidate(kind: str, parts: Parts) -> Subject:
 
 
 def _measure(kind: str, parts: Parts) -> Subject:
-    name = parts.take(_("measure"))
-    if name not in MEASURES:
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(MEASURES)))
+    name, known = parts.take(_("measure")), MEASURES if kind == "measure" else tuple(SURVEYED)
+    if name not in known:
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(known)))
     return Subject(kind, name=name, head=parts.head())
 
 
@@ -101,6 +102,9 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
     "lens": _lens,
     "padding": _padding,
     "breaks-at": _alone,
+    "survey": _measure,
+    "share": _measure,
+    "roles": _head,
 }
 
 

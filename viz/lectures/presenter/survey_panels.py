@@ -1,0 +1,138 @@
+"""The panels of the page Survey: all heads by two measures, the selected head, and the roles with their criteria."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.survey import tables as files
+from model.survey.measures import MEASURES
+from model.survey.questions import StoredSurvey
+from model.survey.survey import Survey
+from model.trace.types import Array, Site
+from viz.export.print.catalogue import Figure, of_chart
+from viz.figures import survey as figures
+from viz.i18n.translate import _, number
+from viz.labels import survey as labels
+from viz.labels import tokens
+from viz.lectures.presenter import tables
+from viz.lectures.presenter.explore_panels import PanelWithScene
+from viz.lectures.presenter.headless_page import NotDrawable
+from viz.lectures.presenter.panels import Panel
+from viz.session.state import Page
+
+
+def stored(page: Page) -> Survey:
+    """The survey that lies beside the page's model.
+
+    Raises:
+        NotDrawable: there is none, or it is of other weights.
+        BadTexts: it cannot be read.
+    """
+    data = page.engine.ask(StoredSurvey(page.info.name))
+    found = files.from_bytes(data, "survey.parquet") if data else None
+    if found is None or found.about.fingerprint != page.trace.model.get("fingerprint"):
+        raise NotDrawable(_("There is no stored survey of these weights of “{title}”.", title=page.info.title))
+    return found
+
+
+def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
+    """All heads as dots, the measures of the selected head, and every role with its criterion."""
+    names, axes, chosen = _names(found), _axes(page), _chosen(page, found)
+    named = [", ".join(roles) for roles in _role_names(found)]
+    gaps = {"count": found.statistics.texts, "texts": found.about.texts}
+    texts = _("Texts: {count:,} ({texts}). Every text weighs the same.", **gaps)
+    drawn = tables.dots(*_values(page, found), names, named, axes, chosen)
+    yield Panel("Dots", "dots", _title(axes), texts, half=True), drawn
+    yield Panel("Table", "head", names[chosen], half=True), _measures_of(found, chosen)
+    if any(found.roles):
+        yield Panel("Table", "roles", _("Roles by stated criteria"), _criterion()), _roles(found, names)
+
+
+def printed(page: Page) -> Figure:
+    """The dots of all heads for print.
+
+    Raises:
+        NotDrawable, BadTexts: as for `stored`.
+    """
+    found, axes = stored(page), _axes(page)
+    kinds = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
+    names, values, named = _names(found), _values(page, found), [", ".join(roles) for roles in _role_names(found)]
+    drawn = figures.scatter(names, kinds, *values, axes, named, _chosen(page, found), dark=False)
+    return of_chart("survey", _title(axes), drawn, labels.scatter(names, *values, axes))
+
+
+def _names(found: Survey) -> list[str]:
+    return [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
+
+
+def _role_names(found: Survey) -> list[list[str]]:
+    titles = labels.roles()
+    return [[titles[role.criterion.role] for role in roles] for roles in found.roles]
+
+
+def _axes(page: Page) -> tuple[str, str]:
+    titles = labels.measures()
+    return titles[page.view.across], titles[page.view.up]
+
+
+def _title(axes: tuple[str, str]) -> str:
+    return _("{up} and {across} of all heads", up=axes[1], across=axes[0])
+
+
+def _chosen(page: Page, found: Survey) -> int:
+    """The place of the selected head."""
+    heads, place = found.statistics.heads, (str(page.attention.site), page.head)
+    return heads.index(place) if place in heads else 0
+
+
+def _values(page: Page, found: Survey) -> tuple[Array, Array]:
+    """The means of all heads on both axes; NaN where there is none."""
+    own = found.statistics
+    columns = (list(MEASURES).index(name) for name in (page.view.across, page.view.up))
+    across, up = (np.where(own.count[:, column] > 0, own.mean[:, column], np.nan) for column in columns)
+    return across, up
+
+
+def _criterion() -> str:
+    return _(
+        "A head has a role if its mean reaches the criterion and is twice both baselines: the network untrained, and the "
+        "weights of each row in random order."
+    )
+
+
+def _measures_of(found: Survey, head: int) -> bytes:
+    """The numbers of one head: a row for each measure that has a meaning for it."""
+    own, titles = found.statistics, labels.measures()
+    rows = [
+        [titles[name], *(number(values[head, column], ".3f") for values in (own.mean, own.error, own.lowest, own.highest))]
+        for column, name in enumerate(MEASURES)
+        if own.count[head, column]
+    ]
+    return tables.table([_("measure"), _("mean"), "±", _("smallest"), _("largest")], rows)
+
+
+def _roles(found: Survey, names: list[str]) -> bytes:
+    """A row for each role of a head."""
+    titles, measures = labels.roles(), labels.measures()
+    rows = [
+        [
+            name,
+            titles[role.criterion.role],
+            measures[role.criterion.measure],
+            *(number(each, ".2f") for each in (role.mean, role.criterion.threshold, role.untrained, role.shuffled)),
+            number(100 * role.share, ".0f"),
+        ]
+        for name, roles in zip(names, found.roles, strict=True)
+        for role in roles
+    ]
+    columns = [
+        _("head"),
+        _("role"),
+        _("measure"),
+        _("mean"),
+        _("at least"),
+        _("untrained"),
+        _("in random order"),
+        _("of 100 texts"),
+    ]
+    return tables.table(columns, rows)

@@ -1,0 +1,84 @@
+"""Claims about what a head does over many texts: the numbers of the survey that lies beside the step's model."""
+
+from collections.abc import Callable, Mapping
+
+from model.errors import BadClaim
+from model.survey import tables
+from model.survey.measures import MEASURES
+from model.survey.questions import StoredSurvey
+from model.survey.roles import CRITERIA
+from model.survey.survey import Survey
+from viz.i18n.translate import _
+from viz.lectures.script.lecture import Scope, Subject
+from viz.lectures.script.runs import StepRuns
+
+
+def surveyed(runs: StepRuns) -> Survey:
+    """The stored survey of a step's model.
+
+    Raises:
+        BadClaim: there is none, or it is of other weights.
+        BadTexts: it cannot be read.
+    """
+    data = runs.engine.ask(StoredSurvey(runs.view.model))
+    if not data:
+        raise BadClaim(reason=_("there is no stored survey of the model “{model}”", model=runs.view.model))
+    found = tables.from_bytes(data, "survey.parquet")
+    if found.about.fingerprint != runs.run().model.get("fingerprint"):
+        raise BadClaim(reason=_("the stored survey of the model “{model}” is of other weights", model=runs.view.model))
+    return found
+
+
+def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """The value of a subject over many texts.
+
+    Raises:
+        BadClaim: there is no such survey or head, the measure has no meaning there, or a scope asks for another run.
+    """
+    survey, row = _placed(runs, subject, scope)
+    found = _NUMBERS[subject.kind](survey, row, subject.name)
+    if found != found:
+        raise BadClaim(reason=_("the measure “{measure}” has no meaning for this head", measure=subject.name))
+    return found
+
+
+def roles(runs: StepRuns, subject: Subject, scope: Scope) -> str:
+    """The names of the roles of a head, joined by commas; empty: it has none.
+
+    Raises:
+        BadClaim: as for `number`.
+    """
+    survey, row = _placed(runs, subject, scope)
+    return ", ".join(role.criterion.role for role in survey.roles[row])
+
+
+def _placed(runs: StepRuns, subject: Subject, scope: Scope) -> tuple[Survey, int]:
+    """The survey, and the place of the head in it."""
+    if scope != Scope():
+        raise BadClaim(reason=_("a survey is of the model as it is: write no scope before it"))
+    survey, trace = surveyed(runs), runs.run()
+    attention, head = runs.attention(trace, subject.head)
+    heads = survey.statistics.heads
+    if (place := (str(attention.site), head)) not in heads:
+        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=head, site=place[0]))
+    return survey, heads.index(place)
+
+
+def _mean(survey: Survey, row: int, measure: str) -> float:
+    column = list(MEASURES).index(measure)
+    return float(survey.statistics.mean[row, column]) if survey.statistics.count[row, column] else float("nan")
+
+
+def _share(survey: Survey, row: int, measure: str) -> float:
+    """Of 100 texts, those in which the measure reaches the threshold of its role."""
+    cross = survey.statistics.heads[row][0].rpartition(".")[2] == "cross"
+    found = next((each for each in CRITERIA if each.measure == measure and each.cross in (None, cross)), None)
+    if found is None:
+        there = ", ".join(dict.fromkeys(each.measure for each in CRITERIA if each.cross in (None, cross)))
+        raise BadClaim(
+            reason=_("no role is about the measure “{measure}” there; those of roles: {there}", measure=measure, there=there)
+        )
+    return 100 * survey.statistics.share_above(row, measure, found.threshold)
+
+
+_NUMBERS: Mapping[str, Callable[[Survey, int, str], float]] = {"survey": _mean, "share": _share}
