@@ -20,6 +20,7 @@ from tests.browser.servers import APP, SharedServer
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # What somebody has fetched onto this machine is in no list of models of a test.
+os.environ["HF_HOME"] = str(Path(tempfile.gettempdir(), "headlight-tests-without-hub"))
 os.environ["HEADLIGHT_MODELS"] = str(Path(tempfile.gettempdir(), "headlight-tests-without-models"))
 
 # Tests start hundreds of processes: what one has compiled the others read, and so does the next run of the suite.

@@ -14,6 +14,7 @@ from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
 from model.checkpoints.native import Checkpoint
 from model.errors import BadSetting, MissingFile, MustNotBeSet, UnknownModel, phrase
+from model.hub import cache, names
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
 from model.huggingface.loaded import Foreign
@@ -30,14 +31,19 @@ Runner: TypeAlias = Checkpoint | Foreign
 
 
 def locate(checkpoint: str, bundled: Path) -> Path:
-    """The path of a checkpoint: a path, a name in `bundled` or of a known model that was fetched, or NAME@STEP for a snapshot.
+    """The path of a checkpoint: a path, a name in `bundled` or of a known model that was fetched, NAME@STEP for a snapshot, or
+    hub:ORG/NAME@REVISION for a model in the Hub's cache, which is found without `hub:` where nothing else has its name.
 
     The path of native weights means their folder.
 
     Raises:
         MissingFile: there is neither.
+        NotFetched, HubOff: it is the name of a Hub's model that is not on this machine, or not allowed.
         UnknownModel: the model has snapshots, but none after that many steps.
     """
+    hub_name = names.parsed(checkpoint)
+    if hub_name is not None and checkpoint.startswith(names.PREFIX):
+        return cache.locate(hub_name)
     for path in (Path(checkpoint), bundled / checkpoint, *filter(None, [known_models.fetched().get(checkpoint)])):
         if path.exists():
             inside = path.name == native.WEIGHTS and path.with_name(native.TOKENIZER).is_file()
@@ -48,11 +54,14 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             if step not in there:
                 raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, each) for each in there))
             return native.snapshot_path(whole, step)
+    if hub_name is not None and names.mode() != "off" and (kept := cache.find(hub_name)) is not None:
+        return kept
     raise MissingFile(
         path=checkpoint,
         needed=phrase(
             "{weights}, {spec} and {tokenizer}, or the files that the transformers library saves; a weight file needs "
-            "the format of torch.save or safetensors; a name must be one in {folder}/",
+            "the format of torch.save or safetensors; a name must be one in {folder}/, or of a model that was downloaded with "
+            "python -m model fetch",
             weights=native.WEIGHTS,
             spec=native.SPEC,
             tokenizer=native.TOKENIZER,
@@ -70,6 +79,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
 
     Raises:
         CheckpointError: it cannot be read or is incomplete.
+        NoMemoryFor: a folder of the transformers library does not fit this machine's memory.
         OpenQuestions: `settings` leave a question open.
         BadSetting: an answer is not allowed.
     """
@@ -83,7 +93,9 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
         return native.load(path, device)
     from model.huggingface import loading as huggingface  # imports the transformers library, which takes seconds
 
-    return huggingface.load(folder.open_folder(path), device)
+    opened = folder.open_folder(path)
+    cache.check_memory(opened)
+    return huggingface.load(opened, device)
 
 
 def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Runner:

@@ -19,6 +19,7 @@ from model.cli.telling import going_on, told
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
+from model.hub.cache import pinned
 from model.inference.cell import explain_cell
 from model.inference.run import run_in
 from model.spec.request import KEEP, RunRequest
@@ -87,7 +88,9 @@ def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     """The run of a request, and what ran it. Standard error tells how far a decode is."""
     on = best_device(device)
     with going_on(f"Opening {request.model}"):
-        found = loader.load(loader.locate(request.model, CHECKPOINTS), dict(request.settings), on)
+        path = loader.locate(request.model, CHECKPOINTS)
+        found = loader.load(path, dict(request.settings), on)
+    request = replace(request, model=pinned(request.model, path))
     lower = lowered(found, request.precision or "float32")
     with told("tokens that it may write") as count:
 

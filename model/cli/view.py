@@ -21,6 +21,8 @@ from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
 from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name
 from model.errors import BadSetting, MissingSetting
+from model.hub.cache import pinned
+from model.hub.names import PREFIX
 from model.trace.trace_files import ENDING, is_trace_file, read_path
 
 ROOT = Path(__file__).parents[2]
@@ -44,9 +46,10 @@ def view(checkpoint: str, settings: tuple[str, ...], port: int | None, no_browse
     given |= {name: vocabulary_name(_content(name, file)) for name, file in words.items()}
     port = port or _free_port()
     recorded = traces_at(path)
-    opened = recorded or [path]
+    by_name = pinned(checkpoint, path)
+    opened = recorded or ([] if by_name.startswith(PREFIX) else [path])
     page = "" if recorded else "checkpoint"
-    address = f"http://{HOME}:{port}/{page}?{urlencode(query(opened[0], given))}"
+    address = f"http://{HOME}:{port}/{page}?{urlencode(query(by_name if not opened else opened_name(opened[0]), given))}"
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl+C: the app must not outlive this process
     app = subprocess.Popen(command(port), cwd=ROOT, env=environment(*opened, *words.values()))
     try:
@@ -96,10 +99,10 @@ def environment(*paths: Path) -> dict[str, str]:
     }
 
 
-def query(path: Path, given: Mapping[str, str]) -> dict[str, str]:
-    """The URL parameters of the page for `path`."""
+def query(model: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The URL parameters of the page for a model."""
     settings = " ".join(f"{name}={value}" for name, value in sorted(given.items()))
-    return {"model": opened_name(path)} | ({"set": settings} if settings else {})
+    return {"model": model} | ({"set": settings} if settings else {})
 
 
 def _content(name: str, file: Path) -> bytes:

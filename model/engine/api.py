@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 from model.errors import Words
+from model.hub.names import Mode
+from model.hub.plans import Plan
 from model.inspection.report import Inspection
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import Decoding
@@ -107,6 +109,83 @@ class Receive(Question[str]):
 
     data: bytes
     name: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model that can be opened, or downloaded and opened.
+
+    Attributes:
+        name: its name in a RunRequest.
+        title: what people call it.
+        about: what it is, a few words; of a model of the Hub's cache, its branches and tags.
+        layers, heads: of its network; 0: unknown.
+        bytes: of its weights, or of the download.
+        dtype: number type of its weights; empty: unknown.
+        license: identifier of its license; empty: unknown.
+    """
+
+    name: str
+    title: str
+    about: Words
+    layers: int
+    heads: int
+    bytes: int
+    dtype: str = ""
+    license: str = ""
+
+
+@dataclass(frozen=True)
+class Offers:
+    """What can be opened here beside the list of models.
+
+    Attributes:
+        mode: what the owner of the machine allows with names of the Hub.
+        cached: models in this machine's Hub cache that run here.
+        known: models of the catalogue that are not on this machine.
+    """
+
+    mode: Mode
+    cached: tuple[Offer, ...] = ()
+    known: tuple[Offer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Offered(Question[Offers]):
+    """What can be opened or downloaded. The network is not used for it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a typed name means.
+
+    Attributes:
+        model: the name of a model that is here; empty: it is not.
+        known: the name of a model of the catalogue that can be downloaded; empty: it is none.
+        plan: what the download of a model of the Hub would take; None: it is none.
+    """
+
+    model: str = ""
+    known: str = ""
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True)
+class Find(Question[Found]):
+    """What a typed name, or the address of a page of the Hub, means. The Hub is asked where the model is not on this machine."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Fetch(Question[str]):
+    """Downloads a model; the answer is its name. LISTENER of the calling thread hears the bytes, CANCEL_TOKEN stops it.
+
+    Attributes:
+        what: the name of a model of the catalogue, or the plan of a model of the Hub.
+    """
+
+    what: str | Plan
 
 
 @dataclass(frozen=True)

@@ -21,18 +21,21 @@ from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
-from model.engine import environment, memory
+from model.engine import environment, memory, offers
 from model.engine.api import (
     Batches,
     Describe,
     Explain,
     Export,
+    Fetch,
+    Find,
     Gauges,
     Healthy,
     Inspect,
     Listing,
     ModelInfo,
     Models,
+    Offered,
     Receive,
     Run,
     Tensors,
@@ -45,12 +48,13 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import BadSetting, HeadlightError, TooManyTokens, phrase
+from model.hub import names
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
 from model.inference.run import run_in
 from model.sharing.caches import BUDGET, Budget, LruCache
-from model.spec.questions import Answer, Question
+from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.survey.answers import Place as SurveyPlace
 from model.survey.answers import answer as measure_texts
@@ -120,8 +124,9 @@ class LocalEngine:
 
     @classmethod
     def from_environment(cls, uploads: Uploads | None = None) -> "LocalEngine":
-        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS, HEADLIGHT_PRECISION and
-        HEADLIGHT_MEMORY, if set, choose the folder of checkpoints, the device, CPU threads, the default precision and memory.
+        """The engine of the app. HEADLIGHT_CHECKPOINTS, HEADLIGHT_DEVICE, HEADLIGHT_THREADS, HEADLIGHT_PRECISION,
+        HEADLIGHT_MEMORY and HEADLIGHT_HUB, if set, choose the folder of checkpoints, the device, CPU threads, the default
+        precision, memory, and what names of the Hub may do.
 
         The default is half of the cores: two threads on a busy two-core machine can be ten times slower than one.
 
@@ -129,6 +134,7 @@ class LocalEngine:
             BadSetting: a variable has a value that is not allowed.
         """
         memory.set_budget()
+        names.mode()
         torch.set_num_threads(environment.threads() or max(1, (os.cpu_count() or 2) // 2))
         folder = Path(os.environ.get("HEADLIGHT_CHECKPOINTS") or CHECKPOINTS)
         return cls(folder, environment.device(), precision=environment.precision(), uploads=uploads)
@@ -139,12 +145,26 @@ class LocalEngine:
         Raises:
             HeadlightError: what is asked for is not there, cannot be run, or not now.
         """
-        return cast(Answer, self._answer(question))
+        return cast(Answer, self._answer(self._pinned(question)))
+
+    def _pinned(self, question: Question[Any]) -> Question[Any]:
+        """The question about a Hub's model with the commit that is in the cache now."""
+        if isinstance(question, ModelQuestion):
+            return replace(question, model=self._store.pinned(question.model))
+        if isinstance(question, RunQuestion):
+            return replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
+        return question
 
     def _answer(self, question: Question[Any]) -> Any:
         match question:
             case Models():  # files of other programs included; one that takes long is listed as still being opened
                 return Listing(self._device_name, self._list.infos(self._store.names()))
+            case Offered():
+                return offers.offered()
+            case Find(text):
+                return offers.find(text, self._store.holds)
+            case Fetch(what):
+                return offers.fetch(what)
             case Receive(data, name):
                 return self._uploads.keep(data, name)
             case Describe(model, settings):

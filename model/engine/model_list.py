@@ -17,6 +17,7 @@ from model.checkpoints.loader import Runner
 from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
+from model.hub import cache, names
 from model.spec.network import to_json
 from model.spec.snapshots import at_step, without_step
 from model.tokenizers.chat import ReadsChats
@@ -76,7 +77,18 @@ class CheckpointStore:
 
     def title(self, name: str) -> str:
         """The title of a checkpoint whose files give none."""
+        hub_name = names.parsed(name) if name.startswith(names.PREFIX) else None
+        if hub_name is not None:
+            return hub_name.repo
         return self._opened[name].name if name in self._opened else name
+
+    def pinned(self, name: str) -> str:
+        """The name of a model; of a Hub's model with the commit that the cache holds now.
+
+        Raises:
+            UnknownModel: there is none of that name.
+        """
+        return cache.pinned(name, self.path(name)) if name.startswith(names.PREFIX) else name
 
     def path(self, name: str) -> Path:
         """The path of a checkpoint or of a snapshot.
@@ -84,6 +96,8 @@ class CheckpointStore:
         Raises:
             UnknownModel: there is none of that name.
         """
+        if name.startswith(names.PREFIX) and (hub_name := names.parsed(name)) is not None:
+            return cache.locate(hub_name)
         places = self._inside() | self._opened
         if name in places:
             return places[name]
@@ -124,8 +138,14 @@ class CheckpointStore:
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
-        where = f"{self._folder}{os.sep}"
-        plain = {name: rewritten(value, lambda text: text.replace(where, "")) for name, value in error.fields.items()}
+        folders = [f"{folder}{os.sep}" for folder in (self._folder, cache.root())]
+
+        def shortened(text: str) -> str:
+            for folder in folders:
+                text = text.replace(folder, "")
+            return text
+
+        plain = {name: rewritten(value, shortened) for name, value in error.fields.items()}
         return type(error)(**plain)
 
 

@@ -26,13 +26,18 @@
     │   │   ├── ContradictsItself a setting in a file that does not fit its tensors
     │   │   └── NotComputedHere   a setting in a file that is not computed here
     │   ├── NoVocabulary        text for a model without a vocabulary
-    │   └── NoStart             decoding without a start token
+    │   ├── NoStart             decoding without a start token
+    │   └── NotAHubPage         an address that is not that of a model's page
     ├── NotFound              a name that does not exist here
     │   ├── UnknownModel
+    │   │   ├── NotFetched        a model of a Hub that is not on this machine
+    │   │   └── HubOff            a name of a Hub where the Hub is switched off
     │   ├── UnknownSite
     │   ├── UnknownHead
     │   ├── UnknownHypothesis
     │   ├── UnknownStage
+    │   ├── NoSuchHubModel      a model that the Hub does not show
+    │   ├── NoSuchRevision      a revision that a model of a Hub does not have
     │   └── UnknownTensor
     │       ├── NotRecorded       a tensor that a run could have recorded
     │       └── NoArithmetic      the arithmetic of a cell where a part of it is not known
@@ -76,6 +81,10 @@
     │   ├── RunFailed           it ended inside a library
     │   ├── NoRoom              not enough memory for the network
     │   ├── FetchFailed         a model that could not be downloaded
+    │   │   ├── NoDisk            it does not fit the disk
+    │   │   ├── NoMemoryFor       it does not fit the memory
+    │   │   └── CannotRun         it does not run here
+    │   ├── HubAway             the Hub cannot be reached
     │   ├── EngineAway          the engine server does not answer
     │   │   └── EngineStopped     the engine of this process is being closed
     │   ├── EngineMismatch      another protocol version
@@ -91,6 +100,8 @@
     │       ├── UnknownHost       a request under a name that this server does not answer to
     │       ├── NotForPages       a request of a page in a browser
     │       ├── NoUploads         a host that takes no files
+    │       ├── HubRefused        the Hub answers with an error
+    │       ├── GatedModel        a model whose terms must be accepted first
     │       └── OtherMachine      a path for an engine on another machine
     ├── WireError             bytes that are not a trace of a known schema
     └── DataError             a corpus that is missing or does not fit its layout
@@ -142,6 +153,17 @@ from model.errors.checkpoint import UnsoundFile as UnsoundFile
 from model.errors.checkpoint import UnsupportedGguf as UnsupportedGguf
 from model.errors.checkpoint import UnsupportedModel as UnsupportedModel
 from model.errors.checkpoint import WholeObject as WholeObject
+from model.errors.hub import CannotRun as CannotRun
+from model.errors.hub import GatedModel as GatedModel
+from model.errors.hub import HubAway as HubAway
+from model.errors.hub import HubOff as HubOff
+from model.errors.hub import HubRefused as HubRefused
+from model.errors.hub import NoDisk as NoDisk
+from model.errors.hub import NoMemoryFor as NoMemoryFor
+from model.errors.hub import NoSuchHubModel as NoSuchHubModel
+from model.errors.hub import NoSuchRevision as NoSuchRevision
+from model.errors.hub import NotAHubPage as NotAHubPage
+from model.errors.hub import NotFetched as NotFetched
 from model.errors.inputs import BadChat as BadChat
 from model.errors.inputs import BadClaim as BadClaim
 from model.errors.inputs import BadEdit as BadEdit

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -120,11 +119,6 @@ def described(
     stored = {info.name: folder.as_stored(info) for info in found}
     same = tuple(tuple(stored[name].name for name in names) for names in tied(found, weights.tensors))
     return tuple(stored.values()), same
-
-
-def name_of(path: Path) -> str:
-    """A folder's name, even if it is `.` or a symlink."""
-    return path.name or path.resolve().name
 
 
 def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]) -> tuple[Words, ...]:

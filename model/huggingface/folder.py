@@ -39,6 +39,9 @@ LONGEST = 2**26
 
 MOST_SHARDS = 200
 
+SNAPSHOTS, CACHED = "snapshots", "models--"
+"""A Hub's cache has a model in models--ORG--NAME/snapshots/COMMIT."""
+
 FOREIGN_CODE = "auto_map"
 """The setting that names Python files of the folder. They are never run."""
 
@@ -99,10 +102,8 @@ class Folder:
     @property
     def what(self) -> Phrase:
         """What is opened, a sentence."""
-        name = self.path.name or self.path.resolve().name  # `.`, or a symlink
-        return phrase(
-            "{name}: a folder of the transformers library, architecture {model_type}.", name=name, model_type=self.model_type
-        )
+        name, kind = name_of(self.path), self.model_type
+        return phrase("{name}: a folder of the transformers library, architecture {model_type}.", name=name, model_type=kind)
 
     @property
     def said(self) -> tuple[Words, ...]:
@@ -158,21 +159,7 @@ class Folder:
         Raises:
             MissingFile, DamagedFile: there are none, or their list cannot be used.
         """
-        there = next((self.path / name for name in WEIGHTS if (self.path / name).is_file()), None)
-        if there is None:
-            raise MissingFile(path=self.path / WEIGHTS[0], needed=f"{CONFIG}, {WEIGHTS[0]} | {WEIGHTS[2]}")
-        return self._shards(there) if there.suffix == ".json" else [there]
-
-    def _shards(self, index: Path) -> list[Path]:
-        listed = read_json(index).get("weight_map")
-        names = sorted({str(name) for name in listed.values()}) if isinstance(listed, Mapping) else []
-        if not names or len(names) > MOST_SHARDS or any(PurePath(name).name != name for name in names):
-            raise DamagedFile(
-                path=index, detail=phrase("its weight_map lists no files of this folder, or more than {most}", most=MOST_SHARDS)
-            )
-        if missing := [name for name in names if not (self.path / name).is_file()]:
-            raise MissingFile(path=self.path / missing[0], needed=phrase("every file that {name} lists", name=index.name))
-        return [self.path / name for name in names]
+        return weight_files(self.path)
 
     def fingerprint(self) -> str:
         """SHA-256 over the files that decide what the network computes, in hexadecimal."""
@@ -192,6 +179,46 @@ def _taken(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def weight_files(path: Path) -> list[Path]:
+    """The weight files of a folder, all in this folder.
+
+    Raises:
+        MissingFile, DamagedFile: there are none, or their list cannot be used.
+    """
+    there = next((path / name for name in WEIGHTS if (path / name).is_file()), None)
+    if there is None:
+        raise MissingFile(path=path / WEIGHTS[0], needed=f"{CONFIG}, {WEIGHTS[0]} | {WEIGHTS[2]}")
+    if there.suffix != ".json":
+        return [there]
+    names = shards(there, read_json(there))
+    if missing := [name for name in names if not (path / name).is_file()]:
+        raise MissingFile(path=path / missing[0], needed=phrase("every file that {name} lists", name=there.name))
+    return [path / name for name in names]
+
+
+def shards(index: Path, listed: Mapping[str, Any]) -> list[str]:
+    """The weight files that the contents of an index list, sorted.
+
+    Raises:
+        DamagedFile: it lists none, too many, or files of other folders.
+    """
+    table = listed.get("weight_map")
+    names = sorted({str(name) for name in table.values()}) if isinstance(table, Mapping) else []
+    if not names or len(names) > MOST_SHARDS or any(PurePath(name).name != name for name in names):
+        raise DamagedFile(
+            path=index, detail=phrase("its weight_map lists no files of this folder, or more than {most}", most=MOST_SHARDS)
+        )
+    return names
+
+
+def name_of(path: Path) -> str:
+    """A folder's name, even if it is `.` or a symlink; of a folder of a Hub's cache the model's name."""
+    kept = path.parent.parent.name
+    if path.parent.name == SNAPSHOTS and kept.startswith(CACHED):
+        return kept.removeprefix(CACHED).replace("--", "/")
+    return path.name or path.resolve().name
+
+
 def is_here(path: Path) -> bool:
     """Whether a path is a folder of the transformers library."""
     return (path / CONFIG).is_file() and not (path / "spec.json").is_file()
@@ -205,6 +232,15 @@ def open_folder(path: Path) -> Folder:
         UnsupportedModel: its architecture or the storage of its weights is not supported.
     """
     config = read_json(path / CONFIG)
+    return with_settings(path, config, read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
+
+
+def with_settings(path: Path, config: Mapping[str, Any], generation: Mapping[str, Any]) -> Folder:
+    """The folder of these settings, of which nothing else needs to be there yet.
+
+    Raises:
+        UnsupportedModel: as for `open_folder`.
+    """
     kind = config.get("model_type")
     if not isinstance(kind, str):
         raise UnsupportedModel(
@@ -218,8 +254,7 @@ def open_folder(path: Path) -> Folder:
             path=path,
             reason=phrase("its {kind} uses a causal mask (is_decoder), but here it would attend to every position", kind=kind),
         )
-    generation = config | (read_json(path / GENERATION) if (path / GENERATION).is_file() else {})
-    return Folder(path, config, generation, family, "encoder" if family is None else family.kind)
+    return Folder(path, config, {**config, **generation}, family, "encoder" if family is None else family.kind)
 
 
 def read_json(path: Path) -> dict[str, Any]:

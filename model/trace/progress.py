@@ -22,6 +22,7 @@ class Progress:
         most: most tokens that the run may write, or the copies in all.
         seconds: time since the run began; the time in the queue does not count.
         measured: copies that a question has measured, 0 before the first; None: these are the tokens of a run.
+        fetched: bytes of a download that are there, of `most`; None: it is no download.
         so_far: makes the trace of what the run had recorded by then, in any thread, while the run goes on; None: there is none.
     """
 
@@ -30,16 +31,17 @@ class Progress:
     most: int
     seconds: float
     measured: int | None = None
+    fetched: int | None = None
     so_far: Callable[[], Trace] | None = field(default=None, compare=False, repr=False)
 
     @property
     def done(self) -> int:
-        """How many tokens are written, or copies measured."""
-        return len(self.ids) if self.measured is None else self.measured
+        """How many tokens are written, copies measured, or bytes there."""
+        return next((count for count in (self.fetched, self.measured) if count is not None), len(self.ids))
 
     @property
     def rate(self) -> float:
-        """Tokens or copies per second."""
+        """Tokens, copies or bytes per second."""
         return self.done / max(self.seconds, 1e-9)
 
 

@@ -71,7 +71,7 @@ def test_what_the_app_is_told_to_open_is_open_under_the_name_in_the_address(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     told = SETTINGS["000_tiny_a"] | {"source_vocab": vocabulary_name(WORDS.encode())}
-    named = view.query(FILE, told)
+    named = view.query(opened_name(FILE), told)
     assert f"source_vocab={told['source_vocab']}" in named["set"]
     engine = open_engine()
     trace = engine.ask(Run(RunRequest(named["model"], "wort3", (2, 3), settings=tuple(told.items()))))

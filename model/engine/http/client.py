@@ -14,7 +14,7 @@ import httpx
 from cachetools import LRUCache
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from model.engine.api import Batches, Export, Gauges, Healthy, Receive, Run
+from model.engine.api import Batches, Export, Fetch, Find, Gauges, Healthy, Offered, Offers, Receive, Run
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import progress_stream, protocol
 from model.engine.http.protocol import (
@@ -115,6 +115,10 @@ class RemoteEngine:
                 return self._upload(data, name)
             case Healthy():
                 return self._is_healthy()
+            case Offered():
+                return Offers("off")  # what another machine holds is for its owner to open
+            case Find() | Fetch():
+                raise OtherMachine()
             case Gauges() | Batches():
                 return {}  # the server has its own at /metrics
             case RunQuestion() | Export():

@@ -11,9 +11,9 @@ import headlight
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
-from model.huggingface.checks import check_report, check_size, described, name_of, notes, running_a_short_input, said_by_the_library
+from model.huggingface.checks import check_report, check_size, described, notes, running_a_short_input, said_by_the_library
 from model.huggingface.families import FAMILIES
-from model.huggingface.folder import Folder, Weights
+from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.recorded.inputs import Reads, reads
 from model.huggingface.recorded.network import NO_ROW, RecordedNetwork

@@ -1,0 +1,184 @@
+"""What this machine's Hub cache holds. Nothing is downloaded for it, and no network is loaded."""
+
+import difflib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from model.errors import CannotRun, CheckpointError, FetchFailed, HubOff, NoMemoryFor, NotFetched, UnknownModel, phrase
+from model.hub.names import COMMIT, HubName, mode
+from model.hub.plans import GB, Shape, needed_memory, shape_of
+from model.huggingface import folder
+from model.huggingface.folder import CACHED, SNAPSHOTS
+from model.huggingface.offline import cache_folder
+from model.sharing.system_memory import machine_bytes
+
+SHORTEST_COMMIT = 7
+"""Fewest digits by which a commit of the cache is named."""
+
+MAIN = "main"
+"""The branch that is meant where none is named."""
+
+MOST_NEAR = 3
+
+
+@dataclass(frozen=True)
+class CachedModel:
+    """A model in the cache that can run here.
+
+    Attributes:
+        name: the model with its commit.
+        path: its folder.
+        bytes: size of its weight files.
+        shape: layers, heads, number type.
+        refs: branches and tags that name this commit.
+    """
+
+    name: HubName
+    path: Path
+    bytes: int
+    shape: Shape
+    refs: tuple[str, ...] = ()
+
+
+def root() -> Path:
+    """The folder of the cache: HF_HUB_CACHE, or `hub` in HF_HOME; it may be missing."""
+    return cache_folder()
+
+
+def name_of(path: Path) -> HubName | None:
+    """The model and the commit of a folder of a cache; None: it is no such folder."""
+    kept = path.parent.parent.name
+    if path.parent.name != SNAPSHOTS or not kept.startswith(CACHED) or not COMMIT.fullmatch(path.name):
+        return None
+    return HubName(kept.removeprefix(CACHED).replace("--", "/"), path.name)
+
+
+def repos() -> list[str]:
+    """Names of all models of which the cache holds anything, sorted."""
+    there = root().glob(f"{CACHED}*/{SNAPSHOTS}") if root().is_dir() else ()
+    return sorted(place.parent.name.removeprefix(CACHED).replace("--", "/") for place in there)
+
+
+def near(repo: str) -> str:
+    """The names of the cache that are most like one, as a list; a dash: there are none."""
+    there = {each.lower(): each for each in repos()}
+    there |= {each.lower().rpartition("/")[2]: each for each in repos()}
+    found = difflib.get_close_matches(repo.lower(), there, MOST_NEAR) + difflib.get_close_matches(
+        repo.lower().rpartition("/")[2], there, MOST_NEAR
+    )
+    return ", ".join(dict.fromkeys(there[each] for each in found)) or "–"
+
+
+def find(name: HubName) -> Path | None:
+    """The folder of a model, whole and ready to be opened; None: the cache does not hold all of it.
+
+    An old name without an organization is that of the only model called so.
+
+    Raises:
+        UnknownModel: several models are called so.
+    """
+    if "/" not in name.repo and name.repo not in repos():
+        same = [repo for repo in repos() if repo.lower().rpartition("/")[2] == name.repo.lower()]
+        if len(same) > 1:
+            raise UnknownModel(asked=name.repo, there=", ".join(same))
+        name = replace(name, repo=same[0] if same else name.repo)
+    place = root() / f"{CACHED}{name.repo.replace('/', '--')}"
+    for commit in _commits(place, name.revision or MAIN):
+        path = place / SNAPSHOTS / commit
+        if is_whole(path):
+            return path
+    return None
+
+
+def _commits(place: Path, revision: str) -> list[str]:
+    """The commits of the cache that a revision can mean: that of a branch or tag, or the only one that begins so."""
+    ref = place / "refs" / revision
+    if ref.is_file():
+        return [ref.read_text(encoding="ascii", errors="replace").strip()]
+    there = [path.name for path in (place / SNAPSHOTS).iterdir()] if (place / SNAPSHOTS).is_dir() else []
+    begun = [commit for commit in there if len(revision) >= SHORTEST_COMMIT and commit.startswith(revision)]
+    return begun if len(begun) == 1 else []
+
+
+def locate(name: HubName) -> Path:
+    """The folder of a model in the cache.
+
+    Raises:
+        HubOff: the owner does not allow names of the Hub.
+        NotFetched: the cache does not hold it.
+    """
+    if mode() == "off":
+        raise HubOff(model=name.typed)
+    if (path := find(name)) is None:
+        raise NotFetched(model=name.typed, near=near(name.repo))
+    return path
+
+
+def pinned(name: str, path: Path) -> str:
+    """The name of a model that was found at `path`: of a folder of the cache with its commit, of any other place as it was."""
+    return str(name_of(path) or name)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a folder has its settings and all of its weight files."""
+    try:
+        return (path / folder.CONFIG).is_file() and bool(folder.weight_files(path))
+    except CheckpointError:
+        return False
+
+
+def check_runs(title: str, opened: folder.Folder) -> None:
+    """Whether a folder's architecture is one that runs here.
+
+    Raises:
+        CannotRun: the transformers library does not know it.
+    """
+    if opened.family is None:
+        from model.huggingface import library  # takes seconds: only for what has no row
+
+        if not library.knows(opened.model_type):
+            kind, version = opened.model_type, library.VERSION
+            gaps = {"kind": kind, "version": version}
+            reason = phrase("its architecture, {kind}, is not one of the transformers library {version}", **gaps)
+            raise CannotRun(model=title, reason=reason)
+
+
+def models() -> list[CachedModel]:
+    """The models of the cache that can run here, sorted by name; of each commit its own."""
+    if mode() == "off" or not root().is_dir():
+        return []
+    from huggingface_hub import scan_cache_dir
+
+    found = []
+    for repo in scan_cache_dir(root()).repos:
+        for kept in repo.revisions if repo.repo_type == "model" else ():
+            if (entry := _entry(HubName(repo.repo_id, kept.commit_hash), kept.snapshot_path, tuple(sorted(kept.refs)))) is not None:
+                found.append(entry)
+    return sorted(found, key=lambda entry: (entry.name.repo.lower(), not entry.refs, entry.name.revision))
+
+
+def _entry(name: HubName, path: Path, refs: tuple[str, ...]) -> CachedModel | None:
+    """A model of the cache; None: it is not whole, or does not run here."""
+    try:
+        opened = folder.open_folder(path)
+        check_runs(name.repo, opened)
+        check_memory(opened)
+        return CachedModel(name, path, weight_bytes(path), shape_of(opened.config), refs)
+    except (CheckpointError, FetchFailed):
+        return None
+
+
+def check_memory(opened: folder.Folder) -> None:
+    """Whether the weights of a folder fit this machine's memory.
+
+    Raises:
+        NoMemoryFor: they do not.
+    """
+    needed, there = needed_memory(weight_bytes(opened.path), shape_of(opened.config).dtype), machine_bytes()
+    if needed > there:
+        raise NoMemoryFor(model=folder.name_of(opened.path), needed=needed / GB, there=there / GB)
+
+
+def weight_bytes(path: Path) -> int:
+    """Size of a folder's weight files."""
+    return sum(file.stat().st_size for file in folder.weight_files(path))
