@@ -70,7 +70,7 @@ class NoRoom(Unavailable):
 class FetchFailed(Unavailable):
     """A model that could not be downloaded. Fields: model, reason."""
 
-    template = message("The model “{model}” was not downloaded: {reason}. Nothing was changed on this machine.")
+    template = message("The model “{model}” was not downloaded: {reason}.")
 
 
 class EngineAway(Unavailable):

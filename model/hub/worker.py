@@ -266,7 +266,7 @@ def said(error: Exception, repo: str, revision: str) -> HeadlightError:
         case httpx2.TransportError():
             return HubAway(host=host, model=repo)
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            reason = phrase("the disk is full: {error}. Make room; the download goes on where it was", error=error.strerror or "")
+            reason = phrase("the disk is full ({error}); make room, and the download goes on where it was", error=error.strerror or "")
             return FetchFailed(model=repo, reason=reason)
         case OSError():
             return FetchFailed(

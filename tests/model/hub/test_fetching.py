@@ -220,7 +220,7 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_what_came_is_kept(hub: Hu
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(tiny[WEIGHTS]) // 2, hard))
     try:
-        with pytest.raises(FetchFailed, match=r"the disk is full: File too large\. Make room"):
+        with pytest.raises(FetchFailed, match=r"the disk is full \(File too large\); make room"):
             fetch(wanted, nobody)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
