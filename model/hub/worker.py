@@ -266,7 +266,8 @@ def said(error: Exception, repo: str, revision: str) -> HeadlightError:
         case httpx2.TransportError():
             return HubAway(host=host, model=repo)
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            reason = phrase("the disk is full ({error}); make room, and the download goes on where it was", error=error.strerror or "")
+            full = error.strerror or ""
+            reason = phrase("the disk is full ({error}); make room, and the download goes on where it was", error=full)
             return FetchFailed(model=repo, reason=reason)
         case OSError():
             return FetchFailed(
