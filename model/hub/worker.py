@@ -278,9 +278,9 @@ def said(error: Exception, repo: str, revision: str) -> HeadlightError:
 
 def _advice(status: int) -> Words:
     if status == 401:
-        return phrase("it does not accept the token of this machine; log in again with hf auth login, or correct HF_TOKEN")
+        return phrase("it does not accept the login of this machine; log in again with hf auth login, or correct HF_TOKEN")
     if status == 403:
-        return phrase("the token of this machine may not read this model; use one that may, or choose another model")
+        return phrase("the login of this machine may not read this model; use one that may, or choose another model")
     if status == 429:
         return phrase("it was asked too often; try again in a few minutes, or log in with hf auth login")
     if status >= 500:

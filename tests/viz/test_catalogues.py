@@ -26,7 +26,7 @@ KEPT = re.compile(
     r"\{[^}]*\}|“[^”]*”|「[^」]*」|„[^“]*“|\*\*|<[^>]*>|\S*[\\/=_.(]\S*|"
     r"Attention Is All You Need|Logit [lL]ens|logit lens|Jensen-Shannon|Hugging Face|Noto Sans|teacher forcing|lecture check|"
     r"Shapley|softmax|rollout|safetensors|transformers|TorchScript|Headlight|SentencePiece|Rollout|Xavier normal|"
-    r"git lfs pull|attention sink|"
+    r"git lfs pull|hf auth login|attention sink|"
     r"torch.save|JSON|numpy|matplotlib|integrated gradients|Wiegreffe|Pinter|Jain|Wallace|Michel|Levy|Neubig|Vaswani|et al"
 )
 """Names, code, gaps and quotations, which no translation changes."""

@@ -151,7 +151,7 @@ def test_a_token_goes_to_the_hub_and_nowhere_else(
 
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [(401, "does not accept the token"), (403, "may not read"), (404, "check the name"), (429, "asked too often"), (503, "later")],
+    [(401, "does not accept the login"), (403, "may not read"), (404, "check the name"), (429, "asked too often"), (503, "later")],
 )
 def test_each_status_of_the_hub_is_a_sentence(hub: Hub, status: int, advice: str) -> None:
     hub.fails = {f"/api/models/{NAME}": status}
