@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import httpx2
@@ -155,14 +155,7 @@ def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, ba
             bar.begin(_size(part))
             with part.open("ab", buffering=0) as target:
                 try:
-                    http_get(
-                        told.location,
-                        target,
-                        resume_size=target.tell(),
-                        headers=headers,
-                        expected_size=size,
-                        tqdm_class=bar.piece(),
-                    )
+                    _go_on(told.location, target, headers, size, bar)
                 except OSError as error:
                     if error.errno is not None:
                         raise
@@ -176,6 +169,18 @@ def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, ba
             part.replace(place)
     bar.end(size)
     hf_hub_download(repo, name, revision=commit)
+
+
+def _go_on(url: str, target: BinaryIO, headers: Mapping[str, str], size: int, bar: "_Told") -> None:
+    """Downloads what a file lacks. The library takes up a lost connection by itself, but not one that the other side has reset."""
+    while True:
+        begun = target.tell()
+        try:
+            http_get(url, target, resume_size=begun, headers=dict(headers), expected_size=size, tqdm_class=bar.piece())
+            return
+        except httpx2.ReadError:
+            if target.tell() == begun:
+                raise
 
 
 def _partial(place: Path) -> Path:

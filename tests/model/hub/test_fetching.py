@@ -1,5 +1,6 @@
 """Downloads by name: what is fetched, what is pinned, how a broken download goes on, and each failure in one sentence."""
 
+import io
 import json
 import sys
 import threading
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from model.errors import (
@@ -24,7 +26,7 @@ from model.errors import (
     NoSuchRevision,
     NotFetched,
 )
-from model.hub import cache, fetching, plans
+from model.hub import cache, fetching, plans, worker
 from model.hub.fetching import fetch, plan
 from model.hub.names import HubName
 from tests.hosts import settled
@@ -127,6 +129,21 @@ def test_a_lost_connection_is_taken_up_again_at_once(hub: Hub, tiny: dict[str, b
     hub.breaks = PIECE
     assert (fetch(plan(HubName(NAME)), nobody) / WEIGHTS).read_bytes() == tiny[WEIGHTS]
     assert [span for method, path, _token, span in hub.asked if method == "GET" and WEIGHTS in path] == ["", f"bytes={hub.breaks}-"]
+
+
+def test_a_connection_that_was_reset_is_taken_up_again_while_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def get(url: str, target: io.BytesIO, *, resume_size: int, expected_size: int, **options: Any) -> None:
+        asked.append(resume_size)
+        if len(asked) != 3:  # the third brings nothing
+            target.write(b"abc")
+        raise httpx2.ReadError("reset by peer")
+
+    monkeypatch.setattr(worker, "http_get", get)
+    with pytest.raises(httpx2.ReadError):
+        worker._go_on("there", io.BytesIO(), {}, 9, worker._Told(9))
+    assert asked == [0, 3, 6]
 
 
 def test_a_token_goes_to_the_hub_and_nowhere_else(
