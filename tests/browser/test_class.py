@@ -86,6 +86,28 @@ def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page
     assert watched.locator("body").get_attribute("data-shown") is not None
 
 
+def test_the_class_dialog_warns_of_an_address_that_phones_cannot_reach_and_offers_others(watched: Page, serve: Serve) -> None:
+    watched.goto(f"{serve(ROOT / 'app.py')}/hold/masks.en")
+    watched.keyboard.press("c")
+    dialog = watched.locator("#class[open]")
+    expect(dialog.locator("#loopback")).to_be_visible()  # the server of the tests listens to loopback alone
+    expect(dialog.locator("#origins")).to_be_hidden()
+    watched.keyboard.press("Escape")
+    watched.route("**/addresses", lambda route: route.fulfill(json={"addresses": ["192.168.7.5", "10.2.0.3"]}))
+    watched.keyboard.press("c")
+    expect(dialog.locator("#loopback")).to_be_hidden()
+    port = watched.evaluate("location.port")
+    expect(dialog.locator("#address")).to_have_text(f"192.168.7.5:{port}/class")
+    dialog.locator("#origins").select_option(index=1)
+    expect(dialog.locator("#address")).to_have_text(f"10.2.0.3:{port}/class")
+    picture = dialog.locator("#qr")
+    assert f"origin=http%3A%2F%2F10.2.0.3%3A{port}" in (picture.get_attribute("src") or "")
+    expect(picture).to_have_attribute("alt", re.compile(f"^http://10.2.0.3:{port}/class/"))
+    for width, height in ((1024, 768), (390, 844)):
+        watched.set_viewport_size({"width": width, "height": height})
+        assert dialog.evaluate("({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth")
+
+
 def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve) -> None:
     watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en")
     watched.locator("#question .option").first.wait_for()
@@ -100,14 +122,14 @@ def test_an_address_leads_to_its_step_also_while_a_class_runs(watched: Page, ser
     watched.goto(address)
     code_of(watched)
     watched.evaluate("location.hash = '#8'")
-    expect(watched.locator("#title")).to_have_text(title_of(watched, 8))
+    expect(watched.locator("#title")).to_have_text(title_of(watched, 7))
     watched.goto("about:blank")
     watched.goto(f"{address}#5")
     speaker = watched.context.new_page()
     code = watched.evaluate("JSON.parse(sessionStorage.getItem('headlight-class-attention.en')).code")
     speaker.goto(f"{address.removesuffix('/hold/attention.en')}/class/{code}/speaker")
-    expect(speaker.locator("#title")).to_have_text(title_of(watched, 5))
-    expect(watched.locator("#title")).to_have_text(title_of(watched, 5))
+    expect(speaker.locator("#title")).to_have_text(title_of(watched, 4))
+    expect(watched.locator("#title")).to_have_text(title_of(watched, 4))
     speaker.close()
 
 

@@ -43,7 +43,7 @@ def test_an_open_question_is_alone_on_projector_and_phone_until_it_is_revealed(w
     phone.click("button[type=submit]")
     pages, asked = (watched, phone), 0
     for step in reversed(range(len(titles))):  # backwards: what was shown before is a later step, often of the same run
-        watched.evaluate("(step) => { location.hash = `#${step}`; }", step)
+        watched.evaluate("(step) => { location.hash = `#${step + 1}`; }", step)
         for page in pages:
             expect(page.locator("#title")).to_have_text(titles[step])
         if not watched.locator("body.asking").count():

@@ -1,5 +1,6 @@
 """The bundled lecture on the projector of a lecture room: its words stay inside the window beside every view."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ PRESS = """() => {
 
 
 def test_the_next_step_is_drawn_before_its_key_and_shown_within_the_key_itself(serve: Serve, watched: Page) -> None:
-    watched.goto(f"{serve(APP)}/hold/attention.en#6")
+    watched.goto(f"{serve(APP)}/hold/attention.en#7")
     watched.locator("body[data-ahead='7']").wait_for()
     watched.keyboard.press("PageUp")
     watched.locator("body[data-shown^='5/']").wait_for()
@@ -53,12 +54,72 @@ def test_the_chapter_is_named_whole_and_another_can_be_chosen(serve: Serve, watc
 
 def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-    watched.goto(f"{serve(APP)}/hold/attention.en#14")  # eight heads, two of which have the same weight
+    watched.goto(f"{serve(APP)}/hold/attention.en#15")  # eight heads, two of which have the same weight
     watched.locator("#question .option").first.wait_for()
     watched.keyboard.press("PageDown")
     expect(watched.locator("#question .right .mark")).to_have_count(2)
     for each in ("#title", "#question .right >> nth=0", "#question .right >> nth=1", "#words > :first-child"):
         expect(watched.locator(each)).to_be_in_viewport(ratio=1)
+
+
+CUT = """() => {
+  const [side, title] = [document.querySelector(".side"), document.querySelector("#title").getBoundingClientRect()];
+  const box = side.getBoundingClientRect();
+  const found = [side, document.querySelector("#chapters"), document.querySelector("footer"), document.documentElement]
+    .filter(({ scrollWidth, scrollHeight, clientWidth, clientHeight }) => scrollWidth > clientWidth || scrollHeight > clientHeight)
+    .map((node) => node.className || node.id || node.tagName);
+  const texts = [...side.querySelectorAll("p, button, li, h1")].filter((each) => each.checkVisibility());
+  const smallest = Math.min(...texts.map((each) => parseFloat(getComputedStyle(each).fontSize)));
+  return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest };
+}"""
+"""What is cut off in a lecturer's window, whether the heading is in view, and the smallest type of the words."""
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (1280, 720), (1440, 900)])
+def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
+    serve: Serve, watched: Page, width: int, height: int
+) -> None:
+    watched.set_viewport_size({"width": width, "height": height})
+    watched.goto(f"{serve(APP)}/hold/attention.en")
+    steps = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.length")
+    for step in range(steps):
+        watched.evaluate("(step) => { location.hash = `#${step + 1}`; }", step)
+        expect(watched.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/"))
+        if watched.locator("body.asking").count():
+            watched.locator("#question :is(.token, .option)").first.wait_for()
+            assert watched.evaluate(CUT)["found"] == [], f"question of step {step + 1}"
+            watched.keyboard.press("PageDown")
+        expect(watched.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
+        cut = watched.evaluate(CUT)
+        assert (cut["found"], cut["seen"]) == ([], True), f"step {step + 1}"
+        assert cut["smallest"] >= 15.99
+
+
+def test_each_key_has_an_effect_that_is_seen(serve: Serve, watched: Page) -> None:
+    watched.goto(f"{serve(APP)}/hold/masks.en")
+    expect(watched.locator("body.asking")).to_have_count(1)
+    said = watched.locator("#notice")
+    for key, text in {
+        "Home": "This is the view of the lecture already.",
+        "a": "No class answers an open question now.",
+        "w": "The text will be hidden when the question is answered.",
+    }.items():
+        watched.keyboard.press(key)
+        expect(said).to_have_text(text)
+        expect(said).to_be_in_viewport(ratio=1)
+    watched.keyboard.press("w")
+    expect(said).to_have_text("The text will be shown when the question is answered.")
+    for key, text in {"-": "The text cannot become smaller.", "+": "The text cannot become larger."}.items():
+        for _press in range(16):
+            watched.keyboard.press(key)
+        expect(said).to_have_text(text)
+    watched.keyboard.press("PageUp")
+    expect(said).to_have_text("This is the first step.")
+    watched.evaluate("location.hash = `#${JSON.parse(document.getElementById('page').textContent).slides.length}`")
+    for _press in range(3):
+        watched.keyboard.press("PageDown")
+    expect(said).to_have_text("This is the last step.")
+    expect(said).to_be_hidden()
 
 
 def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, watched: Page) -> None:

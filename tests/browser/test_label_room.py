@@ -40,7 +40,7 @@ def test_the_labels_that_are_cut_are_those_that_the_check_names(
         step = library.load("attention.en").steps[number]
         found = picture(engine, step.page, revealed_view(StepRuns(engine, step), step))
         named = set(cut_labels(found, window, size))
-        watched.goto(f"{serve(APP)}/hold/attention.en#{number}")
+        watched.goto(f"{serve(APP)}/hold/attention.en#{number + 1}")
         watched.reload()
         watched.locator("#question .token").first.wait_for()
         watched.keyboard.press("PageDown")

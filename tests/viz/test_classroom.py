@@ -5,9 +5,12 @@ import json
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +24,7 @@ from viz.lectures.classroom.event_feed import EventFeed, end_streams_at_exit
 from viz.lectures.classroom.join_codes import hashed, read_code
 from viz.lectures.classroom.registry import Registry
 from viz.lectures.classroom.routes import DEVICE, KEY, ClassRoutes, EventStream, counts
-from viz.lectures.classroom.store import Store, written
+from viz.lectures.classroom.store import Store, read, written
 
 
 class Held:
@@ -227,6 +230,58 @@ def test_a_class_goes_on_at_its_step_after_a_restart(tmp_path: Path) -> None:
     assert room.admits(held.key)
     assert room.polls[1].put(hashed(device), 1) == "again"
     assert counts(room)["count"].tolist() == [0, 1, 0]
+
+
+def test_answers_outlive_a_restart_where_the_options_come_from_a_run_that_is_made_later(tmp_path: Path) -> None:
+    with serving(tmp_path) as held:
+        held.steer(step=1)
+        for value in (1, 1, 2):
+            assert held.answer(held.joined(), value) == "counted"
+        kept = written(held.room)
+    kept["polls"]["1"]["answers"]["of a longer list"] = 7.0
+    asks = SLIDES[1].question
+    assert asks is not None
+    deck = ReadyDeck(slides=[SLIDES[0], replace(SLIDES[1], question=replace(asks, layout="list", options=())), SLIDES[2]])
+    room = read(kept, lambda name: deck)
+    assert room.answer("late", 1, 0) == "malformed", "nothing can be chosen yet"
+    deck.slides = SLIDES
+    room.refresh()
+    assert counts(room)["count"].tolist() == [0, 2, 1]
+    assert newest(room.students, "step")["question"]["options"] == ["ein", "hund", "."]
+
+
+ADDRESSES = {
+    "lo": ["127.0.0.1"],
+    "eth0": ["93.184.216.34", "192.168.7.5"],
+    "wlan0": ["10.2.0.3", "169.254.1.1"],
+    "off": ["10.9.9.9"],
+}
+
+
+@pytest.mark.parametrize(
+    ("listens", "visitor", "found"),
+    [
+        ("0.0.0.0", "127.0.0.1", ["10.2.0.3", "192.168.7.5", "93.184.216.34"]),
+        ("", "192.168.7.5", ["10.2.0.3", "192.168.7.5", "93.184.216.34"]),
+        ("192.168.7.5", "192.168.7.5", ["192.168.7.5"]),
+        ("127.0.0.1", "127.0.0.1", []),
+        ("0.0.0.0", "172.17.0.1", []),
+    ],
+)
+def test_the_lecturer_is_offered_the_addresses_that_phones_can_reach(
+    held: Held, monkeypatch: pytest.MonkeyPatch, listens: str, visitor: str, found: list[str]
+) -> None:
+    named = {name: [SimpleNamespace(family=socket.AF_INET, address=one) for one in all_] for name, all_ in ADDRESSES.items()}
+    named["eth0"].append(SimpleNamespace(family=socket.AF_INET6, address="fe80::1%eth0"))
+    monkeypatch.setattr("psutil.net_if_addrs", lambda: named)
+    monkeypatch.setattr("psutil.net_if_stats", lambda: {name: SimpleNamespace(isup=name != "off") for name in named})
+    monkeypatch.setattr("streamlit.get_option", lambda name: listens if name == "server.address" else None)
+    monkeypatch.setattr("viz.lectures.classroom.routes.address_of", lambda request: visitor)
+    path, headers = f"/class/{held.code}/addresses", {"cookie": f"{KEY}={held.key}"}
+    assert held.client.get(path, headers=headers).json() == {"addresses": found}
+    assert held.client.get(path).status_code == 403
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    assert held.client.get(path, headers=headers).json() == {"addresses": []}, "a public server tells nobody what is behind it"
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"lecture": "gone"}', '{"lecture": "plain", "polls": 3}', "\x00"])

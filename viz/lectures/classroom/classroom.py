@@ -146,8 +146,8 @@ class Classroom:
         question, poll = self.slide.question, self.polls.get(self.step)
         if question is not None and poll is None:
             self.polls[self.step] = Poll(question)
-        elif question is not None and poll is not None and not poll.answers:
-            poll.question = question
+        elif question is not None and poll is not None and not (poll.answers and poll.question.options):
+            poll.offer(question)
 
     def _set_phase(self, phase: Phase) -> None:
         if (poll := self._poll) is None:

@@ -64,6 +64,12 @@ class Poll:
             return -LARGEST <= value <= LARGEST  # false for NaN
         return isinstance(value, int) and 0 <= value < len(self.question.options)
 
+    def offer(self, question: Question) -> None:
+        """Takes the question with the options that its run gave. Answers that name none of them are dropped."""
+        self.question = question
+        if question.options:
+            self.answers = {device: value for device, value in self.answers.items() if self._accepts(int(value))}
+
     def counts(self) -> dict[str, Any]:
         """Number of answers in all, and of each option; of numbers, the bars of a histogram."""
         if self.question.layout == "number":

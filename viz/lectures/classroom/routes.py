@@ -22,6 +22,7 @@ from model.spec.sent_text import split_address
 from viz.canvas.wire import transport
 from viz.export import tables
 from viz.i18n.translate import _, error_message, of_request, speaking
+from viz.lectures.classroom.addresses import reachable_hosts
 from viz.lectures.classroom.classroom import Classroom, InvalidCommand
 from viz.lectures.classroom.event_feed import MOST_FOLLOWERS, EventFeed
 from viz.lectures.classroom.join_codes import hashed, new_token, read_code, shown
@@ -96,6 +97,7 @@ class ClassRoutes:
             Route(f"{one}/close", answered(self._close), methods=["POST"]),
             Route(f"{one}/answers.csv", answered(self._csv)),
             Route(f"{one}/qr.svg", answered(self._qr)),
+            Route(f"{one}/addresses", answered(self._addresses)),
         ]
 
     async def found(self, request: Request, key: str = "") -> Classroom:
@@ -196,6 +198,11 @@ class ClassRoutes:
         room = await self._steered(request)
         name = f'attachment; filename="class-{room.code}.csv"'
         return Response(tables.csv(counts(room)), media_type="text/csv", headers=_NO_STORE | {"Content-Disposition": name})
+
+    async def _addresses(self, request: Request) -> Response:
+        """The hosts by which phones in this machine's networks reach it."""
+        await self._steered(request)
+        return JSONResponse({"addresses": await asyncio.to_thread(reachable_hosts, address_of(request))}, headers=_NO_STORE)
 
     async def _qr(self, request: Request) -> Response:
         """QR picture of the class's address; the browser knows under which host and scheme the page was reached."""

@@ -137,7 +137,10 @@ def read(content: dict[str, Any], open_deck: Callable[[str], Deck]) -> Classroom
             continue
         poll = polls[step] = Poll(question)
         for device, value in kept["answers"].items():
-            poll.put(str(device), value if question.layout == "number" else int(value))
+            if question.layout == "number" or question.options:
+                poll.put(str(device), value if question.layout == "number" else int(value))
+            elif int(value) >= 0:  # the options come from the run, which the deck makes later
+                poll.answers[str(device)] = float(int(value))
         poll.phase = kept["phase"]
         poll.ignored.update(kept["ignored"])
     devices = set(map(str, content["devices"]))

@@ -27,6 +27,14 @@ def scripts() -> dict[str, str]:
         "noPicture": _("This view could not be loaded. Reload the page."),
         "running": _("Running …"),
         "lost": _("Connection lost. Reconnecting …"),
+        "first": _("This is the first step."),
+        "last": _("This is the last step."),
+        "atHome": _("This is the view of the lecture already."),
+        "noneOpen": _("No class answers an open question now."),
+        "largest": _("The text cannot become larger."),
+        "smallest": _("The text cannot become smaller."),
+        "willHide": _("The text will be hidden when the question is answered."),
+        "willShow": _("The text will be shown when the question is answered."),
         "clock": _("{passed} of {minutes} min"),
     }
 
@@ -65,6 +73,7 @@ def page() -> dict[str, str]:
             "Phones cannot reach this address. Start the app with --server.address=0.0.0.0 and open this page by the network "
             "address of this computer."
         ),
+        "several": _("Phones in another network? Choose its address:"),
         "csv": _("Download the counts as CSV"),
         "close": _("Close"),
         "sentence": _("Sentence"),

@@ -26,18 +26,18 @@ const talk = new Talk(slides, draw, stepOf(location.hash, slides));
 
 function draw() {
   const now = talk.shown(made.views, made.answers);
-  history.replaceState(null, "", `#${talk.step}`);
+  history.replaceState(null, "", hashOf(talk.step));
   at("title").textContent = now.title;
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
   question.show(talk.step, now.question, null);
   document.body.classList.toggle("asking", now.covered);
-  scrollWords(talk.step, talk.phase);
   at("problem").textContent = now.covered ? "" : made.problems[talk.step];
   at("problem").hidden = !at("problem").textContent;
   stage.show(now.view, {});
   drawAround(stage, talk, made.views, [talk.step, talk.step + 1, talk.step - 1]);
   at("chapters").replaceChildren(...chapterStrip(talk));
+  showWords(talk.step, talk.phase);
   document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
 }
 
@@ -46,6 +46,7 @@ const back = () => talk.back();
 onKeys({ PageDown: next, ArrowRight: next, PageUp: back, ArrowLeft: back });
 at("next").addEventListener("click", next);
 at("back").addEventListener("click", back);
+addEventListener("resize", fitWords);
 addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 draw();

@@ -2,6 +2,7 @@
 
 const [SMALLEST, LARGEST, BY] = [0.9, 3, 0.15];
 const POINTER_MS = 80;
+const NOTICE_MS = 4000;
 const ECHO_MS = 1500; // own orders come back from the server; other lecturers' orders are taken after this time
 
 const page = JSON.parse(document.getElementById("page").textContent);
@@ -25,9 +26,14 @@ let moving = false; // whether the page itself moves, so that what it selects is
 const talk = new Talk(slides, (what) => { steer(what); draw(); }, stepOf(location.hash, slides));
 const named = location.hash !== "" && performance.getEntriesByType("navigation")[0]?.type !== "reload"; // a link to a step was followed
 
-function notice(text) {
+let noticing = null;
+
+/** Says something over the picture; what only answers a key goes away by itself. */
+function notice(text, brief = false) {
+  clearTimeout(noticing);
   at("notice").textContent = text;
   at("notice").hidden = !text;
+  if (brief) noticing = setTimeout(notice, NOTICE_MS, "");
 }
 
 /** Tells the class what the lecturer does. */
@@ -40,14 +46,13 @@ async function steer(order) {
 function draw() {
   const { step } = talk;
   const now = talk.shown(made.views, made.answers);
-  history.replaceState(null, "", `#${step}`);
+  history.replaceState(null, "", hashOf(step));
   document.body.classList.toggle("black", talk.black);
   at("title").textContent = now.title;
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => { stage.show(stage.name, choice); steer({ choice }); }));
   question.show(step, now.question, counts);
   document.body.classList.toggle("asking", now.covered);
-  scrollWords(step, now.question && made.answers[step] ? talk.phase : "");
   const problem = talk.away || now.covered ? "" : made.problems[step];
   at("problem").textContent = problem;
   at("problem").hidden = !problem;
@@ -57,6 +62,7 @@ function draw() {
   prepareAround();
   at("chapters").replaceChildren(...chapterStrip(talk));
   at("home").hidden = !talk.away;
+  showWords(step, now.question && made.answers[step] ? talk.phase : "");
 }
 
 /** Draws the views ahead that the next keys show: that of a question, those of the next steps, the one before. */
@@ -69,7 +75,9 @@ function prepareAround() {
 }
 
 function resize(to) {
+  const before = size;
   size = Math.min(LARGEST, Math.max(SMALLEST, Math.round(to * 100) / 100));
+  if (size === before) return notice(to > size ? texts.largest : texts.smallest, true);
   localStorage.setItem("headlight-size", size);
   setSize(size);
   stage.again();
@@ -116,22 +124,35 @@ function followClass(opened) {
   draw();
   follow(`${page.classes}/${room.code}/lecturer`, {
     step: (state) => { latest = state; settle(); },
-    counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); },
+    counts: (found) => { counts = found; question.show(talk.step, talk.shown(made.views, made.answers).question, counts); fitWords(); },
     followers: ({ followers }) => { at("followers").textContent = fill(texts.followers, { count: followers }); },
   }, (lost) => notice(lost ? texts.lost : ""));
   return room;
 }
 
+const isLoopback = (host) => host === "localhost" || host === "[::1]" || host.startsWith("127.");
+
+/** Shows where a class is joined, below one of the machine's addresses. */
+function showAddress(origin) {
+  at("address").textContent = `${origin.replace(/^http:\/\//, "")}${page.classes}`;
+  at("qr").src = `${page.classes}/${room.code}/qr.svg?origin=${encodeURIComponent(origin)}`;
+  at("qr").alt = `${origin}${page.classes}/${room.code}`;
+}
+
 async function showClass() {
   try {
     const { code, shown } = await openClass();
-    const address = `${location.origin}${page.classes}/${code}`;
-    at("address").textContent = `${location.host}${page.classes}`;
     at("code").textContent = shown;
-    at("qr").src = `${page.classes}/${code}/qr.svg?origin=${encodeURIComponent(location.origin)}`;
-    at("qr").alt = address;
-    at("loopback").hidden = !["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
     at("counts").href = `${page.classes}/${code}/answers.csv`;
+    const { addresses } = await asked(`${page.classes}/${code}/addresses`);
+    const origins = addresses.map((each) => `${location.protocol}//${each}${location.port ? `:${location.port}` : ""}`);
+    if (!isLoopback(location.hostname) && !origins.includes(location.origin)) origins.unshift(location.origin);
+    at("loopback").hidden = origins.length > 0;
+    const choice = at("origins");
+    const chosen = origins.includes(choice.value) ? choice.value : origins.find((each) => each === location.origin) ?? origins[0];
+    choice.replaceChildren(...origins.map((each) => el("option", { value: each, selected: each === chosen }, each)));
+    at("several").hidden = origins.length < 2;
+    showAddress(chosen ?? location.origin);
     at("class").showModal();
   } catch (error) {
     notice(error.message);
@@ -180,19 +201,29 @@ document.addEventListener("pointermove", ({ clientX, clientY }) => {
   at("spot").style.transform = `translate(${clientX}px, ${clientY}px)`;
 }, { passive: true, capture: true });
 
+/** Hides or shows the text beside the picture; a question stays, and says so. */
+function toggleWords() {
+  const hidden = document.body.classList.toggle("wordless");
+  if (document.body.classList.contains("asking")) notice(hidden ? texts.willHide : texts.willShow, true);
+  stage.again();
+}
+
 const fullScreen = () => (document.fullscreenElement ? document.exitFullscreen() : document.documentElement.requestFullscreen?.().catch(() => {}));
 const next = () => talk.next(!room);
 const back = () => talk.back();
 onKeys({
   PageDown: next, ArrowRight: next, ArrowDown: next, " ": next, PageUp: back, ArrowLeft: back, ArrowUp: back,
-  Home: () => (talk.away ? talk.home() : draw()), b: () => talk.blacken(), ".": () => talk.blacken(), l: togglePointer,
+  Home: () => (talk.away ? talk.home() : notice(texts.atHome, true)), b: () => talk.blacken(), ".": () => talk.blacken(), l: togglePointer,
   "+": () => resize(size + BY), "=": () => resize(size + BY), "-": () => resize(size - BY), "−": () => resize(size - BY), f: fullScreen,
-  w: () => { document.body.classList.toggle("wordless"); stage.again(); }, c: showClass, s: openSpeaker, a: () => question.toggleEarly(),
+  w: toggleWords, c: showClass, s: openSpeaker, a: () => (room && talk.phase === "open" ? question.toggleEarly() : notice(texts.noneOpen, true)),
   t: () => { at("text").value = ""; at("other").showModal(); }, "?": () => at("keys").showModal(), h: () => at("keys").showModal(),
 });
 for (const [id, act] of Object.entries({ next, back, home: () => talk.home(), "open-class": showClass, "open-keys": () => at("keys").showModal(), "open-other": () => at("other").showModal(), "open-speaker": openSpeaker, full: fullScreen })) {
   at(id).addEventListener("click", ({ currentTarget }) => { currentTarget.blur(); act(); });
 }
+at("origins").addEventListener("change", ({ currentTarget }) => showAddress(currentTarget.value));
+addEventListener("resize", fitWords);
+talk.unmoved = (end) => notice(texts[end], true);
 at("other-form").addEventListener("submit", (event) => { event.preventDefault(); if (at("text").value.trim()) tryText(at("text").value.trim()); });
 for (const each of document.querySelectorAll("dialog")) each.addEventListener("click", ({ target }) => { if (target === each) each.close(); });
 follow(`${page.deck}/events`, {

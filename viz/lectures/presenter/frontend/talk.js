@@ -1,7 +1,7 @@
 // A lecture as its slides and its state: the present step, which questions were closed or revealed, a view off the path.
 
 class Talk {
-  /** `changed(what)` hears every change: the fields that changed, with their values. */
+  /** `changed(what)` hears every change: the fields that changed, with their values. `unmoved(why)`, if it is set, hears of keys beyond an end. */
   constructor(slides, changed, step = 0) {
     Object.assign(this, { slides, changed, step, phases: new Map(), away: null, black: false });
   }
@@ -33,12 +33,14 @@ class Talk {
     if (this.away) return this.home();
     if (phase === "open" && !quick) return this.setPhase("closed");
     if (phase === "open" || phase === "closed") return this.setPhase("revealed");
-    if (this.step + 1 < this.slides.length) this.go(this.step + 1);
+    if (this.step + 1 < this.slides.length) return this.go(this.step + 1);
+    this.unmoved?.("last");
   }
 
   back() {
     if (this.away) return this.home();
-    if (this.step > 0) this.go(this.step - 1);
+    if (this.step > 0) return this.go(this.step - 1);
+    this.unmoved?.("first");
   }
 
   go(step) {
@@ -81,8 +83,21 @@ function drawAround(stage, talk, views, near) {
   return stage.prepare([]);
 }
 
-/** Scrolls the words: a step, and the answer of its run, begin at the top; what is right comes into sight if it is further below. */
-function scrollWords(step, phase) {
+const [LEAST_PX, SHRINKING] = [16, 0.95];
+
+/** Makes the text of the side smaller until all of it is seen: a clicker does not scroll. Never smaller than 16 pixels. */
+function fitWords() {
+  const side = document.querySelector(".side");
+  for (let share = 1; ; share *= SHRINKING) {
+    side.style.setProperty("--fit", share);
+    const cut = side.scrollHeight > side.clientHeight || side.scrollWidth > side.clientWidth;
+    if (!cut || parseFloat(getComputedStyle(side).fontSize) * SHRINKING < LEAST_PX) return;
+  }
+}
+
+/** Shows the words of a step from their heading on; what is right comes into sight if they are longer than the window. */
+function showWords(step, phase) {
+  fitWords();
   const side = document.querySelector(".side");
   const now = `${step}/${phase}`;
   if (side.dataset.at === now) return;
@@ -91,10 +106,13 @@ function scrollWords(step, phase) {
   if (phase === "revealed") document.querySelector("#question :is(.right, .answer)")?.scrollIntoView({ block: "nearest" });
 }
 
-/** The step that an address names, counted from 0. */
+/** The step that an address names as the page counts them, from 1; it counts them from 0 inside. */
 function stepOf(hash, slides) {
-  return Math.min(Math.max(0, Math.trunc(Number(hash.slice(1))) || 0), slides.length - 1);
+  return Math.min(Math.max(0, (Math.trunc(Number(hash.slice(1))) || 1) - 1), slides.length - 1);
 }
+
+/** What an address names a step. */
+const hashOf = (step) => `#${step + 1}`;
 
 /** The chapters as a list that opens, the present one as "3 / 8 · Masks"; beside it a mark for each of its steps. */
 function chapterStrip(talk) {
