@@ -156,8 +156,13 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     expect(watched.locator("#question .right")).to_have_count(1)
     for selector in ("#title", "#question .right", "#words > :first-child"):
         assert_in_sight(watched, selector)
-    assert phone.locator("#title").bounding_box()["y"] < phone.locator("#stage").bounding_box()["y"]  # type: ignore[index]  # seen
     phone.locator("#stage .hl[data-layout]").first.wait_for()
+    order = ("#title", "#lead", "#own .verdict", "#stage", "#question", "#words")
+    places = [phone.locator(each).bounding_box() for each in order]
+    ys = [place["y"] for place in places if place]
+    assert len(ys) == len(order), "all of it is there"
+    assert ys == sorted(ys), "title, one sentence, the own answer, then the picture; the rest below it"
+    assert ys[3] < 300, "the picture begins in the upper third of the screen"
     phone.locator(".hl[data-drawing=strips] .chip[data-selectable]").nth(2).tap()
     expect(phone.locator("#back")).to_be_visible()
     phone.locator("#back").tap()
@@ -185,6 +190,56 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     expect(watched.locator("body")).not_to_have_class(re.compile("black"))
     assert phone.evaluate("fetch(location.pathname + '/steer', {method: 'POST', body: '{\"step\": 0}',"
                           " headers: {'Content-Type': 'application/json'}}).then((reply) => reply.status)") == 403  # fmt: skip
+
+
+SEEN = """() => {
+  const texts = [];
+  const roots = [document.body];
+  for (const root of roots) {
+    const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (node.shadowRoot) roots.push(node.shadowRoot);
+      if (node.nodeType === Node.TEXT_NODE && node.parentElement?.checkVisibility() && !node.parentElement.closest("style, script")) texts.push(node.data);
+    }
+  }
+  return texts.join(" ");
+}"""  # noqa: E501
+"""All texts that a page shows, those inside of drawings, too."""
+
+
+def test_a_phone_is_told_of_fingers_and_what_follows_a_mouse_works_by_tap(watched: Page, phone: Page, serve: Serve) -> None:
+    address = serve(ROOT / "app.py")
+    watched.goto(f"{address}/hold/attention.en#38")  # a film, and curves of heads
+    phone.goto(f"{address}/class")
+    phone.fill("input[name=code]", code_of(watched).lower())
+    phone.click("button[type=submit]")
+    curves = phone.locator(".curves").first
+    curves.wait_for()
+    assert not re.search("hover|click", phone.evaluate(SEEN), re.IGNORECASE)
+    name = curves.locator(".name")
+    expect(name).to_have_text("")
+    curves.scroll_into_view_if_needed()
+    box = curves.bounding_box()
+    assert box is not None
+    phone.touchscreen.tap(box["x"] + box["width"] * 0.15, box["y"] + box["height"] * 0.1)  # where all heads still are alike
+    expect(name).to_have_text(re.compile("head [12]$"))
+    expect(curves.locator(".pointed")).to_have_count(1)
+    watched.evaluate("location.hash = '#4'")  # a step without a question; what it points at is below the picture
+    expect(phone.locator("#title")).to_have_text(title_of(watched, 3))
+    assert phone.evaluate("scrollY") == 0, "a new step begins at its title"
+    phone.locator(".hl[data-drawing=strips] .chip").first.wait_for()
+    assert not re.search("hover|click", phone.evaluate(SEEN), re.IGNORECASE)
+    point = phone.locator("#points button").last
+    point.scroll_into_view_if_needed()
+    point.tap()
+    expect(phone.locator("#stage")).to_be_in_viewport()
+    expect(phone.locator("#back")).to_be_in_viewport(ratio=1)
+    watched.evaluate("location.hash = '#6'")
+    expect(phone.locator("#notice")).to_have_text("The lecture has moved on.")
+    phone.locator("#back").tap()
+    expect(phone.locator("#back")).to_be_hidden()
+    expect(phone.locator("#notice")).to_be_hidden()
+    assert phone.evaluate("scrollY") == 0
 
 
 def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve: Serve, page: Page, tmp_path: Path) -> None:

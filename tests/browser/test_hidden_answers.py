@@ -58,9 +58,10 @@ def test_an_open_question_is_alone_on_projector_and_phone_until_it_is_revealed(w
         for page in pages:
             expect(page.locator("#question :is(.right, .run, .answer)")).to_have_count(0)
             expect(page.locator("#words")).to_have_text("")
+            expect(page.locator("#lead > *")).to_have_count(0)
         watched.keyboard.press("PageDown")
         for page, told in zip(pages, before, strict=True):
-            paragraphs = page.locator("#words > *")
+            paragraphs = page.locator(":is(#lead, #words) > *")
             expect(paragraphs.first).to_be_visible()
             assert [words for words in paragraphs.all_inner_texts() if words in told] == []
             answers = page.locator("#question .answer")

@@ -15,7 +15,7 @@ def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
     """The measure that the link asks for, of all heads; then the loss, if the network has an output layer."""
     measure, names = page.view.measure, [tokens.site(site, head) for site, head in measured.heads]
     chosen = measured.heads.index((page.attention.site, page.head))
-    said = _("One line per head; the selected head is bold. Hover over a line or tap it to see its name.")
+    said = _("One line per head; the selected head is bold. Point at a line or tap it to see its name.")
     panel = Panel("Curves", "measure", explanations()[measure].title, said)
     yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)
     lost = tables.curves(measured.steps, measured.losses[None], [_("your sentence")], 0)

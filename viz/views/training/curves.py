@@ -39,7 +39,7 @@ def _heads(page: Page, measured: Course, at: int) -> None:
     titles = {name: words[name].title for name in MEASURES}
     _heading(
         _("All heads during training"),
-        _("One line per head; the selected head is bold. Hover over a line or tap it to see its name."),
+        _("One line per head; the selected head is bold. Point at a line or tap it to see its name."),
     )
     st.segmented_control(
         _("Measure"), list(MEASURES), format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")

@@ -223,7 +223,7 @@ for (const [id, act] of Object.entries({ next, back, home: () => talk.home(), "o
 }
 at("origins").addEventListener("change", ({ currentTarget }) => showAddress(currentTarget.value));
 addEventListener("resize", fitWords);
-talk.unmoved = (end) => notice(texts[end], true);
+talk.unmoved = (end) => notice(end === "last" ? texts.last : texts.first, true);
 at("other-form").addEventListener("submit", (event) => { event.preventDefault(); if (at("text").value.trim()) tryText(at("text").value.trim()); });
 for (const each of document.querySelectorAll("dialog")) each.addEventListener("click", ({ target }) => { if (target === each) each.close(); });
 follow(`${page.deck}/events`, {

@@ -41,8 +41,27 @@ function setAway(now) {
   at("back").textContent = texts.back;
 }
 
+/** Draws the question. Once it is revealed, whether the own answer is right stands above the picture, the rest below it. */
 function drawQuestion() {
   question.show(state.step, state.black ? null : state.question, counts);
+  at("own").replaceChildren(...at("question").querySelectorAll(".verdict"));
+  const below = state.question?.phase === "revealed";
+  if (below !== (at("question").previousElementSibling === at("stage"))) at("stage")[below ? "after" : "before"](at("question"));
+}
+
+/** Shows the words: their first paragraph above the picture, the others below it. */
+function drawWords() {
+  if (at("words").dataset.html === state.words) return; // its first paragraph has moved
+  setWords(at("words"), state.words);
+  const first = at("words").firstElementChild;
+  at("lead").replaceChildren(...(first?.tagName === "P" ? [first] : []));
+}
+
+/** Shows what a point names, in the picture, which may be out of sight. */
+function explore(choice) {
+  setAway(true);
+  stage.show(stage.name, choice);
+  at("stage").scrollIntoView({ block: "start" });
 }
 
 function draw(moved) {
@@ -50,14 +69,15 @@ function draw(moved) {
   if (state.black) return;
   at("place").textContent = [state.chapter, fill(texts.place, { step: state.step + 1, steps: state.steps })].filter(Boolean).join(" · ");
   at("title").textContent = state.title;
-  setWords(at("words"), state.words);
-  at("points").replaceChildren(...pointList(state.points, (choice) => { setAway(true); stage.show(stage.name, choice); }));
+  drawWords();
+  at("points").replaceChildren(...pointList(state.points, explore));
   drawQuestion();
   const covered = state.question && state.question.phase !== "revealed";
   if (covered) setAway(false);
   if (state.question?.phase === "open") stage.prepare([]); // nothing of an earlier step may answer it
   if (away) return void (moved && notice(texts.wentOn));
   notice("");
+  if (moved) scrollTo(0, 0);
   stage.show(state.view, state.choice).catch(() => notice(texts.noPicture));
 }
 
@@ -74,5 +94,5 @@ follow(`${here}/events`, {
   over: () => { at("over").hidden = false; },
 }, (lost) => { at("lost").hidden = !lost; });
 
-at("back").addEventListener("click", () => { setAway(false); draw(false); });
+at("back").addEventListener("click", () => { setAway(false); draw(true); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());

@@ -36,7 +36,9 @@ function sentences({ html }) {
   return box;
 }
 
-/** Lines over the steps of a training, on a logarithmic axis; the chosen one is bold, each says its name under the pointer. */
+const NEAR_PX = 14;
+
+/** Lines over the steps of a training, on a logarithmic axis; the chosen one is bold, each says its name where it is pointed at or tapped. */
 function curveChart({ steps, lines, names, chosen }) {
   const [width, height, left, bottom] = [330, 130, 36, 18];
   const numbers = lines.flat().filter((value) => value !== null);
@@ -46,14 +48,29 @@ function curveChart({ steps, lines, names, chosen }) {
   const y = (value) => place(8 + ((height - bottom - 8) * (top - value)) / (top - low));
   const path = (line, at) => {
     const known = line.flatMap((value, step) => (value === null ? [] : [`${x(steps[step])} ${y(value)}`]));
-    return el("svg:path", { d: known.length ? `M${known.join("L")}` : "", class: at === chosen ? "chosen" : "" }, el("svg:title", {}, names[at]));
+    return el("svg:path", { d: known.length ? `M${known.join("L")}` : "", class: at === chosen ? "chosen" : "", "data-line": at });
   };
   const order = lines.map((_, at) => at).sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one lies on top
   const label = (text, at, anchor) => el("svg:text", { ...at, "text-anchor": anchor }, text);
   const marks = [steps.length - 1, Math.floor(steps.length / 2), 0].map((at) => label(significant(steps[at], 6), { x: x(steps[at]), y: height - 4 }, "middle"));
   const ends = [low, top].map((value) => label(significant(value, 3), { x: left - 6, y: y(value) + 4 }, "end"));
   const axis = el("svg:path", { class: "axis", d: `M${left} 8V${height - bottom}H${width - 12}` });
-  return el("svg:svg", { class: "curves", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": names[chosen] }, axis, ...order.map((at) => path(lines[at], at)), ...marks, ...ends);
+  const name = el("svg:text", { class: "name", y: 12, "text-anchor": "middle" });
+  const paths = order.map((at) => path(lines[at], at));
+  const nearest = ({ clientX, clientY, currentTarget }) => {
+    const box = currentTarget.getBoundingClientRect();
+    const scale = width / box.width;
+    const [across, down] = [(clientX - box.left) * scale, (clientY - box.top) * scale];
+    const to = steps.reduce((best, step, at) => (Math.abs(x(step) - across) < Math.abs(x(steps[best]) - across) ? at : best), 0);
+    const apart = lines.map((line) => (line[to] === null ? Infinity : Math.abs(y(line[to]) - down)));
+    const found = apart.indexOf(Math.min(...apart));
+    const said = apart[found] < NEAR_PX * Math.max(1, scale) ? found : -1;
+    name.textContent = names[said] ?? "";
+    name.setAttribute("x", Math.min(Math.max(across, left + 50), width - 60));
+    for (const each of paths) each.classList.toggle("pointed", Number(each.dataset.line) === said);
+  };
+  const hears = { onpointermove: nearest, onpointerdown: nearest };
+  return el("svg:svg", { class: "curves", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": names[chosen], ...hears }, axis, ...paths, ...marks, ...ends, name);
 }
 
 /** A dot for each thing by two numbers; the chosen one has a ring, those with a label say it, each says its name under the pointer. */

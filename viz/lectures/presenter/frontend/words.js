@@ -13,7 +13,7 @@ function pointList(points, chosen) {
   const items = points.map((each) => {
     const show = () => point(about(each));
     const leave = () => point({});
-    const onclick = () => chosen(each);
+    const onclick = () => { chosen(each); show(); }; // a tap does not stay upon it, as a pointer does
     const note = el("span");
     setWords(note, each.note);
     return el("li", {}, el("button", { type: "button", onclick, onpointerenter: show, onfocus: show, onpointerleave: leave, onblur: leave },
