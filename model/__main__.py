@@ -37,8 +37,7 @@ from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
 from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
 from model.trace import serialization
-from model.trace.chat import chat_of
-from model.trace.types import Trace
+from model.trace.types import Trace, chat_of
 
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
 

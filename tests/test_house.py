@@ -243,7 +243,6 @@ def test_model_has_nothing_but_rooms_at_its_root() -> None:
 
 def test_a_page_asks_an_engine_and_never_the_network() -> None:
     allowed = (
-        "model.trace.chat",
         "model.trace.types",
         "model.trace.steps",
         "model.trace.beam_tree",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -25,6 +25,7 @@ from viz.views import masks, positions, run_page
 from viz.views.checkpoint import page as checkpoint
 from viz.views.compare import page as compare
 from viz.views.explore import page as explore
+from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
 from viz.views.survey import page as survey
 from viz.views.training import page as training
@@ -119,36 +120,6 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
     ]
 
 
-@dataclass(frozen=True)
-class PageFrame:
-    """Everything around a page that stays while something is chosen on the page.
-
-    Attributes:
-        info: the model in use.
-        view: the state that the sidebar shows.
-        problems: sentences, not shown yet, about requests that could not be met.
-    """
-
-    info: ModelInfo
-    view: ViewState
-    problems: list[str]
-
-
-@dataclass(frozen=True)
-class PageSpec:
-    """A page that is drawn from a run.
-
-    Attributes:
-        show: draws it.
-        opens_on: the attention site that it opens on.
-        unedited: whether it gets the run without the view's edits, which it then makes itself.
-    """
-
-    show: Callable[[Page], None]
-    opens_on: SiteSelector
-    unedited: bool
-
-
 def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
     """Draws the sidebar. Returns None if no model can be used, or if the page asks the questions of its file instead."""
     if run_page.asked_here(view):
@@ -200,7 +171,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
     talk = conversation.place(around.info, view)
     try:
         with patient_engine.raise_if_slow():
-            page = run_page.prepare(around.info, view, around.problems, foot, drawn.opens_on, drawn.unedited)
+            page = run_page.prepare(around, drawn, view, foot)
             talk(page.trace if page else None, page is None)
             said = list(dict.fromkeys(around.problems))
             for each in said:
@@ -213,7 +184,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
                 drawn.show(page)
             else:  # the sentence cannot be run: the last picture stays, and steps back
                 with st.container(key="stale"):
-                    _show_last(around.info, view, foot, drawn, None)
+                    _show_last(around, drawn, view, foot, None)
             if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
@@ -226,13 +197,13 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         if page is None:
             stopped = pause.trace if isinstance(pause, Stopped) else None
             talk(stopped, isinstance(pause, Stopped))
-            _show_last(around.info, view, foot, drawn, stopped)
+            _show_last(around, drawn, view, foot, stopped)
     sync_url()
 
 
-def _show_last(info: ModelInfo, view: ViewState, foot: DeltaGenerator, drawn: PageSpec, stopped: Trace | None) -> None:
+def _show_last(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGenerator, stopped: Trace | None) -> None:
     """Draws what a stopped run had written; else the session's last result with the same model, if it is cached."""
-    if (page := run_page.last_page(info, view, [], drawn.opens_on, drawn.unedited, stopped)) is None:
+    if (page := run_page.last_page(replace(around, problems=[]), drawn, view, stopped)) is None:
         return
     with foot:
         sidebar.status(page.trace)

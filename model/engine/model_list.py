@@ -244,15 +244,17 @@ class ModelList:
         opening = {name: self._begun(name, version) for name, version in anew}
         until = max((began + PATIENCE_S for _, began in opening.values()), default=0.0)
         wait([future for future, _ in opening.values()], max(0.0, until - time.monotonic()))
-        return tuple(self._info(name, opening[name][0] if name in opening else None) for name in names)
-
-    def _info(self, name: str, opening: Future[ModelInfo] | None) -> ModelInfo:
-        if opening is not None and not opening.done():
-            return unusable(name, name, StillOpening(model=name))
-        try:
-            return opening.result() if opening is not None else self._describe(name)
-        except HeadlightError as error:
-            return unusable(name, name, error)
+        found = []
+        for name in names:
+            future = opening[name][0] if name in opening else None
+            if future is not None and not future.done():
+                found.append(unusable(name, name, StillOpening(model=name)))
+                continue
+            try:
+                found.append(self._describe(name) if future is None else future.result())
+            except HeadlightError as error:
+                found.append(unusable(name, name, error))
+        return tuple(found)
 
     def _begun(self, name: str, version: Stamp) -> tuple[Future[ModelInfo], float]:
         """The opening of a version and when it began; it begins now where it has not."""

@@ -19,10 +19,9 @@ from model.spec.network import to_json
 from model.spec.request import RunRequest
 from model.tokenizers.chat import Rendered
 from model.trace.beam_tree import Node
-from model.trace.chat import FACT, ChatFacts
 from model.trace.progress import Progress
 from model.trace.steps import Step
-from model.trace.types import Array, Tokens, Trace
+from model.trace.types import CHAT, Array, ChatFacts, Tokens, Trace
 from model.transformer.stacks import CausalLM, EmbeddingAlone
 
 ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
@@ -115,8 +114,12 @@ class TraceMaker:
         arrays = self.recorder.arrays(written.lineage, one_row)
         found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         found["notes"] += [] if self.edited is None else self.edited.notes()
+        found |= {"drafted": written.drafted} if written.drafted else {}
+        if self.chat is not None:
+            reply = self.checkpoint.tokenizers["source"].text(written.ids[len(self.chat.tokens) :])
+            found[CHAT] = asdict(ChatFacts(self.chat.template, self.chat.text, self.chat.starts, reply))
         trace = Trace(
-            model=found | ({"drafted": written.drafted} if written.drafted else {}) | self._conversation(written),
+            model=found,
             request=self.request.to_json(),
             tokens=dict(tokens) if self.edited is None else self.edited.shown(tokens),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),
@@ -132,13 +135,6 @@ class TraceMaker:
             | never_recorded(self.checkpoint.network),
         )
         return trace if written.recording is None else _with_recording(trace, written.recording)
-
-    def _conversation(self, written: Written) -> dict[str, Any]:
-        """The fact `chat` of a trace; none where the input is no conversation."""
-        if self.chat is None:
-            return {}
-        reply = self.checkpoint.tokenizers["source"].text(written.ids[len(self.chat.tokens) :])
-        return {FACT: asdict(ChatFacts(self.chat.template, self.chat.text, self.chat.starts, reply))}
 
 
 def _with_recording(trace: Trace, found: Trace) -> Trace:

@@ -111,7 +111,7 @@ class Recorder:
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
-        return {name: _readable(_join(name, own, places, self.prompt)) for name, own in pieces.items()}
+        return {name: _join(name, own, places, self.prompt) for name, own in pieces.items()}
 
     def snapshot(self) -> "Recorder":
         """The record so far; the run does not change it any more. No tensor is copied."""
@@ -180,13 +180,6 @@ def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str
     return own, own if site.kind == "self" else "source"
 
 
-def _readable(tensor: Tensor) -> Array:
-    """A tensor as a numpy array. Lower number types become float32, which holds them exactly; numpy has no bfloat16."""
-    lower = tensor.dtype in (torch.bfloat16, torch.float16)
-    array: Array = (tensor.float() if lower else tensor).cpu().numpy()
-    return array
-
-
 def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
     """The last row of each piece, for tensors that have a row for each query of a decoder step."""
     of_queries = ("decoder" in name or name == "logits") and ".memory" not in name and name.rpartition("/")[2] not in ("k", "v")
@@ -231,8 +224,8 @@ def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
     return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
 
 
-def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt: int | None) -> Tensor:
-    """One tensor of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
+def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt: int | None) -> Array:
+    """One array of one example: concatenates the rows of its steps, with keys padded to the number of the last step.
 
     Args:
         places: index of the example's row in the piece of each decoder step; None: the first row.
@@ -251,4 +244,7 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt:
         own = [piece if piece.shape[-1] == keys else pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
     if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
         own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
-    return (torch.cat(own, dim=-2) if len(own) > 1 else own[0])[0]  # a mask's repeated rows stay one row in memory
+    whole = (torch.cat(own, dim=-2) if len(own) > 1 else own[0])[0]  # a mask's repeated rows stay one row in memory
+    lower = whole.dtype in (torch.bfloat16, torch.float16)  # float32 holds these exactly, and numpy has no bfloat16
+    array: Array = (whole.float() if lower else whole).cpu().numpy()
+    return array

@@ -11,10 +11,9 @@ from model.spec.edits import Allow, Forbid, Patch, SetRow
 from model.spec.external import AnySpec
 from model.spec.request import RunRequest
 from model.spec.validation import read
-from model.trace.chat import chat_of
 from model.trace.lazy_attention import LazyAttention
 from model.trace.steps import Step
-from model.trace.types import Array, Attention, Tokens, Trace
+from model.trace.types import Array, Attention, Tokens, Trace, chat_of
 
 SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
 """Largest deviation of a row's sum from 1 that rounding explains, by number type."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from model.errors import UnknownHead, UnknownSite, Words, phrase
 from model.spec.external import AnySpec
+from model.spec.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention
@@ -284,3 +285,34 @@ class Trace:
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""
         return tuple(a for s, a in self.attention.items() if s.stack == stack and s.kind == kind)
+
+
+CHAT = "chat"
+"""Key in `Trace.model` of what it says of a conversation."""
+
+
+@dataclass(frozen=True)
+class ChatFacts:
+    """The conversation of a run.
+
+    Attributes:
+        template: SHA-256 of the chat template, in hexadecimal.
+        text: the prompt that the template made of the turns.
+        starts: the first token of each turn and of the reply; empty where the template does not write turn after turn.
+        reply: the text that the model wrote, without special tokens.
+    """
+
+    template: str
+    text: str
+    starts: tuple[int, ...]
+    reply: str
+
+
+def chat_of(trace: Trace) -> ChatFacts | None:
+    """The conversation of a trace; None: its input was of another form.
+
+    Raises:
+        BadSetting: the fact has another form.
+    """
+    found = trace.model.get(CHAT)
+    return None if found is None else read(ChatFacts, found, f"header.model.{CHAT}")

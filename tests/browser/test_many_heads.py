@@ -10,7 +10,6 @@ from tests.browser.canvas_harness import made
 from tests.browser.emulation import a_phone, another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, hovered_weight, overflow, rest, tile_of, tiles
-from viz.metrics.first_token import shares
 
 pytestmark = pytest.mark.browser
 
@@ -134,7 +133,11 @@ def test_bands_fold_by_touch_and_by_keys(visit: Open, watched: Page) -> None:
 def test_heads_are_sorted_by_what_was_measured_and_shown_line_by_line(visit: Open, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     page, trace = visit("case=30x9x12"), made("30x9x12")
-    measured = {(str(site), head): share for site, own in trace.attention.items() for head, share in enumerate(shares(own))}
+    measured = {
+        (str(site), head): float(own.head(head)[own.mask.sum(axis=-1) >= 2, 0].astype(float).mean())
+        for site, own in trace.attention.items()
+        for head in range(own.heads)
+    }
     page.get_by_label("Order of the heads").select_option(label="least on the first token")
     rest(page)
     shown = [(tile["site"], tile["head"]) for tile in tiles(page)]

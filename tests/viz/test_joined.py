@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.folders import byte_pairs
-from viz.labels.joined import joined
+from viz.labels.tokens import joined
 
 ASTRONAUT = "👩‍🚀"
 

@@ -14,7 +14,8 @@ from viz.canvas.wire import overviews, parts
 from viz.canvas.wire.parts import Pyramid
 from viz.canvas.wire.transport import Blob, unpack
 from viz.labels import alt_text
-from viz.metrics import first_token, head_kinds
+from viz.metrics import head_kinds
+from viz.metrics.aggregation import without_first
 from viz.metrics.copy_scores import previous_token_score
 from viz.metrics.head_statistics import distances
 
@@ -31,32 +32,16 @@ def rest_by_hand(rows: list[list[float]]) -> list[list[float]]:
 @pytest.mark.parametrize("head", range(4))
 def test_rows_are_brought_to_the_sum_1_without_their_first_key(head: int) -> None:
     weights = RUN.at(SITE).head(head)
-    found = first_token.rest(weights)
+    found = without_first(weights)
     np.testing.assert_allclose(found, rest_by_hand(weights.astype(float).tolist()), rtol=1e-12, atol=1e-15)
     whole = found.sum(axis=-1)
     assert np.isclose(whole, 1, atol=1e-12).tolist() == (weights[:, 1:].sum(axis=-1) > 0).tolist()
 
 
-def test_a_row_whose_whole_weight_is_on_the_first_token_is_empty_and_counted() -> None:
-    attention = RUN.at(SITE)
-    found = first_token.rest(attention.head(3))
+def test_a_row_whose_whole_weight_is_on_the_first_token_is_empty() -> None:
+    found = without_first(RUN.at(SITE).head(3))
     assert found[3].tolist() == [0.0] * found.shape[1]
     assert np.isfinite(found).all()
-    assert first_token.emptied(attention.head(3), attention.mask) == 2, "the first row, which may look nowhere else, and row 3"
-    assert first_token.emptied(attention.head(0), attention.mask) == 1
-
-
-def test_a_share_is_the_mean_over_rows_that_have_a_choice() -> None:
-    attention = RUN.at(SITE)
-    for head, share in enumerate(first_token.shares(attention)):
-        rows = [row for row, mask in zip(attention.head(head).tolist(), attention.mask.tolist(), strict=True) if sum(mask) >= 2]
-        assert share == pytest.approx(math.fsum(row[0] for row in rows) / len(rows), rel=1e-12)
-    alone = replace(attention, weights=np.ones((4, 1, 1), np.float32), mask=np.ones((1, 1), bool))
-    assert np.isnan(first_token.shares(alone)).all()
-    broken = attention.weights.copy()
-    broken[0, 5] = np.nan
-    rows = [row for at, row in enumerate(attention.head(0).tolist()) if at not in (0, 5)]
-    assert first_token.share(broken[0], attention.mask) == pytest.approx(math.fsum(row[0] for row in rows) / len(rows), rel=1e-12)
 
 
 def test_pages_open_without_it_where_most_heads_have_most_of_their_weight_there() -> None:
@@ -65,8 +50,8 @@ def test_pages_open_without_it_where_most_heads_have_most_of_their_weight_there(
     assert not overviews.opens_without_first(traces.translation())
     assert [overviews.leaves_out(asked, RUN) for asked in ("", "none", "special")] == ["first", "none", "special"]
     assert overviews.leaves_out("first", traces.translation()) == "first"
-    assert first_token.heads_at_first(np.array([0.9, 0.1, 0.6, np.nan])) == pytest.approx(2 / 3)
-    assert first_token.heads_at_first(np.array([np.nan])) == 0
+    assert head_kinds.heads_at_first(np.array([0.9, 0.1, 0.6, np.nan])) == pytest.approx(2 / 3)
+    assert head_kinds.heads_at_first(np.array([np.nan])) == 0
 
 
 def test_the_overview_holds_the_rest_of_every_head_and_what_was_left_out() -> None:
@@ -155,7 +140,7 @@ def check(own: dict[str, float], attention: Attention, head: int) -> None:
     """Compares the readings of a head with other functions and with loops."""
     weights, rows = attention.head(head).astype(float), [i for i, mask in enumerate(attention.mask.tolist()) if sum(mask) >= 2]
     apart = distances(weights.shape[0], weights.shape[1], attention.site.kind == "cross")
-    assert own["first"] == pytest.approx(first_token.share(attention.head(head), attention.mask), rel=1e-6)
+    assert own["first"] == pytest.approx(math.fsum(weights[i, 0] for i in rows) / len(rows), rel=1e-6)
     assert own["largest"] == pytest.approx(math.fsum(max(weights[i]) for i in rows) / len(rows), rel=1e-6)
     assert own["distance"] == pytest.approx(math.fsum((weights[i] * apart[i]).sum() for i in rows) / len(rows), rel=1e-5)
     if attention.site.kind == "cross":

@@ -196,7 +196,7 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     steps = {strip: bool(trace.steps) and strip == labels.written_strip(trace) for strip in trace.tokens}
     for strip, tokens in trace.tokens.items():
         texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
-        yield scene.strip_title(trace, strip, steps[strip]), labels.line(texts[:LONGEST]) + (" …" if len(texts) > LONGEST else "")
+        yield strings.strip_title(trace, strip, steps[strip]), labels.line(texts[:LONGEST]) + (" …" if len(texts) > LONGEST else "")
     kinds: dict[str, list[str]] = {}
     for site in trace.attention:
         kinds.setdefault(labels.kind(site.stack, site.kind), []).append(str(site))

@@ -61,24 +61,18 @@ def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str
     finite = [bool(np.isfinite(row).all()) for row in weights]
     order = np.argsort(-weights, axis=1, kind="stable")[:, :2]
     largest = np.take_along_axis(weights, order, axis=1)
-    every = zip(names, finite, order.tolist(), largest.tolist(), strict=True)
-    return [_row(name, keys, places, shares if whole else []) for name, whole, places, shares in every]
-
-
-def _row(name: str, keys: Sequence[str], places: Sequence[int], shares: Sequence[float]) -> str:
-    """A row whose largest weights, at most two, are `shares` and belong to the keys at `places`."""
-    if not shares or shares[0] <= 0:
-        return _("Row “{row}”: no weights.", row=name)
-    gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
-    if len(shares) > 1 and shares[1] >= WORTH_NAMING:
-        gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
-        return _("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **gaps)
-    return _("Row “{row}”: {share} on “{key}”.", **gaps)
-
-
-def selected(name: str, row: str) -> str:
-    """The announcement after a head or a row of it was selected."""
-    return _("{head} is selected. {row}", head=name, row=row).strip()
+    said = []
+    for name, whole, places, shares in zip(names, finite, order.tolist(), largest.tolist(), strict=True):
+        if not (whole and shares and shares[0] > 0):
+            said.append(_("Row “{row}”: no weights.", row=name))
+            continue
+        gaps = {"row": name, "key": keys[places[0]], "share": percent(shares[0])}
+        if len(shares) > 1 and shares[1] >= WORTH_NAMING:
+            gaps |= {"next": keys[places[1]], "second": percent(shares[1])}
+            said.append(_("Row “{row}”: {share} on “{key}”, then {second} on “{next}”.", **gaps))
+        else:
+            said.append(_("Row “{row}”: {share} on “{key}”.", **gaps))
+    return said
 
 
 def peaks(weights: Array) -> list[float]:

@@ -11,7 +11,6 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache, cached
@@ -32,18 +31,13 @@ _ISOLATE, _END_ISOLATE = "\u2068", "\u2069"
 
 
 def remembered(convert: Callable[[str], str]) -> Callable[[str], str]:
-    """Adds an LRU cache bounded in bytes to `convert`: a token may be a whole line of text."""
-    cache: LRUCache[str, tuple[str, str]] = LRUCache(CACHE_BYTES, lambda texts: sum(map(sys.getsizeof, texts)) + _ENTRY)
+    """Adds an LRU cache bounded in bytes to `convert`: a token may be a whole line of text.
 
-    @cached(cache, key=lambda text: text, lock=threading.Lock())
-    def both(text: str) -> tuple[str, str]:
-        return text, convert(text)
-
-    @wraps(convert)
-    def found(text: str) -> str:
-        return both(text)[1]
-
-    return found
+    What is shown of a text is hardly ever smaller than the text, so twice its bytes count for both.
+    """
+    cache: LRUCache[str, str] = LRUCache(CACHE_BYTES, lambda shown: 2 * sys.getsizeof(shown) + _ENTRY)
+    remembering: Callable[[str], str] = cached(cache, key=lambda text: text, lock=threading.Lock())(convert)
+    return remembering
 
 
 @remembered
@@ -129,15 +123,13 @@ LONGEST = 24
 
 def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
     """The label of one token, at most `longest` characters; unknown tokens are marked."""
-    text = _short(tokens.texts[index], longest)
-    return f"{text} [unk]" if tokens.unknown[index] else text
-
-
-def _short(text: str, longest: int | None) -> str:
+    text = tokens.texts[index]
     if longest is None:
-        return word(text)
-    text = plain(text[: longest + 1])  # one character more, to detect a longer text
-    return isolated(text if len(text) <= longest else text[: longest - 1] + "…")
+        text = word(text)
+    else:
+        text = plain(text[: longest + 1])  # one character more, to detect a longer text
+        text = isolated(text if len(text) <= longest else text[: longest - 1] + "…")
+    return f"{text} [unk]" if tokens.unknown[index] else text
 
 
 _STRIPS: WeakKeyDictionary[Tokens, dict[int | None, tuple[str, ...]]] = WeakKeyDictionary()
@@ -266,32 +258,18 @@ def heads_of_a_key(trace: Trace, site: Site) -> int:
     return heads // keys if heads and keys and trace.at(site).heads == heads else 1
 
 
+@cached(WeakKeyDictionary(), key=lambda trace: trace)  # each drawing of a run asks for it for every head
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
-    if not (silences := _silences(trace)):
-        return frozenset()
-    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads))
+    silences = [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
+    places = ((str(site), head) for site, own in trace.attention.items() for head in range(own.heads) if silences)
     return frozenset(place for place in places if any(edit.covers(*place) for edit in silences))
 
 
-def head_name(trace: Trace, site: Site, head: int) -> str:
+def head_name(trace: Trace, at: Site, head: int) -> str:
     """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
-    return _name(trace, site, head, _silences(trace))
-
-
-def head_names(trace: Trace, attention: Attention) -> list[str]:
-    """The names of all heads of a site."""
-    silences = _silences(trace)
-    return [_name(trace, attention.site, head, silences) for head in range(attention.heads)]
-
-
-def _name(trace: Trace, at: Site, head: int, silences: Sequence[Silence]) -> str:
     name = site(at, head) + (f" · {module}" if (module := trace.module(at)) else "")
-    return _("{head} (silenced)", head=name) if any(edit.covers(str(at), head) for edit in silences) else name
-
-
-def _silences(trace: Trace) -> list[Silence]:
-    return [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]
+    return _("{head} (silenced)", head=name) if (str(at), head) in silenced(trace) else name
 
 
 def by_hand(trace: Trace) -> tuple[Step, ...]:
@@ -318,3 +296,67 @@ def power_of_ten(value: float) -> str:
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+MOST_PARTS = 16
+"""Most tokens of one character. The longest joined emoji in use have 10 characters, each at most 4 bytes."""
+
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_JOINER, _SKIN = "\u200d", range(0x1F3FB, 0x1F400)
+_CHOOSERS = ("\ufe0e", "\ufe0f")  # whether the sign before is drawn as text or as an emoji
+
+
+def joined(texts: Sequence[str]) -> dict[int, tuple[int, str]]:
+    """The runs of at least two tokens that are one character: by first token, how many there are, and the character.
+
+    Such a character is an emoji in several bytes, which byte-level vocabularies show as `\\xf0\\x9f`, or several emoji
+    joined to one.
+
+    Args:
+        texts: the tokens' texts, bytes that are no character by themselves as `\\xNN`.
+    """
+    units = list(_characters(texts))
+    merged: list[tuple[int, int, str]] = []
+    for first, count, text in units:
+        if merged and _joins(merged[-1][2], text.removeprefix(_PIECE)):
+            begin, before, so_far = merged.pop()
+            merged.append((begin, before + count, so_far + text.removeprefix(_PIECE)))
+        else:
+            merged.append((first, count, text))
+    return {first: (count, text) for first, count, text in merged if count > 1}
+
+
+def _characters(texts: Sequence[str]) -> list[tuple[int, int, str]]:
+    """First token, number of tokens and text of each smallest run whose bytes are whole characters."""
+    found, at = list[tuple[int, int, str]](), 0
+    while at < len(texts):
+        count, text = 1, texts[at]
+        if _ESCAPED.search(text):
+            held = b""
+            for longer in range(1, min(MOST_PARTS, len(texts) - at) + 1):
+                held += _bytes(texts[at + longer - 1].removeprefix(_PIECE) if longer > 1 else text)
+                try:
+                    count, text = longer, held.decode("utf-8")
+                    break
+                except UnicodeDecodeError:
+                    continue
+        found.append((at, count, text))
+        at += count
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    """The bytes of a token."""
+    parts = _ESCAPED.split(text)  # text, two digits, text, two digits, text
+    return b"".join(bytes.fromhex(part) if place % 2 else part.encode("utf-8", "surrogatepass") for place, part in enumerate(parts))
+
+
+def _joins(before: str, after: str) -> bool:
+    """Whether two texts are drawn as one emoji."""
+    if (
+        not before
+        or not after
+        or unicodedata.category(before.rstrip("".join((_JOINER, *_CHOOSERS)))[-1:] or " ") not in ("So", "Sk")
+    ):
+        return False
+    return before.endswith(_JOINER) or after.startswith((_JOINER, *_CHOOSERS)) or ord(after[0]) in _SKIN

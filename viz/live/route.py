@@ -27,9 +27,8 @@ from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
 from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
 from model.spec.sent_text import split_address
-from model.trace.chat import chat_of
 from model.trace.progress import Progress
-from model.trace.types import Trace
+from model.trace.types import Trace, chat_of
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import pack
 from viz.i18n.translate import _, error_message, number

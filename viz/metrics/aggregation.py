@@ -52,6 +52,26 @@ def lengths(values: Array, projection: Array | None = None) -> Array:
     return np.asarray(np.linalg.norm(moved, axis=-1))
 
 
+def without_first(weights: Array) -> Array:
+    """Rows without their first key, each divided by its sum: w[i, j] / Σ w[i, k] over k ≥ 1.
+
+    In many language models most heads look at the first token most of the time, so their maps show little else.
+
+    Args:
+        weights: [query, key] or [head, query, key], none negative, masked ones 0.
+
+    Returns:
+        The same shape, float64. The first column is 0, and so is a row with all its weight on the first key: it is empty.
+
+    Source: Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks", section 3.
+    """
+    kept = weights.astype(np.float64)
+    kept[..., 0] = 0
+    sums = kept.sum(axis=-1, keepdims=True)
+    np.divide(kept, sums, out=kept, where=sums != 0)
+    return kept
+
+
 def entropies(weights: Array) -> Array:
     """Entropy of each row, -Σj w[i, j] ln w[i, j], in nats: [query, key] -> [query]. NaN if a weight is not finite."""
     rows = weights.astype(np.float64)

@@ -1,10 +1,11 @@
 """Descriptions of a site's readings: title, formula, what each is, and what it is not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from model.trace.types import Site
-from viz.i18n.translate import _
+from viz.i18n.translate import N_, translated
 
 
 @dataclass(frozen=True)
@@ -30,69 +31,86 @@ class Reading:
     of_head: bool
 
 
-def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
-    """Every reading, by the name that links.READINGS has for it.
-
-    Args:
-        site: the selected one, which decides the formula of rollout.
-        projected: whether values are measured after the output projection.
-    """
-    readings = (_head(), _mean(), _largest(), _value_weighted(projected), _rollout(site), _entropy())
-    return {reading.name: reading for reading in readings}
-
-
-def _head() -> Reading:
-    return Reading(
+_READINGS = (
+    Reading(
         "head",
-        _("This head"),
-        _("weight"),
+        N_("This head"),
+        N_("weight"),
         (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
-        _("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
-        _("They show where the head looked, but neither what it read there nor why the model chose a word."),
+        N_("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
+        N_("They show where the head looked, but neither what it read there nor why the model chose a word."),
         of_head=True,
-    )
-
-
-def _mean() -> Reading:
-    return Reading(
+    ),
+    Reading(
         "mean",
-        _("Mean over heads"),
-        _("mean weight"),
+        N_("Mean over heads"),
+        N_("mean weight"),
         (r"\bar A_{ij} = \frac{1}{H} \sum_{h=1}^{H} A^h_{ij}",),
-        _("Each cell is the mean over all heads of this layer."),
-        _(
+        N_("Each cell is the mean over all heads of this layer."),
+        N_(
             "No single head has these weights: heads that attend to different words blend into one that seems to "
             "attend to all of them."
         ),
         of_head=False,
-    )
-
-
-def _largest() -> Reading:
-    return Reading(
+    ),
+    Reading(
         "max",
-        _("Maximum over heads"),
-        _("largest weight"),
+        N_("Maximum over heads"),
+        N_("largest weight"),
         (r"M_{ij} = \max_{h} A^h_{ij}",),
-        _("Each cell is the largest weight that any head of this layer gives it."),
-        _("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
+        N_("Each cell is the largest weight that any head of this layer gives it."),
+        N_("A row mixes several heads, so it does not sum to 1, and it does not say how many heads attend there."),
         of_head=False,
-    )
-
-
-def _value_weighted(projected: bool) -> Reading:
-    caution = _("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer.")
-    if projected:
-        meaning = _(
+    ),
+    Reading(
+        "value",
+        N_("Weight × value"),
+        N_("contribution length"),
+        (r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2",),
+        N_(
             "The length of the vector that the selected head adds to the residual stream of query i from key j, after "
             "its part of the output projection."
-        )
-        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j\, W_O^{h} \right\rVert_2"
-    else:
-        meaning = _("The length of the vector that the selected head carries from key j to query i, before the output projection.")
-        formula = r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2"
-    return Reading("value", _("Weight × value"), _("contribution length"), (formula,), meaning, caution, of_head=True)
+        ),
+        N_("It is not a share: the vectors in a row may cancel one another, and the residual stream may be much longer."),
+        of_head=True,
+    ),
+    Reading(
+        "rollout",
+        N_("Rollout"),
+        N_("rollout"),
+        (),  # of the site: _ROLLOUT
+        N_(
+            "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
+            "connection counts as one half."
+        ),
+        N_(
+            "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
+            "feed-forward networks and normalization are ignored."
+        ),
+        of_head=False,
+    ),
+    Reading(
+        "entropy",
+        N_("Entropy of each row"),
+        N_("entropy (nats)"),
+        (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
+        N_(
+            "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
+            "equal weights."
+        ),
+        N_(
+            "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
+            "also has low entropy."
+        ),
+        of_head=True,
+    ),
+)
 
+_UNPROJECTED: dict[str, Any] = {
+    "meaning": N_("The length of the vector that the selected head carries from key j to query i, before the output projection."),
+    "formula": (r"N_{ij} = \left\lVert A_{ij}\, v_j \right\rVert_2",),
+}
+"""Of the reading `value`, where the output projection is not known."""
 
 _ROLLOUT = {
     "encoder": (
@@ -112,37 +130,23 @@ _ROLLOUT = {
 _ROLLOUT |= {"memory": _ROLLOUT["encoder"], "unknown": _ROLLOUT["encoder"]}
 
 
-def _rollout(site: Site) -> Reading:
-    return Reading(
-        "rollout",
-        _("Rollout"),
-        _("rollout"),
-        _ROLLOUT["encoder" if site.stack == "encoder" else site.kind],
-        _(
-            "The attention of all layers up to this one, multiplied through to the input tokens. Each residual "
-            "connection counts as one half."
-        ),
-        _(
-            "It is not a weight of the model and not a measure of influence: all heads count equally, and values, "
-            "feed-forward networks and normalization are ignored."
-        ),
-        of_head=False,
-    )
+def catalogue(site: Site, projected: bool = True) -> Mapping[str, Reading]:
+    """Every reading in the current language, by the name that links.READINGS has for it.
 
-
-def _entropy() -> Reading:
-    return Reading(
-        "entropy",
-        _("Entropy of each row"),
-        _("entropy (nats)"),
-        (r"H_i = -\sum_j A_{ij} \ln A_{ij}",),
-        _(
-            "How widely each row of the selected head spreads its attention: 0 for a single key, ln m for m keys with "
-            "equal weights."
-        ),
-        _(
-            "It does not say how confident the model is, nor how much the head matters: a head that rests on one token "
-            "also has low entropy."
-        ),
-        of_head=True,
-    )
+    Args:
+        site: the selected one, which decides the formula of rollout.
+        projected: whether values are measured after the output projection.
+    """
+    own: dict[str, dict[str, Any]] = {"rollout": {"formula": _ROLLOUT["encoder" if site.stack == "encoder" else site.kind]}}
+    own |= {} if projected else {"value": _UNPROJECTED}
+    there = (replace(each, **own.get(each.name, {})) for each in _READINGS)
+    return {
+        each.name: replace(
+            each,
+            title=translated(each.title),
+            quantity=translated(each.quantity),
+            meaning=translated(each.meaning),
+            caution=translated(each.caution),
+        )
+        for each in there
+    }

@@ -60,6 +60,16 @@ def kinds(found: Array) -> Array:
     return np.asarray(np.where(fits.any(axis=0), fits.argmax(axis=0), len(KINDS)))
 
 
+def heads_at_first(shares: Array) -> float:
+    """The share of a run's heads that have more than MOST of their weight on the first token; 0 without a head that has a share.
+
+    Args:
+        shares: [head], the reading `first` of all heads of the run.
+    """
+    finite = shares[np.isfinite(shares)]
+    return float((finite > MOST).mean()) if len(finite) else 0.0
+
+
 def titles() -> tuple[str, ...]:
     """KINDS in words, and last the heads of no kind."""
     return _("previous token"), _("own token"), _("next token"), _("first token"), _("other heads")

@@ -101,10 +101,10 @@ def show(pause: Pending | Stopped) -> None:
     data = {
         "path": f"{transport.address()}/waiting/{call.token}",
         "seconds": seconds,
-        "sentence": strings.running(),
+        "sentence": _("Running: {seconds} s"),
         "how_far": strings.how_far(),
-        "measured": strings.how_far_measuring(),
-        "to_measure": strings.to_measure(),
+        "measured": _("{written} of {most} measured, {rate} per second, about {left} s left"),
+        "to_measure": _("{most} to measure; how long it takes is known after the first few"),
         "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):

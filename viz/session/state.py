@@ -74,24 +74,17 @@ def start(*settings: Callable[[], object]) -> None:
 
 def get_view_state() -> tuple[ViewState, list[str]]:
     """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
-    view = _settled()
-    return view_state.read(_query()) if view is None else (view, [])
-
-
-def _settled() -> ViewState | None:
-    """The session's state; None while the URL has parameters that were not read yet."""
     query = _query()
-    known = _VIEW in st.session_state and (not query or query == st.session_state.get(_URL))
-    return st.session_state[_VIEW] if known else None
+    if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
+        return st.session_state[_VIEW], []
+    return view_state.read(query)
 
 
 def session_language() -> str:
     """The language of this session: the link's, else that of its browser at the first visit."""
     if _LANGUAGE not in st.session_state:
         st.session_state[_LANGUAGE] = translate.matching(st.context.locale) or translate.of_server()
-    view = _settled()
-    asked = translate.matching(st.query_params.get("lang")) if view is None else view.language
-    return asked or str(st.session_state[_LANGUAGE])
+    return get_view_state()[0].language or str(st.session_state[_LANGUAGE])
 
 
 def _query() -> dict[str, str]:

@@ -4,7 +4,7 @@ While the engine's host does not answer, the page shows the session's last resul
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
 
@@ -38,29 +38,53 @@ AGAIN_SECONDS = 3
 _LAST = "last"
 
 
-def prepare(
-    info: ModelInfo,
-    view: ViewState,
-    problems: list[str],
-    foot: DeltaGenerator,
-    opens_on: SiteSelector = Trace.last_cross,
-    unedited: bool = False,
-) -> Page | None:
+@dataclass(frozen=True)
+class PageFrame:
+    """Everything around a page that stays while something is chosen on the page.
+
+    Attributes:
+        info: the model in use.
+        view: the state that the sidebar shows.
+        problems: sentences, not shown yet, about requests that could not be met.
+    """
+
+    info: ModelInfo
+    view: ViewState
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """A page that is drawn from a run.
+
+    Attributes:
+        show: draws it.
+        opens_on: the attention site that it opens on.
+        unedited: whether it gets the run without the view's edits, which it then makes itself.
+    """
+
+    show: Callable[[Page], None]
+    opens_on: SiteSelector
+    unedited: bool
+
+
+def prepare(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGenerator) -> Page | None:
     """Runs the sentence and returns the page to draw; None if the run failed.
 
-    While the engine's host is away, it is the page of the session's last result, and the request stays in the state.
+    While the engine's host is away, it is the page of the session's last result, and the request stays in the state. The site that
+    a page opens on is not stored in the state: other pages open on others.
 
     Args:
+        view: the state now.
         foot: the end of the sidebar, which names the device of the run.
-        opens_on: the site that the page opens on. It is not stored in the state: other pages open on others.
-        unedited: whether to leave out the view's edits, which the page then makes itself.
     """
+    info, problems, unedited = around.info, around.problems, drawn.unedited
     try:
         trace, ran = _run(replace(view, **WITHOUT_EDITS) if unedited else view, problems)
         view = replace(view, hypothesis=ran.hypothesis) if unedited else ran
         st.session_state[_LAST] = ref(trace), view  # only the engine's cache holds the trace, so sessions add no memory
     except EngineAway as error:
-        if (page := last_page(info, view, problems, opens_on, unedited)) is None:
+        if (page := last_page(around, drawn, view)) is None:
             raise
         wait_for_host(error, shown=True)
         return page
@@ -74,33 +98,26 @@ def prepare(
     if found := undrawable(trace):
         problems.append(found)
         return None
-    attention, view = select(trace, view, problems, opens_on)
+    attention, view = select(trace, view, problems, drawn.opens_on)
     store_view(view)
     view = replace(view, site=str(attention.site))
     return Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")
 
 
-def last_page(
-    info: ModelInfo,
-    view: ViewState,
-    problems: list[str],
-    opens_on: SiteSelector = Trace.last_cross,
-    unedited: bool = False,
-    stopped: Trace | None = None,
-) -> Page | None:
+def last_page(around: PageFrame, drawn: PageSpec, view: ViewState, stopped: Trace | None = None) -> Page | None:
     """The page of the session's last result; None if that was another model or is no longer cached.
 
     Args:
-        unedited: whether the page takes only a run without edits.
         stopped: what the run of `view` had recorded until it was stopped: shown instead, if there is any.
     """
     trace, before = (stopped, view) if stopped is not None else _last() or (None, view)
-    if trace is None or before.model != view.model or undrawable(trace) or (unedited and trace.request.get("edits")):
+    if trace is None or before.model != view.model or undrawable(trace) or (drawn.unedited and trace.request.get("edits")):
         return None
-    attention, before = select(trace, replace(before, site=view.site, head=view.head, query=view.query), problems, opens_on)
+    asked = replace(before, site=view.site, head=view.head, query=view.query)
+    attention, before = select(trace, asked, around.problems, drawn.opens_on)
     before = replace(before, site=str(attention.site))
     engine = CachedEngine(the_engine())
-    return Page(engine, info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")
+    return Page(engine, around.info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")
 
 
 def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
@@ -243,7 +260,7 @@ def asked_here(view: ViewState) -> bool:
         asked = my_engine().ask(Describe(view.model, view.parsed_settings())) if view.model else None
     except (UnknownModel, EngineAway):  # while the host is away, its last list of models is known
         return False
-    if asked is None or not _waits(asked):
+    if asked is None or asked.problem.get("error") != "OpenQuestions":
         return False
     store_view(view)
     sidebar.models(
@@ -255,13 +272,9 @@ def asked_here(view: ViewState) -> bool:
 
 def name_others(others: Sequence[ModelInfo]) -> None:
     """Lists in the sidebar the models that cannot be used as they are."""
-    waiting = [each.name for each in others if _waits(each)]
     opening = [each.name for each in others if is_opening(each)]
-    sidebar.waiting(waiting, [each.name for each in others if each.name not in waiting + opening], opening)
-
-
-def _waits(info: ModelInfo) -> bool:
-    return info.problem.get("error") == "OpenQuestions"
+    asking = [each.name for each in others if each.problem.get("error") == "OpenQuestions"]
+    sidebar.waiting(asking, [each.name for each in others if each.name not in asking + opening], opening)
 
 
 def is_opening(info: ModelInfo) -> bool:

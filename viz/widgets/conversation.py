@@ -13,8 +13,7 @@ import streamlit as st
 
 from model.engine.api import ModelInfo
 from model.spec.inputs import MOST_TURNS, Turn
-from model.trace.chat import ChatFacts, chat_of
-from model.trace.types import Trace
+from model.trace.types import ChatFacts, Trace, chat_of
 from viz.i18n.translate import _
 from viz.session.state import get_view_state, update
 from viz.url.parsers import turns, written_turns

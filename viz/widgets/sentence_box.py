@@ -8,7 +8,7 @@ German → English have 3.3 to 5.2 letters a piece; English read by the same voc
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 
 import streamlit as st
 from babel import Locale
@@ -110,26 +110,28 @@ def _name(code: str) -> str:
 
 
 def unknown_share(trace: Trace) -> float:
-    """The share of the typed words that are unknown to the network, from 0 to 1; 0 where no word was typed."""
-    words = [_is_unknown(word) for word in _words(trace)]
-    return sum(words) / len(words) if words else 0.0
+    """The share of the typed words that are unknown to the network, from 0 to 1; 0 where no word was typed.
 
-
-def _words(trace: Trace) -> list[list[tuple[str, bool]]]:
-    """The typed words, each as its pieces with whether they are unknown; no special tokens and no punctuation."""
+    Special tokens and punctuation are no words.
+    """
     tokens = trace.tokens["source"]
     generated = "target" not in trace.tokens and trace.steps  # a language model writes on in the strip that it reads
     typed = range(trace.steps[0].computed[1] if generated else len(tokens))
-    pieces = [(tokens.texts[at], tokens.unknown[at]) for at in typed if not tokens.special[at] or tokens.unknown[at]]
-    starts = [not text.startswith(PIECE) for text, _unknown in pieces]
-    numbers = [sum(starts[: at + 1]) for at in range(len(pieces))]
-    words = [[piece for _n, piece in group] for _key, group in groupby(zip(numbers, pieces, strict=True), key=lambda each: each[0])]
-    return [word for word in words if any(letter.isalnum() for text, _unknown in word for letter in text)]
-
-
-def _is_unknown(word: list[tuple[str, bool]]) -> bool:
-    letters = sum(len(text.removeprefix(PIECE)) for text, _unknown in word)
-    return any(unknown for _text, unknown in word) or (len(word) > 1 and letters / len(word) <= LETTERS)
+    words: list[list[tuple[str, bool]]] = []  # each as its pieces, with whether they are unknown
+    for at in typed:
+        if not tokens.special[at] or tokens.unknown[at]:
+            piece = tokens.texts[at], tokens.unknown[at]
+            if words and piece[0].startswith(PIECE):
+                words[-1].append(piece)
+            else:
+                words.append([piece])
+    unknown = []
+    for word in words:
+        letters = sum(len(text.removeprefix(PIECE)) for text, _unknown in word)
+        spelled = len(word) > 1 and letters / len(word) <= LETTERS
+        if any(letter.isalnum() for text, _unknown in word for letter in text):
+            unknown.append(spelled or any(of_piece for _text, of_piece in word))
+    return sum(unknown) / len(unknown) if unknown else 0.0
 
 
 def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:

@@ -150,11 +150,6 @@ class Ticket:
     waiters: list[Waiter] = field(default_factory=list)
     newest: Progress | None = None
 
-    @property
-    def given_up(self) -> bool:
-        """Whether no caller is left."""
-        return not self.waiters
-
     def report(self, make: Callable[[], Progress]) -> None:
         """A Report to all waiters that listen."""
         if listeners := [waiter.listener for waiter in tuple(self.waiters) if waiter.listener]:
@@ -223,7 +218,7 @@ class Queue:
             ticket.waiters.remove(waiter)
         if self._newest.get(waiter.session) == (ticket, waiter):
             del self._newest[waiter.session]
-        if ticket.given_up:
+        if not ticket.waiters:
             self.done(ticket)
             self._waiting = [other for other in self._waiting if other is not ticket]
 

@@ -269,7 +269,7 @@ class Scheduler:
 
     def _refusal(self, ticket: Ticket) -> Exception | None:
         """Why a run may make no more calls; None: it may."""
-        if ticket.given_up:
+        if not ticket.waiters:
             return Superseded(model=getattr(ticket.request, "model", "?"))
         return EngineStopped() if self._closed else None
 

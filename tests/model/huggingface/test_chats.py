@@ -21,7 +21,7 @@ from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords import limits
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.trace import serialization
-from model.trace.chat import chat_of
+from model.trace.types import chat_of
 from tests import chats, known
 from tests.chats import CHATML, LLAMA3, LONG, MISTRAL, NO_SYSTEM, ONE, TOLD
 

@@ -13,18 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from model.trace import stages
-from model.trace.chat import chat_of
 from model.trace.stages import Stage
 from model.trace.steps import Step
-from model.trace.types import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Trace, chat_of
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import encode, pack
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _, decimal_sign, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
-from viz.labels.joined import joined
-from viz.metrics import first_token
+from viz.metrics.aggregation import without_first
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
 """Cells of each edited head, SITE/HEAD: `cut` and `opened` as query · keys + key, and `rows` whose weights were replaced."""
@@ -79,7 +77,7 @@ def atlas(
         "texts": strings.atlas(),
         "find": overviews.finder(),
         "selection": {"site": str(site), "head": head, "query": _row(selected, query)},
-        "announce": alt_text.selected(labels.head_name(trace, site, head), _selected_row(trace, selected, head, query, rest)),
+        "announce": _announced(trace, selected, head, query, rest),
     }
     if rest or overviews.opens_without_first(trace):
         header["first"] = overviews.about_first(trace, rest)
@@ -122,7 +120,9 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: ReadingScene | 
         "query": _row(attention, query),
         "opens": read is None,
         "largest": 1.0 if read is None else float(np.nanmax(read.values, initial=0.0)) or 1.0,
-        "description": _described(trace, attention, head, read),
+        "description": alt_text.head(trace, attention, head)
+        if read is None
+        else titled(read.title, alt_text.table(read.values, labels.key_axis(trace, site))),
     }
     return parts.scene(header, {"exact": part})
 
@@ -137,7 +137,7 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
         live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(stage.place)
-    exact, there = _numbers(trace, stage, head)
+    exact, there, described = _numbers(trace, stage, head)
     largest = float(np.abs(exact[there & np.isfinite(exact)]).max(initial=0)) or 1.0
     header = {
         "schemes": SCHEMES,
@@ -155,7 +155,7 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
         "largest": largest,
         "opened": [query, key],
         **(followed(trace) if live else {}),
-        "description": _cells_described(trace, stage, head, np.where(there, exact, np.nan)),
+        "description": described,
     }
     codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)
     wrong = there & ~np.isfinite(exact)
@@ -163,20 +163,14 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
     return pack(header, {name: blob.astype(np.uint8) if blob.dtype == bool else blob for name, blob in blobs.items()})
 
 
-def _described(trace: Trace, attention: Attention, head: int, read: ReadingScene | None) -> str:
-    """The lines in words."""
-    if read is None:
-        return alt_text.head(trace, attention, head)
-    return titled(read.title, alt_text.table(read.values, labels.key_axis(trace, attention.site)))
-
-
-def _selected_row(trace: Trace, attention: Attention, head: int, query: int, rest: bool) -> str:
-    """The selected row in words; empty if none is selected."""
-    if _row(attention, query) < 0:
-        return ""
-    name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
-    weights = np.where(attention.mask[query], attention.head(head)[query], 0.0)
-    return alt_text.row(name, keys, first_token.rest(weights[None])[0] if rest else weights)
+def _announced(trace: Trace, attention: Attention, head: int, query: int, rest: bool) -> str:
+    """What is said after a head was selected, and the row of it that is selected, if any."""
+    said = ""
+    if _row(attention, query) >= 0:
+        name, keys = labels.queries(trace, attention, longest=None)[query], labels.keys(trace, attention, longest=None)
+        weights = np.where(attention.mask[query], attention.head(head)[query], 0.0)
+        said = alt_text.row(name, keys, without_first(weights[None])[0] if rest else weights)
+    return _("{head} is selected. {row}", head=labels.head_name(trace, attention.site, head), row=said).strip()
 
 
 def _row(attention: Attention, query: int) -> int:
@@ -221,13 +215,6 @@ def _has_decoder(trace: Trace) -> bool:
     return not trace.of_program and any(site.stack == "decoder" for site in trace.attention)
 
 
-def strip_title(trace: Trace, name: str, generated: bool) -> str:
-    """Title of a strip; of a recorded program only its name, since it is not known what was given and what generated."""
-    if not trace.of_program or name == "source":
-        return strings.strip_title(trace, name, generated)
-    return _("Target") if name == "target" else name
-
-
 def strip(trace: Trace, name: str) -> dict[str, Any]:
     """One strip and its chips. A chip's `row` is its query row; in a decoder, the row that generated it."""
     tokens = trace.tokens[name]
@@ -236,33 +223,26 @@ def strip(trace: Trace, name: str) -> dict[str, Any]:
     by_hand = len(labels.by_hand(trace))
     known = labels.strip(replace(tokens, unknown=(False,) * len(tokens)) if any(tokens.unknown) else tokens)
     chat = chat_of(trace) if name == "source" else None
-    chips = [_chip(tokens, i, label, i - 1 if written else i, steps.get(i), by_hand) for i, label in enumerate(known)]
-    for first, (count, text) in joined(tokens.texts).items():
+    chips: list[dict[str, Any]] = []
+    for i, label in enumerate(known):
+        kind = {"special": tokens.special[i], "unknown": tokens.unknown[i]}
+        chips.append({"label": label, "text": labels.word(tokens.texts[i]), **kind, "row": i - 1 if written else i})
+        if (step := steps.get(i)) is not None:
+            probability = math.exp(step.chosen.log_probability)
+            chips[i] |= {"step": step.index, "probability": probability, "candidates": _candidates(step)}
+            chips[i]["byHand"] = step.index < by_hand
+    for first, (count, text) in labels.joined(tokens.texts).items():
         for chip in chips[first : first + count]:
             chip |= {"within": labels.word(text), "part": True}
         chips[first] |= {"label": labels.word(text), "part": False}
     return {
         "name": name,
         **({} if chat is None else {"starts": list(chat.starts)}),
-        "title": strip_title(trace, name, bool(steps)),
+        "title": strings.strip_title(trace, name, bool(steps)),
         "written": written,
         "generated": bool(steps),
         "tokens": chips,
     }
-
-
-def _chip(tokens: Tokens, position: int, label: str, row: int, step: Step | None, by_hand: int) -> dict[str, Any]:
-    chip: dict[str, Any] = {
-        "label": label,
-        "text": labels.word(tokens.texts[position]),
-        "special": tokens.special[position],
-        "unknown": tokens.unknown[position],
-        "row": row,
-    }
-    if step is not None:
-        chip |= {"step": step.index, "probability": math.exp(step.chosen.log_probability), "candidates": _candidates(step)}
-        chip["byHand"] = step.index < by_hand
-    return chip
 
 
 def continues(trace: Trace) -> list[int] | None:
@@ -282,25 +262,19 @@ def _candidates(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _cells_described(trace: Trace, stage: Stage, head: int, numbers: Array) -> str:
+def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array, str]:
+    """The recorded numbers of a head at a stage, which cells hold one, and the picture in words."""
     attention = trace.at(stage.place)
-    if stage.name == "mask":
-        return alt_text.mask(trace, attention, attention.mask)
-    if stage.name == "weights":
-        return alt_text.head(trace, attention, head)
-    return alt_text.table(numbers, labels.key_axis(trace, attention.site))
-
-
-def _numbers(trace: Trace, stage: Stage, head: int) -> tuple[Array, Array]:
-    """The recorded numbers of a head at a stage, and which cells hold one."""
-    mask = trace.at(stage.place).mask
-    if stage.name == "mask":
-        return np.where(mask, 0.0, -np.inf), mask
-    if stage.name == "weights":
-        return trace.at(stage.place).head(head), mask
+    mask = attention.mask
+    match stage.name:
+        case "mask":
+            return np.where(mask, 0.0, -np.inf), mask, alt_text.mask(trace, attention, mask)
+        case "weights":
+            return attention.head(head), mask, alt_text.head(trace, attention, head)
     exact = stages.tensor(trace, stage, head)
     assert exact is not None, "the page draws what was recorded"
-    return exact, mask | ~np.isnan(exact)
+    there = mask | ~np.isnan(exact)
+    return exact, there, alt_text.table(np.where(there, exact, np.nan), labels.key_axis(trace, attention.site))
 
 
 def _centred(values: Array, largest: float) -> Array:

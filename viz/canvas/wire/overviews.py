@@ -14,7 +14,8 @@ from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack, unpack
 from viz.i18n.translate import _, join_sentences
 from viz.labels import alt_text, tokens
-from viz.metrics import first_token, head_kinds
+from viz.metrics import head_kinds
+from viz.metrics.aggregation import without_first
 from viz.metrics.head_statistics import distances
 
 OPENING, FINEST, COARSEST = 2_800_000, 128, 16
@@ -39,7 +40,7 @@ def part(trace: Trace, rest: bool = False) -> Blob:
 
 @cached(WeakKeyDictionary(), key=lambda trace: trace)
 def first_shares(trace: Trace) -> dict[Site, Array]:
-    """By site, [head]: the share of the first token (`viz.metrics.first_token`), as the overview has measured it."""
+    """By site, [head]: the share of the first token, as the overview has measured it."""
     header, blobs = unpack(part(trace).data)
     rows = [(Site.parse(row["site"]), len(row["names"])) for group in header["groups"] for row in group["sites"]]
     ends = np.cumsum([count for _site, count in rows])[:-1]
@@ -48,7 +49,7 @@ def first_shares(trace: Trace) -> dict[Site, Array]:
 
 def opens_without_first(trace: Trace) -> bool:
     """Whether most heads have most of their weight on the first token, so that pages open without it."""
-    return first_token.heads_at_first(np.concatenate(list(first_shares(trace).values()))) > 0.5
+    return head_kinds.heads_at_first(np.concatenate(list(first_shares(trace).values()))) > 0.5
 
 
 def leaves_out(hide: str, trace: Trace) -> str:
@@ -127,12 +128,13 @@ def _made(trace: Trace, rest: bool) -> bytes:
         blobs[name] = mask
         kind = (site.stack, site.kind, attention.query_tokens, attention.key_tokens)
         if kind not in groups:
-            groups[kind] = _group(trace, attention, (down, across))
+            title = tokens.kind(site.stack, site.kind)
+            groups[kind] = {"title": title, "blocks": (down, across), **parts.axes(trace, attention), "sites": []}
         row: dict[str, Any] = {
             "site": str(site),
             "label": row_label(trace, site),
             "mask": name,
-            "names": tokens.head_names(trace, attention),
+            "names": [tokens.head_name(trace, site, head) for head in range(attention.heads)],
         }
         if (shared := tokens.heads_of_a_key(trace, site)) > 1:
             row["shared"] = shared
@@ -156,7 +158,7 @@ def _heads(attention: Attention, down: int, across: int, rest: bool) -> Iterator
     for weights in [attention.weights[:]] if small else (attention.head(head)[None] for head in range(attention.heads)):
         shown = allowed(weights, attention.mask)
         readings = head_kinds.readings(shown, attention.mask, distance, attention.site.kind == "cross")
-        drawn = first_token.rest(shown).astype(np.float32) if rest else shown
+        drawn = without_first(shown).astype(np.float32) if rest else shown
         peaks = alt_text.peaks(drawn if rest else weights) if attention.mask.size <= alt_text.LARGE else []
         codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
         if rest and down == across == 1:
@@ -171,12 +173,8 @@ def blocks(mask: Array, heads: int) -> tuple[int, int]:
     return -(-mask.shape[0] // side), -(-mask.shape[1] // side)
 
 
-def _group(trace: Trace, attention: Attention, blocks: tuple[int, int]) -> dict[str, Any]:
-    site = attention.site
-    return {"title": tokens.kind(site.stack, site.kind), "blocks": blocks, **parts.axes(trace, attention), "sites": []}
-
-
 def row_label(trace: Trace, site: Site) -> str:
-    """Short name of an atlas row."""
+    """Short name of an atlas row: "L1", or "P2 L1" if the stack runs more than once."""
     passes = 1 + max(s.pass_ for s in trace.attention if s.stack == site.stack)
-    return strings.layer(site.layer, site.pass_ if passes > 1 else None)
+    gaps = {"layer": site.layer + 1, "pass_": site.pass_ + 1}
+    return _("P{pass_} L{layer}", **gaps) if passes > 1 else _("L{layer}", **gaps)

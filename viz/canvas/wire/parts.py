@@ -16,8 +16,9 @@ from cachetools import cached
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, address, content_hash, encode, pack
+from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.metrics import first_token
+from viz.metrics.aggregation import without_first
 
 INLINE = 2**16
 """Most bytes of a part inside its scene. Streamlit hashes the scene in each script run, so this is small."""
@@ -157,7 +158,9 @@ def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> byt
     places = {name: {"name": part.name, **(part.facts if isinstance(part, Pyramid) else {})} for name, part in parts.items()}
     small = {name: part.data for name, part in parts.items() if isinstance(part, Blob) and part.nbytes <= INLINE}
     blobs = {name: np.frombuffer(data, np.uint8) for name, data in small.items()}
-    return pack({**header, "partsAddress": address(), "parts": places, "lost": strings.lost()}, blobs)
+    gone = _("The server no longer has the numbers of this picture, so a part of it is missing.")
+    lost = {"sentence": gone, "button": _("Reload")}
+    return pack({**header, "partsAddress": address(), "parts": places, "lost": lost}, blobs)
 
 
 @cached(WeakKeyDictionary(), key=lambda trace: trace)  # each drawing of a run asks for it several times
@@ -187,7 +190,7 @@ def _exact(attention: Attention, head: int, rest: bool) -> Blob | Pyramid:
     weights, mask, left = attention.head(head), attention.mask, attention.head(head)[:, 0]
     if rest:
         mask = mask & (np.arange(mask.shape[1]) > 0)
-        weights = first_token.rest(allowed(weights, attention.mask)).astype(np.float32)
+        weights = without_first(allowed(weights, attention.mask)).astype(np.float32)
     if mask.size <= WHOLE_CELLS:
         blobs: dict[str, Array] = {"exact": weights.astype(np.float32), "mask": mask.astype(np.uint8)}
         return Blob(pack({}, blobs | ({"left": left.astype(np.float32)} if rest else {})))

@@ -10,15 +10,10 @@ from model.trace.types import Trace
 from viz.i18n.translate import _, _n, translated
 
 
-def layer(index: int, pass_: int | None) -> str:
-    """Short name of an atlas row: "L1", or "P2 L1" if the stack runs more than once."""
-    if pass_ is None:
-        return _("L{layer}", layer=index + 1)
-    return _("P{pass_} L{layer}", pass_=pass_ + 1, layer=index + 1)
-
-
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
-    """Title of a strip: "German, the source", "English, generated"."""
+    """Title of a strip: "German, the source"; of a recorded program its name, as nobody knows what was given and what generated."""
+    if trace.of_program and name != "source":
+        return _("Target") if name == "target" else name
     language = trace.model.get("languages", {}).get(name, "")
     language = "" if language == name else translated(language)  # the model does not name it
     given = trace.request.get("target") is not None
@@ -51,8 +46,11 @@ def _cells() -> dict[str, str]:
     }
 
 
-def _candidates() -> dict[str, str]:
+def _chips() -> dict[str, str]:
+    """Texts about tokens, and of the strip of a conversation."""
     return {
+        "earlier": _("Show the earlier turns (tokens: {count})"),
+        "fold": _("Fold the earlier turns"),
         "probability": _("probability"),
         "others": _("all other tokens"),
         "special": _("A special token: it does not stand for any text."),
@@ -69,16 +67,6 @@ def _candidates() -> dict[str, str]:
     }
 
 
-def _turns() -> dict[str, str]:
-    """Texts of the strip of a conversation."""
-    return {"earlier": _("Show the earlier turns (tokens: {count})"), "fold": _("Fold the earlier turns")}
-
-
-def running() -> str:
-    """Text of a page that waits for the engine."""
-    return _("Running: {seconds} s")
-
-
 def how_far() -> str:
     """Text about the tokens that a run has written so far."""
     return _("{written} of at most {most} tokens, {rate} per second")
@@ -89,31 +77,9 @@ def how_far_measured() -> str:
     return _("{written} of {most} measured, {rate} per second")
 
 
-def how_far_measuring() -> str:
-    """Text about what a question has measured so far, and how long the rest will take."""
-    return _("{written} of {most} measured, {rate} per second, about {left} s left")
-
-
-def to_measure() -> str:
-    """Text about what a question will measure, before the first of it is done."""
-    return _("{most} to measure; how long it takes is known after the first few")
-
-
-def lost() -> dict[str, str]:
-    """Texts of a drawing with a part that the server no longer has."""
-    return {
-        "sentence": _("The server no longer has the numbers of this picture, so a part of it is missing."),
-        "button": _("Reload"),
-    }
-
-
 def strips() -> dict[str, str]:
     """Texts of the token strips."""
-    return {
-        **_candidates(),
-        "tokens": _("Tokens. Arrow keys move; Enter selects the row that produced the token."),
-        **_turns(),
-    }
+    return {**_chips(), "tokens": _("Tokens. Arrow keys move; Enter selects the row that produced the token.")}
 
 
 def left_out() -> dict[str, str]:
@@ -332,8 +298,7 @@ def player() -> dict[str, str]:
         "little": _("less than 1%"),
         "percent": _("{number}%"),
         **_cells(),
-        **_candidates(),
-        **_turns(),
+        **_chips(),
         "headShort": _("H{head}"),
         "first": _("First step"),
         "back": _("Previous step"),

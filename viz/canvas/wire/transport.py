@@ -48,12 +48,12 @@ def pack(header: Mapping[str, Any], blobs: Mapping[str, Array]) -> bytes:
     """Packs a header and named arrays of uint8 or float32 into a scene."""
     places, parts, at = {}, [], 0
     for name, array in blobs.items():
-        part = _padded(np.ascontiguousarray(array).tobytes())
+        part = np.ascontiguousarray(array).tobytes()
         places[name] = {"at": at, "shape": array.shape, "type": str(array.dtype)}
-        parts.append(part)
-        at += len(part)
+        parts += [part, bytes(-len(part) % _ALIGN)]
+        at += len(part) + -len(part) % _ALIGN
     text = json.dumps({**header, "blobs": places}, ensure_ascii=False).encode("utf-8", "replace")
-    return b"".join((_padded(len(text).to_bytes(4, "little") + text), *parts))
+    return b"".join((len(text).to_bytes(4, "little"), text, bytes(-len(text) % _ALIGN), *parts))
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -66,10 +66,6 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
         for name, place in header["blobs"].items()
     }
     return header, blobs
-
-
-def _padded(part: bytes) -> bytes:
-    return part + bytes(-len(part) % _ALIGN)
 
 
 def encode(weights: Array) -> Array:
@@ -157,19 +153,18 @@ class PartCache:
                 may hold titles.
         """
         key = f"{current_language()}/{key}"
-        kept_or_made = self._kept(key) or self._flight.do(key, lambda: self._kept(key) or self._keep(key, make()))
-        return cast(T, kept_or_made)  # a key always has the same type of part
 
-    def _kept(self, key: str) -> Part | None:
-        with self._lock:
-            name = self._names.get(key, "")
-        return self._parts.get(name)
+        def kept_or_made() -> Part:
+            with self._lock:
+                name = self._names.get(key, "")
+            if (part := self._parts.get(name)) is None:
+                part = make()
+                self._parts.keep(part.name, part)
+                with self._lock:
+                    self._names[key] = part.name
+            return part
 
-    def _keep(self, key: str, made: Part) -> Part:
-        self._parts.keep(made.name, made)
-        with self._lock:
-            self._names[key] = made.name
-        return made
+        return cast(T, self._flight.do(key, kept_or_made))  # a key always has the same type of part
 
     def piece(self, name: str, path: str) -> bytes | None:
         """Bytes of a piece of the part with the hash `name`; None if it is not cached."""

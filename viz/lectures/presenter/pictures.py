@@ -26,7 +26,7 @@ from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
 from viz.lectures.presenter.two_runs import both
-from viz.metrics import first_token
+from viz.metrics.aggregation import without_first
 from viz.metrics.training_metrics import course, fed
 from viz.session.state import Page
 from viz.url.view_state import ViewState
@@ -86,7 +86,7 @@ def _run(page: Page, heading: str = "") -> Picture:
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= panels.LONGEST:
-        weights = first_token.rest(parts.allowed(page.attention.head(head), page.attention.mask)) if rest else None
+        weights = without_first(parts.allowed(page.attention.head(head), page.attention.mask)) if rest else None
         read = None if weights is None else ReadingScene("without-first", tokens.head_name(trace, site, head), weights)
         scenes["lines"] = panels.changed(scene.lines(trace, site, head, query, read), strings.lines_alone())
         shown.append(Panel("Lines", "lines", half=True, follows=True))

@@ -73,7 +73,9 @@ def _strips(page: Page, scene: bytes) -> None:
         if unknown:
             gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": join_list(unknown)}
             st.caption(tokens.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
-    if _stopped_early(page):
+    ends = (page.info.spec.get("end_id"), *page.info.spec.get("more_ends", ()))
+    decoded = page.trace.steps and page.trace.request.get("target") is None
+    if decoded and page.trace.steps[-1].chosen.id not in ends:  # the model did not write its end token
         st.caption(
             tokens.markdown(
                 _n(
@@ -84,15 +86,6 @@ def _strips(page: Page, scene: bytes) -> None:
                 )
             )
         )
-
-
-def _stopped_early(page: Page) -> bool:
-    """Whether the decode ended before the model wrote its end token."""
-    decoded = page.trace.steps and page.trace.request.get("target") is None
-    return bool(decoded) and page.trace.steps[-1].chosen.id not in (
-        page.info.spec.get("end_id"),
-        *page.info.spec.get("more_ends", ()),
-    )
 
 
 def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
@@ -114,7 +107,13 @@ def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
 def _facts(page: Page, shown: reading.Shown) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
     statistics = head_statistics.head_statistics(page.trace, page.attention, page.head)
-    facts = (_fact(explanation, getattr(statistics, name)) for name, explanation in head_statistics.explanations().items())
+    facts = []
+    for name, explanation in head_statistics.explanations().items():
+        title, meaning, value = escape(explanation.title), escape(explanation.meaning), getattr(statistics, name)
+        number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
+        facts.append(
+            f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
+        )
     notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
     if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = tokens.queries(page.trace, page.attention)
@@ -142,13 +141,6 @@ def _facts(page: Page, shown: reading.Shown) -> None:
 
 def _weights_alone() -> str:
     return _("These numbers describe the weights of the heads; they do not depend on the chosen view.")
-
-
-def _fact(explanation: head_statistics.Explanation, value: float) -> str:
-    """One statistic of a head as HTML."""
-    title, meaning = escape(explanation.title), escape(explanation.meaning)
-    number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
-    return f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
 
 
 def _alike(page: Page) -> None:

@@ -45,7 +45,7 @@ def test_whose_turn_it_is_and_who_is_told_that_a_newer_request_came(
     assert len(line) == len(turns)
     assert all(isinstance(waiter.outcome, Superseded) for _ticket, waiter in places if waiter.finished.is_set())
     assert "".join(str(ticket.request) for ticket, waiter in places if waiter.finished.is_set()) == superseded
-    assert all(ticket.given_up == (str(ticket.request) not in turns) for ticket, _waiter in places)
+    assert all((not ticket.waiters) == (str(ticket.request) not in turns) for ticket, _waiter in places)
     assert order(line) == list(turns)
     assert line.next() is None
 
@@ -117,10 +117,10 @@ def test_who_leaves_last_gives_the_work_up_and_who_leaves_before_does_not() -> N
     line = Queue(9)
     (ticket, one), (_, other), _ = joined(line, ("a", "one"), ("a", "two"), ("b", "three"))
     line.leave(ticket, one)
-    assert not ticket.given_up
+    assert ticket.waiters
     assert len(line) == 2
     line.leave(ticket, other)
-    assert ticket.given_up
+    assert not ticket.waiters
     assert order(line) == ["b"]
     line.leave(ticket, other)
 
