@@ -140,7 +140,7 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
         view = replace(view, target=view.text or "")  # it has no example words: its target is random like its source
     store_view(view)
     sidebar.draw(info, sorted(usable, key=lambda i: i.name), view)
-    run_page.name_others(others)
+    sidebar.waiting(others)
     return PageFrame(info, view, problems)
 
 

@@ -125,15 +125,6 @@ def test_every_other_page_takes_the_same(stocked: Path, name: str) -> None:
     goes_on(visitor)
 
 
-def test_as_many_words_as_there_are_positions_run_and_one_more_is_refused(stocked: Path) -> None:
-    visitor = Visitor()
-    visitor.type("text", " ".join(["w4"] * 38))
-    ends_well(visitor, None)
-    assert len(visitor.tokens("source")) == 40
-    visitor.type("text", " ".join(["w4"] * 39))
-    ends_well(visitor, TOO_LONG.replace("53[56]", "41"))
-
-
 def test_words_that_the_model_does_not_know_are_named(stocked: Path) -> None:
     visitor = Visitor()
     visitor.type("text", "w4 **fremd** w5 $x$")

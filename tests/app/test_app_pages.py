@@ -72,14 +72,6 @@ def test_the_first_example_runs_at_once_and_the_page_says_where(stocked: Path) -
     assert re.search(size, captions)
 
 
-def test_a_sentence_is_translated_as_the_engine_translates_it(stocked: Path) -> None:
-    visitor = Visitor()
-    visitor.type("text", "w7 w8 w9")
-    trace = LocalEngine(stocked, torch.device("cpu")).ask(Run(RunRequest("tiny", "w7 w8 w9")))
-    assert visitor.tokens("target") == list(trace.tokens["target"].texts)
-    assert visitor.tokens("source") == ["<sos>", "w7", "w8", "w9", "<eos>"]
-
-
 def test_an_example_is_one_click_away(stocked: Path) -> None:
     visitor = Visitor(text="w9", target="w4", query="0")
     visitor.open("examples")

@@ -13,8 +13,9 @@ from tests.browser.visits import chips, loud, rest
 pytestmark = pytest.mark.browser
 
 
-def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, serve: Callable[[Path], str]) -> None:
-    watched.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en&text=")
+@pytest.mark.parametrize("first", ["", "ein " * 120], ids=["nothing", "too much"])
+def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, serve: Callable[[Path], str], first: str) -> None:
+    watched.goto(f"{serve(ROOT / 'app.py')}/?model=multi30k-de-en&text={first}")
     expect(loud(watched)).to_have_count(1)
     rest(watched)
     watched.get_by_role("textbox", name="Input sentence").fill("ein hund")
@@ -22,3 +23,10 @@ def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, 
     expect(chips(watched, "source")).to_have_text(["<sos>", "ein", "hund", "<eos>"])
     rest(watched)
     assert loud(watched).all_inner_texts() == []
+    watched.get_by_role("textbox", name="Input sentence").fill("")
+    watched.get_by_role("button", name="Run").click()
+    expect(loud(watched)).to_have_count(1)
+    watched.get_by_role("textbox", name="Input sentence").fill("zwei hunde")
+    watched.get_by_role("button", name="Run").click()
+    expect(chips(watched, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])
+    expect(loud(watched)).to_have_count(0)

@@ -252,14 +252,13 @@ def said(words: Words) -> str:
     localize_info = catalogue(current())
     one, many, fields = words.singular, words.template, words.fields
     template = localize_info.ngettext(one, many, int(str(fields[words.count]))) if one else localize_info.gettext(many)
-    return _FILLER.vformat(template, (), {name: _in_gap(value) for name, value in fields.items()})
-
-
-def _in_gap(value: object) -> object:
-    """A clause, or several, in the current language; a name or a number as it is."""
-    if isinstance(value, tuple):
-        return join_clauses(map(said, value))
-    return said(value) if isinstance(value, Phrase) else value
+    filled: dict[str, object] = {}
+    for name, value in fields.items():  # a clause, or several, in the current language; a name or a number as it is
+        if isinstance(value, tuple):
+            filled[name] = join_clauses(map(said, value))
+        else:
+            filled[name] = said(value) if isinstance(value, Phrase) else value
+    return _FILLER.vformat(template, (), filled)
 
 
 def localize_info(info: ModelInfo) -> ModelInfo:

@@ -185,7 +185,8 @@ def pause_ms() -> int:
     Raises:
         BadSetting: it is not a valid number.
     """
-    asked = os.environ.get("HEADLIGHT_LIVE") or str(PAUSE_MS)
+    if not (asked := os.environ.get("HEADLIGHT_LIVE")):
+        return PAUSE_MS
     if (found := whole_number(asked, 0, LONGEST_MS)) is None:
         raise BadSetting(name="HEADLIGHT_LIVE", found=asked[:40], allowed=f"a whole number of ms from 0 to {LONGEST_MS:,}")
     return found

@@ -3,7 +3,7 @@
 While the engine's host does not answer, the page shows the session's last result, and is redrawn when the host is back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import ref
@@ -268,13 +268,6 @@ def asked_here(view: ViewState) -> bool:
     )
     questions.ask_here(my_engine(), view)
     return True
-
-
-def name_others(others: Sequence[ModelInfo]) -> None:
-    """Lists in the sidebar the models that cannot be used as they are."""
-    opening = [each.name for each in others if is_opening(each)]
-    asking = [each.name for each in others if each.problem.get("error") == "OpenQuestions"]
-    sidebar.waiting(asking, [each.name for each in others if each.name not in asking + opening], opening)
 
 
 def is_opening(info: ModelInfo) -> bool:

@@ -31,7 +31,8 @@ def shows(view: ViewState) -> tuple[object, ...]:
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
     """Draws the controls of model and decoding, bound to the state."""
-    models(distinct_titles(usable))
+    count = Counter(one.title for one in usable)  # Streamlit distinguishes list entries by their text
+    models({one.name: one.title if count[one.title] == 1 else f"{one.title} ({one.name})" for one in usable})
     if info.recorded:
         st.sidebar.caption(tokens.markdown(_("A recorded run, opened from a trace file.")))
         return
@@ -79,12 +80,6 @@ def _input(info: ModelInfo, view: ViewState) -> None:
         st.button(_("Sample as the file sets it"), key="as-set", on_click=update, kwargs=own_ | NEW_SENTENCE)
 
 
-def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
-    """Titles of models by name. Equal titles get the name added: Streamlit distinguishes list entries by their text."""
-    count = Counter(info.title for info in infos)
-    return {info.name: info.title if count[info.title] == 1 else f"{info.title} ({info.name})" for info in infos}
-
-
 def models(titles: Mapping[str, str]) -> None:
     """Draws the logo and the list of models. `titles`: by model name."""
     logo()
@@ -127,8 +122,13 @@ def status(trace: Trace) -> None:
         st.caption(differs)
 
 
-def waiting(names: Sequence[str], damaged: Sequence[str], opening: Sequence[str] = ()) -> None:
-    """Lists the files whose questions must be answered before use, those that cannot be used, and those still being opened."""
+def waiting(others: Sequence[ModelInfo]) -> None:
+    """Lists the models whose questions must be answered before use, those that cannot be used, and those still being opened."""
+    by_error: dict[str, list[str]] = {}
+    for each in others:
+        by_error.setdefault(str(each.problem.get("error")), []).append(each.name)
+    names, opening = by_error.pop("OpenQuestions", []), by_error.pop("StillOpening", [])
+    damaged = [each.name for each in others if each.name not in names + opening]
     if names:
         gaps = {"names": join_list(names)}
         st.sidebar.caption(

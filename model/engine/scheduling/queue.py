@@ -157,12 +157,6 @@ class Ticket:
             for listener in listeners:
                 listener(progress)
 
-    def join(self, waiter: Waiter) -> None:
-        """Adds a caller, who hears at once how far the work has come."""
-        self.waiters.append(waiter)
-        if waiter.listener is not None and self.newest is not None:
-            waiter.listener(self.newest)
-
     def finish(self, outcome: Any) -> None:
         """Sets the outcome for all waiters. The progress refers to the run, which refers to this ticket: it is let go."""
         self.newest = None
@@ -200,7 +194,9 @@ class Queue:
                 raise Busy(ahead=len(self._in_flight))
             ticket = self._in_flight[request] = Ticket(request, work)
             self._waiting.append(ticket)
-        ticket.join(waiter)
+        ticket.waiters.append(waiter)
+        if waiter.listener is not None and ticket.newest is not None:  # it hears at once how far the work has come
+            waiter.listener(ticket.newest)
         if session:
             self._newest[session] = ticket, waiter
         if older is not None and older[0] is not ticket:

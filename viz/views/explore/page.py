@@ -30,7 +30,7 @@ def show(page: Page) -> None:
     overview = reading.overview(page)
     _strips(page, overview["strips"])
     with panel("overview"):
-        draw(page.dark)
+        _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
@@ -247,17 +247,12 @@ export default ({ parentElement, data }) => {
 )
 
 
-def draw(dark: bool) -> None:
-    """Draws the sentence, unless this browser put it away.
+def sentence(dark: bool) -> str:
+    """A sentence on what the overview of all heads shows; it stays away in a browser that put it away.
 
     Args:
         dark: whether the page is dark: large weights are dark on a light page, and bright on a dark one.
     """
-    _INTRO(key="intro", data={"sentence": sentence(dark), "close": _("Hide this sentence")}, height="content")
-
-
-def sentence(dark: bool) -> str:
-    """A sentence on what the overview of all heads shows."""
     if dark:
         return _(
             "Each small square is one attention head. Row: token that attends. Column: token attended to. Bright: large weight."
