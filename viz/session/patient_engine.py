@@ -91,8 +91,13 @@ def show(pause: Pending | Stopped) -> None:
     if isinstance(pause, Stopped):
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
-            sentence = strings.how_far_measured() if progress.measured is not None else strings.how_far()
-            words = sentence.format(written=progress.done, most=progress.most, rate=number(progress.rate, ".1f"))
+            gaps = {"written": progress.done, "most": progress.most, "rate": number(progress.rate, ".1f")}
+            measured = progress.measured is not None
+            words = (
+                _("{written} of {most} measured, {rate} per second", **gaps)
+                if measured
+                else _("{written} of at most {most} tokens, {rate} per second", **gaps)
+            )
             st.caption(f"{tokens.markdown(words)}  \n{tokens.markdown(_text(progress))}")
         return
     st.session_state[_WAITS] = True
@@ -101,10 +106,7 @@ def show(pause: Pending | Stopped) -> None:
     data = {
         "path": f"{transport.address()}/waiting/{call.token}",
         "seconds": seconds,
-        "sentence": _("Running: {seconds} s"),
-        "how_far": strings.how_far(),
-        "measured": _("{written} of {most} measured, {rate} per second, about {left} s left"),
-        "to_measure": _("{most} to measure; how long it takes is known after the first few"),
+        **strings.waiting(),
         "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key="waiting"):

@@ -72,9 +72,14 @@ def how_far() -> str:
     return _("{written} of at most {most} tokens, {rate} per second")
 
 
-def how_far_measured() -> str:
-    """Text about what a question has measured so far."""
-    return _("{written} of {most} measured, {rate} per second")
+def waiting() -> dict[str, str]:
+    """Texts of a page that waits for a run, or for what a question measures."""
+    return {
+        "sentence": _("Running: {seconds} s"),
+        "how_far": how_far(),
+        "measured": _("{written} of {most} measured, {rate} per second, about {left} s left"),
+        "to_measure": _("{most} to measure; how long it takes is known after the first few"),
+    }
 
 
 def strips() -> dict[str, str]:
