@@ -36,7 +36,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,21 @@ COMPILED = (
 )
 
 APART = (
-    "the steps of a decode were not joined: the keys of earlier steps are others in a later step, as where a beam search "
-    "reorders its cache. Each step is a site of its own."
+    "the steps of a decode were not joined: the keys of earlier steps are others in a later step, and how they were reordered was "
+    "not seen. Each step is a site of its own."
 )
+
+REORDERED = (
+    "Between the steps of a decode the cache was reordered, as a beam search does: the rows of a map are those of the hypothesis "
+    "that stands at place {place} of the batch in the last step."
+)
+
+CONVOLVES = (
+    "a softmax weighs windows of the input, as a convolution whose kernel depends on the input does: it has no queries and keys"
+)
+
+MOST_HYPOTHESES = 64
+"""Largest batch whose rows are all kept for a step after which the cache may be reordered."""
 
 
 # --- Axes -----------------------------------------------------------------------------------------------------------------
@@ -174,16 +186,17 @@ class _Node:
         param: whether it was computed from parameters only.
         before: whether it was computed in an earlier call, whose graph was forgotten.
         sites: one bit for each attention site that it depends on.
-        order: nodes count from 1.
         product, weights, spread, context: what its elements are, each with the layout: q · k; attention weights; weights times
             values, before the sum over keys; weighted values.
         total: the weights that it is the sum of, and the axis of the sum.
+        order: nodes count from 1.
+        chosen: what index_select took along the first axis, in this order; None: it is no such selection.
         packed: whether the single rows of several heads, [batch, head, 1, head_dim], stand below each other as rows of one head.
     """
 
     __slots__ = (
-        "__weakref__", "before", "context", "name", "order", "packed", "param", "parents", "product", "sites", "spread", "total",
-        "weights",
+        "__weakref__", "before", "chosen", "context", "name", "order", "packed", "param", "parents", "product", "sites", "spread",
+        "total", "weights",
     )  # fmt: skip
     count = 0
 
@@ -198,6 +211,7 @@ class _Node:
         self.context: tuple[_Weighing, Layout] | None = None
         self.total: tuple[_Weights, int] | None = None
         self.packed = False
+        self.chosen: tuple[int, ...] | None = None
 
     def cut(self) -> None:
         """Forgets what it was computed from, at the end of a call."""
@@ -286,6 +300,8 @@ class Site:
         joined: whether it has the rows of several steps of a decode.
         entered: a number for each time that a module runs; 0: outside of any.
         problem: why it was left out; empty: it was not.
+        order: the example of the step before that each example goes on from, where the cache was reordered; empty: it was not.
+        hypotheses: where it was reordered, the site of each example; once steps are joined, of all its steps.
     """
 
     module: str
@@ -311,6 +327,8 @@ class Site:
     joined: bool = False
     entered: int = 0
     problem: str = "its axes could not be told"
+    order: tuple[int, ...] = ()
+    hypotheses: tuple[Site, ...] = ()
 
     @property
     def name(self) -> str:
@@ -339,7 +357,7 @@ class Site:
     def nbytes(self) -> int:
         """Memory of its arrays."""
         arrays = (self.weights, self.mask, self.q, self.k, self.v, self.context)
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in arrays if array is not None) + sum(own.nbytes for own in self.hypotheses)
 
 
 def _numpy(tensor: Tensor) -> Array:
@@ -364,6 +382,7 @@ KEEPS_WEIGHTS = frozenset("mul div masked_fill where nan_to_num clamp native_dro
 NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_norm native_batch_norm".split())
 PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
 PARTS = frozenset("split split_with_sizes chunk slice narrow select".split())
+SELECTIONS = frozenset(("index_select", "index"))
 SAME_SHAPE = frozenset("native_dropout tril triu _log_softmax".split())
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
 
@@ -472,6 +491,11 @@ class _Watch(TorchDispatchMode):
             return entry[1]
         return self._keep(tensor, _Node("", (), isinstance(tensor, nn.Parameter)))
 
+    def written(self, tensor: Tensor) -> _Node:
+        """The node of a tensor with what was written into its memory afterwards, such as keys into the zeros of a cache."""
+        node, write = self.node(tensor), self.writes.get(tensor.untyped_storage()._cdata)
+        return node if write is None or write.order <= node.order else _Node("copy", (node, write))
+
     def _keep(self, tensor: Tensor, node: _Node) -> _Node:
         place, nodes = id(tensor), self.nodes
 
@@ -503,6 +527,8 @@ class _Watch(TorchDispatchMode):
         if _Node.count - self.oldest > LARGEST_GRAPH:
             self.end_call()
         param = bool(nodes) and all(node.param for node in nodes)
+        if operation.name in SELECTIONS:  # what says which parts are taken is no part of the result
+            nodes = [node for node, tensor in zip(nodes, inputs, strict=False) if tensor is inputs[0]] + nodes[len(inputs) :]
         made = [_Node(operation.name, tuple(nodes), param) for _output in outputs]
         for tensor, node in zip(outputs, made, strict=True):
             self._keep(tensor, node)
@@ -554,6 +580,8 @@ class _Watch(TorchDispatchMode):
             self._sum(seen, parent)
         elif seen.operation.pointwise:
             self._pointwise(seen)
+        elif name in SELECTIONS:
+            node.chosen = seen.chosen()
         if name not in VIEWS and not seen.operation.pointwise:  # the heads of what goes in here will not be joined any more
             for each in seen.nodes:
                 if each.context is not None and each.context[0].normalized:
@@ -575,6 +603,10 @@ class _Watch(TorchDispatchMode):
             if held is None or held[0].used or held[0].tensor is None or not _sums_over(held[0], held[1][-2 if side else -1]):
                 continue
             weights, layout = held
+            if nodes[1 - side].base().name == "im2col" and _queries_and_keys(weights.node)[0] is None:
+                weights.used = True
+                self.recording.not_understood(weights.module, CONVOLVES)
+                return
             *stacked, first, second = layout
             keys, rows = (first, second) if side else (second, first)
             width = ((-1, 1, other.shape[-2 if side else -1]),) if other.shape[-2 if side else -1] != 1 else ()
@@ -612,7 +644,7 @@ class _Watch(TorchDispatchMode):
         self.weighings.append(weighing)
         node.sites |= 1 << site.index
         node.context = (weighing, out[1])
-        _tell_kind(site, *_queries_and_keys(weights.node))
+        _tell_kind(site, *_queries_and_keys(weights.node), len(operand[0]))
 
     def _view(self, seen: _Seen, parent: _Node) -> None:
         node = seen.made[0]
@@ -708,8 +740,7 @@ class _Watch(TorchDispatchMode):
             if not weighing.normalized:
                 site.problem = "exp weighed values, but its sum did not divide them"
             elif self.recording.wants(site):
-                _take_example(weighing, self.recording.example)
-                self.recording.add(site)
+                self.recording.add(site, lambda own, example: _take_example(weighing, own, example))
         except _NotUnderstoodError as problem:
             site.problem = str(problem)
         weights.tensor = weights.scores = None
@@ -724,15 +755,13 @@ class _Watch(TorchDispatchMode):
         query, key = named.get("query", named.get("src")), named.get("key", named.get("src"))
         outputs = seen.outputs
         if isinstance(query, Tensor) and isinstance(key, Tensor):
-            of_query, of_key = self.node(query), self.node(key)
-            _tell_kind(site, of_query, of_key)
-            if of_query.packed and not of_key.packed:
+            _tell_kind(site, self.written(query), self.written(key), key.size(0))
+            if self.node(query).packed and not self.node(key).packed:
                 named, outputs = _unpacked(named), [_heads_apart(outputs[0]), *outputs[1:]]
         if not self.recording.wants(site):
             return
         try:
-            _recompute(site, seen.operation.name, named, outputs, self.recording.example)
-            self.recording.add(site)
+            self.recording.add(site, lambda own, example: _recompute(own, seen.operation.name, named, outputs, example))
         except _NotUnderstoodError as problem:
             site.problem = str(problem)
 
@@ -759,6 +788,16 @@ class _Seen:
         names = self.operation.arguments or FLEX_ARGUMENTS
         return {**dict(zip(names, self.args, strict=False)), **self.kwargs}
 
+    def chosen(self) -> tuple[int, ...] | None:
+        """The places that were taken along the first axis, such as a cache's hypotheses; None: it takes something else."""
+        if self.operation.name == "index_select":
+            only = self.args[2] if self.args[1] == 0 else None
+        else:
+            only = self.args[1][0] if len(self.args[1]) == 1 else None
+        if only is None or only.dtype not in (torch.int32, torch.int64) or only.dim() != 1 or len(only) > MOST_HYPOTHESES:
+            return None
+        return tuple(only.tolist())
+
     def repeat(self, tensor: Tensor) -> Tensor:
         """The same slice of another tensor of the same shape as the argument."""
         part: Tensor = torch.ops.aten.slice.Tensor(tensor, *self.args[1:], **self.kwargs)
@@ -776,14 +815,14 @@ def _sums_over(weights: _Weights, contracted: tuple[Factor, ...]) -> bool:
 # --- The example, out of a batch ------------------------------------------------------------------------------------------
 
 
-def _take_example(weighing: _Weighing, example: int) -> None:
+def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
     """Fills a site with the weights of one example.
 
     Which axes are heads is told by the context: joining the heads puts them and head_dim into one axis. The axes of the rows are
     the queries, all others the batch. Where heads are not joined, the second of two stacked axes is the heads, even if the first
     one has length 1.
     """
-    site, weights = weighing.site, weighing.weights
+    weights = weighing.weights
     tensor = weights.tensor
     if tensor is None or weights.axis is None:
         raise _NotUnderstoodError("its weights were gone before its heads could be told")
@@ -1077,10 +1116,25 @@ def _queries_and_keys(scores: _Node) -> tuple[_Node | None, _Node | None]:
     return found[0] if found else (None, None)
 
 
-def _tell_kind(site: Site, query: _Node | None, key: _Node | None) -> None:
+def _tell_kind(site: Site, query: _Node | None, key: _Node | None, batch: int) -> None:
     if query is not None and key is not None:
         site.kind = _kind(query, key)
         site.query_sites, site.key_sites = query.sites, key.sites
+        site.order = _order(key, batch)
+
+
+def _order(key: _Node, batch: int) -> tuple[int, ...]:
+    """The examples that a cache's keys were taken from, searched upwards from the keys; empty: it was not reordered."""
+    ahead, seen = deque([key]), set[int]()
+    while ahead and len(seen) < 100:
+        node = ahead.popleft()
+        if node.order in seen or node.name in PROJECTIONS:
+            continue
+        seen.add(node.order)
+        if node.chosen is not None and batch % len(node.chosen) == 0:
+            return node.chosen
+        ahead.extend(node.parents)
+    return ()
 
 
 def _kind(query: _Node, key: _Node) -> str:
@@ -1185,7 +1239,7 @@ def _joined(sites: Sequence[Site], apart: Callable[[str, str], None]) -> list[Si
         open_ = last.setdefault((site.module, site.kind if site.kind == "cross" else ""), [])
         earlier = next((other for other in open_ if _continued(other, site, continues)), None)
         if earlier is not None:
-            _append(earlier, site)
+            _append_reordered(earlier, site) if site.hypotheses else _append(earlier, site)
             open_.remove(earlier)
             open_.append(earlier)
         else:
@@ -1208,9 +1262,26 @@ def _continued(earlier: Site, site: Site, self_continued: bool) -> bool:
         return False
     if site.kind == "cross":
         return self_continued and earlier.k.shape == site.k.shape and bool(np.array_equal(earlier.k, site.k))
+    if site.hypotheses and _is_next_step(earlier, site):
+        return len(earlier.hypotheses) in (0, len(site.hypotheses))
     read, now, rows = _reads(earlier), _reads(site), site.shape[1]
     same = now == read + rows and read <= site.k.shape[1] and bool(np.array_equal(earlier.k[:, :read], site.k[:, :read]))
     return same and earlier.shape[1] == read
+
+
+def _append_reordered(earlier: Site, site: Site) -> None:
+    """Adds the rows of a step before which the cache was reordered: each hypothesis goes on from the one that it was taken from.
+
+    Before the first reordering all hypotheses have read the same.
+    """
+    before = earlier.hypotheses or (earlier,) * len(site.hypotheses)
+    place = next(place for place, own in enumerate(site.hypotheses) if own.k is site.k)
+    joined = tuple(replace(before[origin], hypotheses=()) for origin in site.order)
+    for own, more in zip(joined, site.hypotheses, strict=True):
+        _append(own, more)
+    for name in ("weights", "mask", "q", "k", "v", "context", "difference", "joined", "origin"):
+        setattr(earlier, name, getattr(joined[place], name))
+    earlier.hypotheses = joined
 
 
 def _is_next_step(earlier: Site, site: Site) -> bool:
@@ -1437,6 +1508,10 @@ class Recording:
                 self.not_understood(site.module, f"attention by {site.operation}: {site.problem}")
         self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
         _name_stacks(self.sites, self.events)
+        if any(site.hypotheses for site in self.sites):
+            self.notes.append(REORDERED.format(place=self.example + 1))
+            for site in self.sites:
+                site.hypotheses = ()
         if self.on_finish is not None:
             self.on_finish()
 
@@ -1459,17 +1534,30 @@ class Recording:
         """Whether the call of a site is one that was asked for."""
         return site.call >= self.first and (self.stop is None or site.call < self.stop)
 
-    def add(self, site: Site) -> None:
-        """Keeps a site, if there is room."""
+    def add(self, site: Site, fill: Callable[[Site, int], None]) -> None:
+        """Keeps a site, if there is room.
+
+        Args:
+            fill: fills a site with the arrays of one example of the batch.
+        """
+        fill(site, self.example)
+        if site.order and site.shape[1] == 1 and len(site.order) == site.batch:
+            others = [replace(site) if place == self.example else replace(site, weights=None) for place in range(site.batch)]
+            for place, own in enumerate(others):
+                if place != self.example:
+                    fill(own, place)
+            site.hypotheses = tuple(others)
         site.problem = ""
-        if "qkv" not in self.keep:
-            site.v = None
-            site.q = site.q if site.weights is None else None
-        if "context" not in self.keep:
-            site.context = None
+        for own in (site, *site.hypotheses):
+            if "qkv" not in self.keep:
+                own.v = None
+                own.q = own.q if own.weights is None else None
+            if "context" not in self.keep:
+                own.context = None
         if self.nbytes + site.nbytes > self.limit:
             site.problem = f"left out: more than {self.limit / 2**20:,.0f} MiB would be kept (limit)"
             site.weights = site.mask = site.q = site.k = site.v = site.context = None
+            site.hypotheses = ()
         self.nbytes += site.nbytes
 
     def not_understood(self, module: str, why: str) -> None:

@@ -33,7 +33,7 @@ SAID = {
     "squeezebert": (SCORES,),
     "prophetnet": (NUMBER.format(own=2, site="decoder.self", found=4), SCORES),
     "diffllama": (NUMBER.format(own=2, site="decoder.self", found=4),),
-    "convbert": (NUMBER.format(own=2, site="encoder.self", found=4),),
+    "convbert": (ALIKE,),
 }
 """The sentences about the comparison, by architecture."""
 
@@ -42,7 +42,7 @@ KINDS = {
     "deepseek_v3": {"self": 2},
     "funnel": {"self": 5},
     "diffllama": {"self": 4},
-    "convbert": {"self": 2, "unknown": 2},
+    "convbert": {"self": 2},
     "led": {"self": 2, "cross": 2},
     "prophetnet": {"self": 6, "cross": 2},
 }
