@@ -20,6 +20,7 @@ from viz.session import memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.middleware import EveryAnswer, known_hosts
 from viz.session.state import show_failure, start
+from viz.session.widget_values import ignore_forged_values
 from viz.widgets import panel_help
 
 
@@ -34,6 +35,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     threadpool_limits(1, "blas")
     start(sessions.pause_ms, process)
     memory_metrics.register()
+    ignore_forged_values()
     end_streams_at_exit()
     gc.collect()
     gc.freeze()

@@ -61,24 +61,50 @@ LAZY = 1 << 24
 LARGEST_GRAPH = 300_000
 """Operations after which the graph is forgotten, although no call of a model ended."""
 
-COMPILED = (
+
+class _Phrase(str):
+    """A sentence that knows its template and what fills the gaps: Headlight translates the template. Elsewhere it is a text."""
+
+    template: str
+    fields: dict[str, Any]
+
+    def __new__(cls, template: str, **fields: Any) -> _Phrase:
+        """A field is a text, a number, another sentence or several of them."""
+        texts = {name: "; ".join(own) if isinstance(own, tuple) else own for name, own in fields.items()}
+        made = super().__new__(cls, template.format(**texts))
+        made.template, made.fields = template, fields
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Template and fields as JSON values."""
+
+        def plain(value: Any) -> Any:
+            return list(map(plain, value)) if isinstance(value, tuple) else value.to_json() if isinstance(value, _Phrase) else value
+
+        return {"template": self.template, "fields": {name: plain(value) for name, value in self.fields.items()}}
+
+
+def phrase(template: str, /, **fields: Any) -> _Phrase:
+    """A sentence; translators of Headlight find its template by this call."""
+    return _Phrase(template, **fields)
+
+
+COMPILED = phrase(
     "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the environment "
     "variable TORCH_COMPILE_DISABLE=1."
 )
 
-APART = (
+APART = phrase(
     "the steps of a decode were not joined: the keys of earlier steps are others in a later step, and how they were reordered was "
-    "not seen. Each step is a site of its own."
+    "not seen. Each step is an attention layer of its own."
 )
 
-REORDERED = (
-    "Between the steps of a decode the cache was reordered, as a beam search does: the rows of a map are those of the hypothesis "
-    "that stands at place {place} of the batch in the last step."
+CONVOLVES = phrase(
+    "a softmax weighs windows of the input, as in a convolution whose kernel is computed from the input: it has no queries and keys"
 )
 
-CONVOLVES = (
-    "a softmax weighs windows of the input, as a convolution whose kernel depends on the input does: it has no queries and keys"
-)
+MOST_REASONS = 20
+"""Most reasons of one module under `missing`."""
 
 MOST_HYPOTHESES = 64
 """Largest batch whose rows are all kept for a step after which the cache may be reordered."""
@@ -169,7 +195,7 @@ def _arranged(tensor: Tensor, layout: Layout, groups: Sequence[Sequence[Factor]]
     digits = tensor.reshape([size for _axis, _stride, size in factors])
     order = [factors.index(factor) for group in groups for factor in group if factor in factors]
     if len(order) != len(factors):
-        raise _NotUnderstoodError("its axes are arranged in a way that was not understood")
+        raise _NotUnderstoodError(phrase("its axes are arranged in a way that was not understood"))
     shape = [math.prod(size for factor in group for size in (factor[2],) if factor in factors) for group in groups]
     return digits.permute(order).reshape(shape)
 
@@ -299,7 +325,7 @@ class Site:
         query_sites, key_sites: one bit for each earlier site that its queries and its keys depend on.
         joined: whether it has the rows of several steps of a decode.
         entered: a number for each time that a module runs; 0: outside of any.
-        problem: why it was left out; empty: it was not.
+        problem: why it was omitted; empty: it was not.
         order: the example of the step before that each example goes on from, where the cache was reordered; empty: it was not.
         hypotheses: where it was reordered, the site of each example; once steps are joined, of all its steps.
     """
@@ -326,7 +352,7 @@ class Site:
     key_sites: int = 0
     joined: bool = False
     entered: int = 0
-    problem: str = "its axes could not be told"
+    problem: str = phrase("its heads could not be identified")
     order: tuple[int, ...] = ()
     hypotheses: tuple[Site, ...] = ()
 
@@ -430,7 +456,11 @@ def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
 
 
 class _NotUnderstoodError(Exception):
-    """An attention was seen, but not its parts. The message is listed under `missing`."""
+    """An attention was seen, but not its parts. What is said of it is listed under `missing`."""
+
+    def __init__(self, said: _Phrase) -> None:
+        super().__init__(said)
+        self.said = said
 
 
 def _as_without_a_mode() -> Any:
@@ -554,7 +584,8 @@ class _Watch(TorchDispatchMode):
         """Lets go of weights; a softmax that weighed nothing is named."""
         if not weights.used and weights.axis is not None and weights.tensor is not None:
             shape = list(weights.tensor.shape)
-            self.recording.not_understood(weights.module, f"a softmax of shape {shape} was not seen to weigh values")
+            said = phrase("a softmax of shape {shape} was not seen to weigh values", shape=str(shape))
+            self.recording.not_understood(weights.module, said)
         weights.tensor = weights.scores = None
 
     # Recognition
@@ -738,11 +769,11 @@ class _Watch(TorchDispatchMode):
         site, weights = weighing.site, weighing.weights
         try:
             if not weighing.normalized:
-                site.problem = "exp weighed values, but its sum did not divide them"
+                site.problem = phrase("exp weighed values, but its sum did not divide them")
             elif self.recording.wants(site):
                 self.recording.add(site, lambda own, example: _take_example(weighing, own, example))
         except _NotUnderstoodError as problem:
-            site.problem = str(problem)
+            site.problem = problem.said
         weights.tensor = weights.scores = None
         if weights.node.product is not None:
             weights.node.product[0].left = weights.node.product[0].right = None
@@ -763,7 +794,7 @@ class _Watch(TorchDispatchMode):
         try:
             self.recording.add(site, lambda own, example: _recompute(own, seen.operation.name, named, outputs, example))
         except _NotUnderstoodError as problem:
-            site.problem = str(problem)
+            site.problem = problem.said
 
 
 @dataclass(eq=False)
@@ -825,7 +856,7 @@ def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
     weights = weighing.weights
     tensor = weights.tensor
     if tensor is None or weights.axis is None:
-        raise _NotUnderstoodError("its weights were gone before its heads could be told")
+        raise _NotUnderstoodError(phrase("its weights were freed before its heads could be identified"))
     whole = _whole(tensor.shape)
     out = weighing.merged or weighing.out[1]
     finest = [factor for axis in out for factor in axis if factor[0] >= 0]
@@ -861,7 +892,9 @@ def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
 
 def _chosen(example: int, batch: int) -> int:
     if example >= batch > 1:
-        raise _NotUnderstoodError(f"example {example} was asked for, and its batch has {batch}")
+        raise _NotUnderstoodError(
+            phrase("example {example} (from 0) was requested, but its batch has {batch}", example=example, batch=batch)
+        )
     return example if batch > 1 else 0
 
 
@@ -942,7 +975,7 @@ def _recompute(site: Site, name: str, named: dict[str, Any], outputs: Sequence[T
     elif name in ("_native_multi_head_attention", "_transformer_encoder_layer_fwd"):
         _recompute_layer(site, name, named, outputs[0], example)
     else:
-        raise _NotUnderstoodError("this kernel is not known")
+        raise _NotUnderstoodError(phrase("this kernel is not known"))
 
 
 def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor, example: int) -> None:
@@ -1225,7 +1258,7 @@ def _name_stacks(sites: Sequence[Site], events: Sequence[Site]) -> None:
 # --- Joining the steps of a decode ----------------------------------------------------------------------------------------
 
 
-def _joined(sites: Sequence[Site], apart: Callable[[str, str], None]) -> list[Site]:
+def _joined(sites: Sequence[Site], apart: Callable[[str, _Phrase], None]) -> list[Site]:
     """Joins the sites whose keys continue those of an earlier site of the same module: the steps of a decode with a cache.
 
     Cross-attention is joined where the self-attention before it was.
@@ -1454,8 +1487,9 @@ class Recording:
         self.example, self.keep, self.limit = example, keep, limit
         self.program = program or (type(model).__name__ if model is not None else "program")
         self.sites: list[Site] = []
-        self.missing: dict[str, Any] = {}
-        self.notes: list[str] = []
+        self.missing: dict[str, _Phrase] = {}
+        self.reasons: dict[str, dict[_Phrase, None]] = {}
+        self.notes: list[_Phrase] = []
         self.events: list[Site] = []
         self.call, self.seen_in_call, self.finished, self.nbytes = 0, False, False, 0
         self.on_finish: Callable[[], None] | None = None
@@ -1485,7 +1519,7 @@ class Recording:
     def _is_compiled(self, name: str) -> None:
         """Says of a compiled module that it is one, unless that is said of a module around it; an empty name is the whole model."""
         if "attention/*" not in self.missing and not any(f"attention/{name}.".startswith(f"{other}.") for other in self.missing):
-            self.missing[f"attention/{name or '*'}"] = COMPILED
+            self.not_understood(name or "*", COMPILED)
             warnings.warn(COMPILED, stacklevel=5)
 
     def _end_call(self) -> None:
@@ -1505,11 +1539,17 @@ class Recording:
         self.watch.nodes.clear()
         for site in self.events:
             if site.problem and self.wants(site):
-                self.not_understood(site.module, f"attention by {site.operation}: {site.problem}")
+                said = phrase("attention by {operation}: {reason}", operation=site.operation, reason=site.problem)
+                self.not_understood(site.module, said)
         self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
         _name_stacks(self.sites, self.events)
         if any(site.hypotheses for site in self.sites):
-            self.notes.append(REORDERED.format(place=self.example + 1))
+            said = phrase(
+                "Between the steps of a decode the cache was reordered, as a beam search does: the rows of a map are those of the "
+                "hypothesis that has place {place} of the batch in the last step.",
+                place=self.example + 1,
+            )
+            self.notes.append(said)
             for site in self.sites:
                 site.hypotheses = ()
         if self.on_finish is not None:
@@ -1521,7 +1561,8 @@ class Recording:
         try:
             yield
         except Exception as error:
-            self.not_understood(self.modules.path(), f"{type(error).__name__} while recording: {error}")
+            said = phrase("an error while recording ({kind}): {error}", kind=type(error).__name__, error=str(error))
+            self.not_understood(self.modules.path(), said)
 
     def new_site(self, operation: str, origin: str) -> Site:
         """A site that was just seen."""
@@ -1555,17 +1596,18 @@ class Recording:
             if "context" not in self.keep:
                 own.context = None
         if self.nbytes + site.nbytes > self.limit:
-            site.problem = f"left out: more than {self.limit / 2**20:,.0f} MiB would be kept (limit)"
+            site.problem = phrase("omitted: more than {limit:,} MiB would be kept (limit)", limit=self.limit >> 20)
             site.weights = site.mask = site.q = site.k = site.v = site.context = None
             site.hypotheses = ()
         self.nbytes += site.nbytes
 
-    def not_understood(self, module: str, why: str) -> None:
-        """Names something that was not recorded."""
+    def not_understood(self, module: str, why: _Phrase) -> None:
+        """Names something that was not recorded, each reason once."""
         name = f"attention/{module or 'no module'}"
-        said = self.missing.get(name, "")
-        if why not in said and len(said) < 2000:
-            self.missing[name] = f"{said}; {why}" if said else why
+        reasons = self.reasons.setdefault(name, {})
+        if len(reasons) < MOST_REASONS:
+            reasons[why] = None
+        self.missing[name] = _Phrase("{reasons}", reasons=tuple(reasons))
 
     # Afterwards
 
@@ -1626,6 +1668,8 @@ class Recording:
                 "difference": site.difference,
                 "batch": site.batch,
             }
+        missing = self.missing | {f"attention/*/{n}": phrase("not kept") for n in ("scores", "output")}
+        notes = [*self.notes, *strips.notes]
         last = max((site.call + 1 for site in self.events if self.wants(site)), default=self.first)
         header = {
             "schema": 1,
@@ -1638,14 +1682,15 @@ class Recording:
                 "dtype": self.dtype,
                 "device": self.device,
                 "milliseconds": self.milliseconds,
-                "notes": [*self.notes, *strips.notes],
+                "notes": notes,
+                "phrases": [each.to_json() for each in dict.fromkeys((*notes, *missing.values()))],
             },
             "request": {},
             "tokens": strips.entries(),
             "sites": sites,
             "steps": [],
             "tree": [],
-            "missing": dict(self.missing) | {f"attention/*/{n}": "not kept" for n in ("scores", "output")},
+            "missing": missing,
             "unwritten": unwritten,
             "recorded": {
                 "program": self.program,
@@ -1689,7 +1734,7 @@ class _Strips:
     """The strips of tokens of a file: the given texts, or positions counted from 1."""
 
     def __init__(self, given: dict[str, Sequence[str] | None]) -> None:
-        self.given, self.notes = given, list[str]()
+        self.given, self.notes = given, list[_Phrase]()
         self.texts: dict[str, list[str]] = {"source": list(given["source"])} if given["source"] is not None else {}
         if given["target"] is not None:
             self.texts["target"] = list(given["target"])
@@ -1715,7 +1760,12 @@ class _Strips:
         if len(texts) == count or (name == "target" and self.given["target"] is not None and len(texts) == count + 1):
             return name
         if self.given[name] is not None and not any(note.startswith(name) for note in self.notes):
-            self.notes.append(f"{name}_tokens has {len(texts)} texts; sites with other numbers of positions show positions.")
+            said = phrase(
+                "{name} has {count} texts; attention layers with other numbers of positions show positions.",
+                name=f"{name}_tokens",
+                count=len(texts),
+            )
+            self.notes.append(said)
         other = f"positions-{count}"
         self.texts.setdefault(other, _numbers(count))
         return other

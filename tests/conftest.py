@@ -15,6 +15,7 @@ from hypothesis.internal.entropy import deterministic_PRNG
 from model.errors import Phrase
 from tests import app_runs, sandboxes
 from tests.browser.servers import APP, SharedServer
+from tests.whole_sentences import among_words
 
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -117,15 +118,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def phrases_in_phrases_are_clauses() -> None:
-    """Every phrase that a test makes holds others only after a colon: a sentence is not assembled from pieces."""
+    """No phrase that a test makes stands among the words of another, by the rule of the calls in viz (test_whole_sentences.py)."""
     checked = Phrase.__post_init__
 
     def stands_alone(self: Phrase) -> None:
         checked(self)
         for name, value in self.fields.items():
-            before, gap, after = self.template.partition(f"{{{name}}}")
-            alone = before.endswith(": ") or not (before or after)
-            assert alone or not gap or not isinstance(value, Phrase | tuple), f"{self.template!r} gets {value} as {name}"
+            told = isinstance(value, Phrase | tuple) and among_words(self.template, name)
+            assert not told, f"{self.template!r} gets {value} as {name}"
 
     Phrase.__post_init__ = stands_alone  # type: ignore[method-assign]
 

@@ -61,8 +61,11 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
         raise BadSetting(name="--replicas", found=replicas, allowed="left out where there is no --cluster")
     engine = from_environment()
     engine.ask(Models())
+    # One that others can reach has a token, which a page of another site does not know.
+    guarded = is_loopback(host) or more_hosts(os.environ)
+    served = application(engine, access)
     uvicorn.run(
-        KnownHosts(application(engine, access), host, os.environ, refusal),
+        KnownHosts(served, host, os.environ, refusal) if guarded else served,
         host=host,
         port=port,
         loop="asyncio",  # fixed, whatever other packages are installed

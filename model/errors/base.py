@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 Gap: TypeAlias = "str | int | float | Phrase | tuple[str | Phrase, ...]"
 """What fills a gap: a name or a number; a phrase, or several, only where it is a clause of its own, such as a reason."""
 
-DEEPEST = 4
+DEEPEST = 6
 """Most levels of phrases in the gaps of others, when they come from elsewhere."""
 
 _FORM = re.compile(r",?(\.\d{1,2}[efg%])?")

@@ -163,8 +163,8 @@ class UnknownHost(Refused):
     """A request under a name that this server does not answer to. Fields: found."""
 
     template = message(
-        "This server does not answer to the name “{found}”. Use localhost or 127.0.0.1 on this machine; HEADLIGHT_HOSTS lists "
-        "other names."
+        "This server does not answer to the name “{found}”. Use localhost on its own machine, or an IP address that it listens on, "
+        "or add the name to the setting HEADLIGHT_HOSTS."
     )
 
 

@@ -153,6 +153,7 @@ def _words(kind: Any) -> Words:
 
 
 def _short(data: Any) -> Any:
-    """`data`, shortened where it is too long for an error."""
+    """`data`, shortened where it is too long for an error; a phrase as its English."""
+    data = str(data) if isinstance(data, Phrase) else data
     text = repr(data)
     return data if len(text) <= 80 else f"{text[:80]}…"

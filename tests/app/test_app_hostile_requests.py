@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 import httpx
 import pytest
+from streamlit.proto.Common_pb2 import DoubleArray, FileUploaderState, StringArray
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from benchmarks.load.visitor import Failed, Visitor, visiting
+from benchmarks.load.visitor import Visitor, visiting
 from tests.browser.servers import APP, SAID, free_port, started
 
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
@@ -188,40 +189,36 @@ FORGED = (
     WidgetState(bytes_value=b"\xffgeheim"),
     WidgetState(string_value="../geheim"),
     WidgetState(trigger_value=True),
+    WidgetState(string_array_value=StringArray(data=["geheim"] * 3)),
+    WidgetState(double_array_value=DoubleArray(data=[float("nan")] * 3)),
+    WidgetState(file_uploader_state_value=FileUploaderState()),
 )
 
 
-def test_forged_values_of_widgets_leave_neither_a_traceback_nor_what_they_say_in_the_log(
-    served: Served,
-) -> None:
+def test_forged_values_of_widgets_are_as_if_nothing_had_been_sent(served: Served) -> None:
+    """One of them left its session with an error in each run, and the log with as many incidents."""
     client, _port, said = served
     before = said.read_text("utf-8")
     asyncio.run(forged(str(client.base_url)))
-    logged = said.read_text("utf-8").removeprefix(before)
-    assert "Traceback" not in logged
-    assert "geheim" not in logged
-    assert len(logged.splitlines()) <= 2 * len(FORGED), "an incident is one line"
+    assert said.read_text("utf-8").removeprefix(before) == ""
 
 
 async def forged(address: str) -> None:
-    """Sends forged values for two choices. The session that sends them may show nothing else; the next one is as ever."""
-    for name in ("language", "reading"):
-        async with visiting(address, text="Ein Hund.") as visitor:
-            await visitor.join()
-            assert visitor.tokens("source")[1:-1] == ["ein", "hund", "."]
-            shown = next(each for each in visitor._shown.values() if each.element.selectbox.id.endswith(f"-widget:{name}"))
-            for state in FORGED:
-                await tried(visitor, shown.element.selectbox.id, shown.fragment, state)
+    """Sends forged values for every widget of the first page to a session, which goes on as ever."""
     async with visiting(address, text="Ein Hund.") as visitor:
         await visitor.join()
-        assert visitor.tokens("source")[1:-1] == ["ein", "hund", "."]
+        found = {widget.partition("-widget:")[2] or widget: (widget, fragment) for widget, fragment in widgets(visitor)}
+        assert {"language", "reading", "text"} <= found.keys()
+        assert len(found) > 15
+        for widget, fragment in found.values():
+            for state in FORGED:
+                await visitor._set(widget, fragment, state)
+            del visitor._widgets[widget]
+        await visitor.type("Ein Mann.")
+        assert "mann" in visitor.tokens("source"), "other choices of the page may have changed by a value that is right"
 
 
-async def tried(visitor: Visitor, widget: str, fragment: str, state: WidgetState) -> None:
-    """Sends a value; a page that says what went wrong is an answer, too."""
-    try:
-        await visitor._set(widget, fragment, state)
-    except Failed:
-        async with asyncio.timeout(60):
-            while not visitor._read(await visitor._connection.recv(decode=False)):
-                pass
+def widgets(visitor: Visitor) -> list[tuple[str, str]]:
+    """The ids of all widgets that a visitor sees, each with its fragment."""
+    told = ((getattr(shown.element, str(shown.element.WhichOneof("type"))), shown.fragment) for shown in visitor._shown.values())
+    return [(element.id, fragment) for element, fragment in told if getattr(element, "id", "")]

@@ -15,8 +15,11 @@ from torch import nn
 from torch.nn import functional
 
 import headlight
+from model.errors import phrase
 from model.trace.serialization import from_bytes
 from model.trace.types import Trace
+from viz.i18n import translate
+from viz.widgets import recorded_run
 
 ROOT = Path(__file__).parents[2]
 SOURCE, TARGET = "Ein Hund läuft .".split(), "<s> a dog runs".split()
@@ -54,7 +57,7 @@ def test_the_file_is_a_trace_with_modules_strips_and_differences(named: Trace) -
     assert cross.v is not None
     assert cross.context is not None
     np.testing.assert_allclose(cross.weights @ cross.v, cross.context, atol=1e-5)
-    assert named.missing["attention/*/scores"] == "not kept"
+    assert named.missing["attention/*/scores"] == phrase("not kept")
 
 
 def test_without_texts_positions_are_shown_and_it_says_so() -> None:
@@ -68,7 +71,26 @@ def test_without_texts_positions_are_shown_and_it_says_so() -> None:
 def test_texts_that_do_not_fit_are_not_used() -> None:
     trace = from_bytes(recorded(source_tokens=["one", "two"]).to_bytes())
     assert trace.at("encoder.0.0.self").key_tokens == "positions-4"
-    assert trace.model["notes"] == ["source_tokens has 2 texts; sites with other numbers of positions show positions."]
+    (note,) = trace.model["notes"]
+    assert str(note) == "source_tokens has 2 texts; attention layers with other numbers of positions show positions."
+    with translate.speaking("de"):
+        assert translate.said(note).startswith("source_tokens hat 2 Texte")
+
+
+def test_reasons_of_the_recorder_are_said_in_the_language_of_the_page() -> None:
+    """Where two reasons met, or one held a number, pages in German and Chinese said it in English."""
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    with torch.no_grad(), headlight.record(layer, example=7) as recording:
+        layer(*[torch.ones(2, 3, 4)] * 3)
+        layer(*[torch.ones(3, 3, 4)] * 3)
+    trace = from_bytes(recording.to_bytes())
+    said = trace.missing["attention/MultiheadAttention"]
+    assert str(said) == recording.missing["attention/MultiheadAttention"]
+    assert str(said).endswith("example 7 (from 0) was requested, but its batch has 3")
+    assert str(said).count("; ") == 1
+    with translate.speaking("zh-CN"):
+        assert "请求的是第 7 个样本" in translate.said(said)
+        assert not re.search("was requested|attention by", " ".join(recorded_run.not_recorded(trace)))
 
 
 def test_sites_of_other_lengths_have_strips_of_their_own() -> None:

@@ -250,7 +250,7 @@ def test_what_does_not_fit_is_named() -> None:
     with headlight.record(model, limit=2000) as recording:
         model(SOURCE, TARGET)
     assert 0 < len(recording.sites) < 6
-    assert "left out" in recording.missing["attention/across.1"]
+    assert "omitted: more than 0 MiB" in recording.missing["attention/across.1"]
     assert sum(site.nbytes for site in recording.sites) <= 2000
 
 
@@ -271,7 +271,7 @@ def test_an_error_while_recording_never_reaches_the_program(monkeypatch: pytest.
     monkeypatch.setattr(headlight._Watch, "_recognize", broken)
     with headlight.record(layer) as recording:
         assert torch.equal(layer(SOURCE), expected)
-    assert "RuntimeError while recording: oh" in recording.missing["attention/Layer"]
+    assert "an error while recording (RuntimeError): oh" in recording.missing["attention/Layer"]
 
 
 def test_an_error_of_the_program_leaves_no_hook_and_no_mode() -> None:

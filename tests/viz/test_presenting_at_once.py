@@ -1,8 +1,10 @@
 """Many visitors at once: a lecture is opened and prepared once, a download is made once, and no thread waits for either."""
 
 import asyncio
+import math
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,11 +15,14 @@ from starlette.websockets import WebSocketDisconnect
 
 from model.engine.api import Engine
 from model.engine.http.access import AccessLimits
+from model.sharing.caches import Budget, LruCache
 from tests.flights import PATIENCE_S, at_once
+from tests.hosts import settled
 from viz.lectures.presenter import routes
 from viz.lectures.presenter.deck import LectureDeck, Prepared
 from viz.lectures.presenter.downloads import KINDS, Downloads, Kind
 from viz.lectures.presenter.open_lectures import Lectures
+from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script import library, parser
 from viz.lectures.script.lecture import Lecture
 from viz.session import access
@@ -261,3 +266,33 @@ def test_what_is_expensive_to_make_counts_as_much_once(client: TestClient, deck:
 
 def test_at_home_nobody_is_counted(client: TestClient) -> None:
     assert {client.get("/hold/mine.en").status_code for _ in range(150)} == {200}
+
+
+def test_prepared_lectures_stay_within_the_byte_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen lectures stayed whatever they held; only other caches gave way."""
+
+    class Drawn(LectureDeck):
+        def _prepare(self, step: int) -> Prepared:
+            return Prepared(PackedView(bytes(100), f"{self.name} {step}"), "", self.slides[step], None)
+
+    monkeypatch.setattr("viz.lectures.presenter.open_lectures.LectureDeck", Drawn)
+    monkeypatch.setenv(library.VARIABLE, str(tmp_path))
+    shared, names = Budget(1000), [f"mine{number}.en" for number in range(7)]
+    for name in names:
+        (tmp_path / f"{name}.md").write_text(TEXT, encoding="utf-8")
+    lectures = Lectures(lambda name, address: cast(NonBlockingEngine, ENGINE), shared)
+    traces: LruCache[str, bytes] = LruCache(math.inf, len, budget=shared)
+    traces.keep("older", bytes(200))
+    traces.keep("newer", bytes(300))
+    decks = [lectures.deck(name) for name in names[:3]]
+    for number, deck in enumerate(decks, 1):
+        deck.wait()
+        settled(lambda held=200 * number: shared.held()["lectures"] == held)  # type: ignore[misc]
+    assert traces.kept() == ["newer"], "what was used longest ago gave way, whatever it is"
+    for name in names[3:]:
+        lectures.deck(name).wait()
+    settled(lambda: lectures.deck(names[-1]).nbytes == 200)
+    assert sum(shared.held().values()) <= 1000
+    assert lectures.deck(names[-1]).is_prepared
+    assert lectures.deck(names[0]) is not decks[0], "it was dropped"
+    assert decks[0].view(1) == "mine0.en 1", "whoever holds it goes on"

@@ -10,6 +10,7 @@ import torch
 from model.engine.api import Describe, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
+from model.survey.texts import bundled
 from tests.traces import translation
 from viz.i18n import translate
 from viz.i18n.recognition import recognized
@@ -40,6 +41,7 @@ def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: st
     ("model", "text", "sentence", "reader"),
     [
         (GERMAN, "Two children are sitting on a bench.", f"{MOST}. “English → Chinese” reads English.", CHINESE),
+        (GERMAN, "A man standing on a city street.", "This looks like English, but this model reads German.", CHINESE),
         (GERMAN, "The old man is playing guitar in the park.", "This looks like English, but this model reads German.", CHINESE),
         (GERMAN, "老人在公园里弹吉他", f"{MOST}, and no model here reads Chinese.", ""),
         (GERMAN, "Un vieil homme joue de la guitare.", f"{MOST}, and no model here reads French.", ""),
@@ -57,6 +59,27 @@ def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
     found = said(engine, model, text)
     assert (found[0].startswith(sentence), found[1]) == (True, reader), found
     assert bool(sentence) == bool(found[0])
+
+
+HELD_OUT = 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "most"), [(GERMAN, 0), (CHINESE, 0), (LANGUAGE_MODEL, 2)])
+def test_no_held_out_sentence_of_its_own_language_is_called_another(engine: LocalEngine, model: str, most: int) -> None:
+    """Of two, most words are unknown: “the <unk> mill and the " sand vein " ( gut ) .”"""
+    texts = [str(item.source) for item in bundled(model).items[:HELD_OUT]]
+    assert len(texts) == HELD_OUT
+    told = [found for text in texts if (found := said(engine, model, text))[0]]
+    assert told == [(f"{MOST}.", "")] * most
+
+
+@pytest.mark.slow
+def test_english_captions_are_named_although_most_words_of_some_are_known(engine: LocalEngine) -> None:
+    """With a fifth of unknown words as the condition, nothing was said of “A man standing on a city street.”"""
+    texts = [str(item.target) for item in bundled(GERMAN).items[:HELD_OUT]]
+    found = [said(engine, GERMAN, text) for text in texts]
+    assert (sum(bool(told) for told, _reader in found), [reader for _told, reader in found].count(CHINESE)) == (198, 196)
 
 
 def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 from babel.messages import pofile
 
+from tests.whole_sentences import among_words
 from viz.i18n import translate
 
 ROOT = Path(__file__).parents[2]
 TELLING = {"_", "_n", "translated", "phrase"}
-BEFORE = re.compile(r"(^|[:;,→×·|\n>] ?|[(“]|\. )$")
-AFTER = re.compile(r"^($|[:;,.)”|\n<]| [→×·|(] ?)")
-"""What may stand before and after the gap of an inserted message: it is a name, a line of a list, or a sentence of its own."""
-
 PATTERNS: dict[str, dict[str, str]] = {
     "en": {
         r"\d %|\} %": "12%, without a space",
@@ -101,12 +98,6 @@ def inserted(source: str) -> Iterator[tuple[str, str]]:
                     variable = gap.value.id if isinstance(gap.value, ast.Name) else ""
                     if gap.arg and (telling(gap.value) or variable in told):
                         yield from ((str(text.value), gap.arg) for text in call.args if isinstance(text, ast.Constant))
-
-
-def among_words(text: str, gap: str) -> bool:
-    """Whether the gap of a sentence stands among its words, so that what fills it would have to be inflected."""
-    before, _gap, after = text.partition(f"{{{gap}}}")
-    return not (BEFORE.search(before) and AFTER.search(after))
 
 
 def test_no_message_stands_among_the_words_of_another() -> None:

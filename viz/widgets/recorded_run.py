@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.trace.recorded import Recorded
 from model.trace.types import Site, Trace
-from viz.i18n.translate import N_, _, _n, join_sentences, said, translated
+from viz.i18n.translate import _, _n, join_sentences, said
 from viz.labels import tokens
 from viz.url import view_state
 from viz.url.view_state import ViewState
@@ -107,35 +107,12 @@ def at_site(recorded: Recorded, site: Site) -> str:
     )
 
 
-_FROM_PROGRAMS = frozenset(
-    {
-        N_("not kept"),
-        N_("its axes are arranged in a way that was not understood"),
-        N_("its weights were freed before its heads could be identified"),
-        N_("this kernel is not known"),
-        N_(
-            "the steps of a decode were not joined: the keys of earlier steps are others in a later step, as where a beam search "
-            "reorders its cache. Each step is a site of its own."
-        ),
-        N_(
-            "torch.compile hides what a model computes. Record the model before it is compiled, or run the program with the "
-            "environment variable TORCH_COMPILE_DISABLE=1."
-        ),
-    }
-)
-"""What the recorder of programs, a file of its own without phrases, writes as a reason."""
-
-
 def not_recorded(trace: Trace) -> list[str]:
     """The tensors that a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
     if trace.recorded is None:
         return []
     own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
-    return [
-        _("{name}: {value}", name=name, value=translated(why) if why in _FROM_PROGRAMS else said(why))
-        for name, why in own.items()
-        if not name.startswith("attention/*/")
-    ]
+    return [_("{name}: {value}", name=name, value=said(why)) for name, why in own.items() if not name.startswith("attention/*/")]
 
 
 def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:

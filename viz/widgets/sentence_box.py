@@ -34,9 +34,6 @@ PIECE = "##"
 MOST = 0.5
 """Share of unknown words above which most are."""
 
-SOME = 0.2
-"""Share of unknown words from which on a sentence of another language is named even if most of its words happen to be known."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -59,7 +56,7 @@ def finding(info: ModelInfo, trace: Trace, engine: Engine) -> Finding | None:
     """
     if info.recorded or info.chats or info.reads != "words" or "source" not in trace.tokens:
         return None
-    if (share := unknown_share(trace)) < SOME:
+    if not (share := unknown_share(trace)):
         return None
     code = recognized(str(trace.request.get("source") or ""))
     if code and _is_read_by(info, code):

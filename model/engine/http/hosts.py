@@ -2,11 +2,14 @@
 
 A page of another site can give its own name the address 127.0.0.1 (DNS rebinding). To a browser that page and a server on this
 machine are then one site, so the page could read and send whatever the server's own pages can. It cannot choose what the browser
-sends as `Host`, the name: a server that only this machine can reach answers to this machine's own names alone.
+sends as `Host`, the name: a server answers to this machine's own names and to those that are listed alone. An IP address is no
+name that somebody could give another address.
 """
 
 import re
+import socket
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -39,8 +42,7 @@ def more_hosts(environment: Mapping[str, str]) -> tuple[str, ...]:
 class KnownHosts:
     """ASGI middleware that answers only to this machine's own names and those in HEADLIGHT_HOSTS, also where a WebSocket is opened.
 
-    A server that other machines can reach answers to every name unless HEADLIGHT_HOSTS lists some: nobody knows by which address a
-    phone in the room finds it.
+    A server that other machines can reach answers to IP addresses, too: nobody knows by which one a phone in the room finds it.
 
     Args:
         app: the wrapped app.
@@ -52,7 +54,9 @@ class KnownHosts:
     def __init__(self, app: ASGIApp, address: str, environment: Mapping[str, str], refusal: Callable[[Refused], Response]) -> None:
         self._app, self._refusal = app, refusal
         self._more = more_hosts(environment)
-        self._any = "*" in self._more or not (self._more or is_loopback(address))
+        self._any = "*" in self._more
+        self._reachable = not is_loopback(address)
+        self._names = frozenset({address.lower(), *own_names()} - {""}) if self._reachable else frozenset[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or refuses it."""
@@ -68,7 +72,22 @@ class KnownHosts:
         if parts is None or parts.netloc != host or "@" in host:
             return False
         name = (parts.hostname or "").rstrip(".")
-        return is_loopback(name) or any(_is(name, each) for each in self._more)
+        own = is_loopback(name) or name in self._names or (self._reachable and _is_address(name))
+        return own or any(_is(name, each) for each in self._more)
+
+
+def own_names() -> set[str]:
+    """The names of this machine, as others on its network call it: `laptop`, `laptop.example.org`, `laptop.local`."""
+    full = socket.gethostname().lower().rstrip(".")
+    short = full.partition(".")[0]
+    return {full, short, f"{short}.local"} - {"", ".local"}
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
 
 
 def _is(name: str, allowed: str) -> bool:

@@ -111,6 +111,11 @@ class LectureDeck:
         return len(self._prepared)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its pictures."""
+        return sum(len(found.view.data) for found in list(self._prepared.values()) if found.view is not None)
+
+    @property
     def is_begun(self) -> bool:
         """Whether its preparing has begun, or is done."""
         return self._thread is not None or self.prepared > 0

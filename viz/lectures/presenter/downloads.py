@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from model.engine import log
-from model.sharing.caches import LruCache, SingleFlight
+from model.sharing.caches import BUDGET, LruCache, SingleFlight
 from viz.lectures.presenter import handout, html_pages
 from viz.lectures.presenter.deck import LectureDeck
 
@@ -66,7 +66,9 @@ class Downloads:
 
     def __init__(self, kinds: Mapping[str, Kind] = KINDS) -> None:
         self._kinds = kinds
-        self._made: LruCache[tuple[str, str], Download] = LruCache(MOST_BYTES, lambda download: len(download.data), MOST_FILES)
+        self._made: LruCache[tuple[str, str], Download] = LruCache(
+            MOST_BYTES, lambda download: len(download.data), MOST_FILES, BUDGET, "downloads"
+        )
         self._flight: SingleFlight[tuple[str, str], None] = SingleFlight()
         self._maker = ThreadPoolExecutor(1, "headlight-download")
 

@@ -4,10 +4,11 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from weakref import WeakValueDictionary
 
 from model.errors import BadLecture, HeadlightError
-from model.sharing.caches import ComputedOnce, LruCache
+from model.sharing.caches import BUDGET, Budget, ComputedOnce, LruCache
 from viz.i18n.translate import _, error_message, speaking
 from viz.lectures.classroom.event_feed import EventFeed
 from viz.lectures.classroom.join_codes import new_token
@@ -53,13 +54,19 @@ class OpenLecture:
 class Lectures:
     """The lectures of this process by name. Safe to be used from many threads.
 
+    A lecture that was dropped goes on for those who hold it, and is prepared again for whoever opens it next.
+
     Args:
         engine_for: the engine for a session of this name and address.
+        budget: bounds their pictures and all other caches together.
     """
 
-    def __init__(self, engine_for: Callable[[str, str], NonBlockingEngine]) -> None:
+    def __init__(self, engine_for: Callable[[str, str], NonBlockingEngine], budget: Budget = BUDGET) -> None:
         self._engine_for = engine_for
-        self._decks: ComputedOnce[tuple[str, int], LectureDeck] = ComputedOnce(LruCache(math.inf, lambda deck: 0, MOST_LECTURES))
+        self._kept: LruCache[tuple[str, int], LectureDeck] = LruCache(
+            math.inf, attrgetter("nbytes"), MOST_LECTURES, budget, "lectures"
+        )
+        self._decks = ComputedOnce(self._kept)
         self._held: WeakValueDictionary[int, OpenLecture] = WeakValueDictionary()
 
     def deck(self, name: str) -> LectureDeck:
@@ -72,12 +79,16 @@ class Lectures:
         if path is None:
             raise LookupError(_("There is no such lecture here."))
         try:
-            return self._decks.get((name, path.stat().st_mtime_ns), lambda: self._opened(name))
+            key = name, path.stat().st_mtime_ns
+            return self._decks.get(key, lambda: self._opened(key))
         except (BadLecture, OSError) as error:
             raise LookupError(error_message(error) if isinstance(error, HeadlightError) else str(error)) from error
 
-    def _opened(self, name: str) -> LectureDeck:
-        return LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
+    def _opened(self, key: tuple[str, int]) -> LectureDeck:
+        name, _changed = key
+        deck = LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
+        deck.listen(lambda: self._kept.keep(key, deck))  # with each picture it takes more bytes
+        return deck
 
     def held(self, deck: LectureDeck) -> OpenLecture:
         """The events of a lecture, kept as long as somebody follows them. Called on the event loop."""
