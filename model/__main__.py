@@ -18,6 +18,7 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import Runner
+from model.cli.circuit import circuit, paths
 from model.cli.explain import explain, traced, why, writes
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
@@ -254,10 +255,12 @@ def _keep(names: str) -> tuple[Keep, ...]:
     return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
 
 
+cli.add_command(circuit)
 cli.add_command(explain)
 cli.add_command(fetch)
 cli.add_command(list_)
 cli.add_command(matters)
+cli.add_command(paths)
 cli.add_command(serve)
 cli.add_command(survey)
 cli.add_command(view)

@@ -91,20 +91,22 @@ class Heads:
     """The maps of an attention sublayer.
 
     Attributes:
-        query, key: the map from the stream to a head's query or key: [head_dim, model].
+        query, key, value: the map from the stream to a head's query, key or value: [head_dim, model].
         output: the map from all heads' contexts to the stream: [model, head · head_dim].
         scale: factor of the dot products.
         rotation: turns queries and keys by their positions.
-        queries_from, keys_from: what queries and keys are made of.
+        queries_from, keys_from, values_from: what queries, keys and values are made of.
     """
 
     query: Callable[[int], Affine]
     key: Callable[[int], Affine]
+    value: Callable[[int], Affine]
     output: Affine
     scale: float
     rotation: Rotation
     queries_from: Source
     keys_from: Source
+    values_from: Source
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,13 @@ class Stack:
         name: `encoder` or `decoder`.
         sublayers: the applications.
         final: the norm after the last layer.
+        width: of its stream.
     """
 
     name: str
     sublayers: tuple[Sublayer, ...]
     final: Norm | None
+    width: int
 
     def index(self, place: str) -> int:
         """The index of a sublayer."""
@@ -161,7 +165,8 @@ def _stack(name: str, stack: Encoder | Decoder | CausalLM) -> Stack:
         for index, layer in enumerate(stack.layers)
         for sublayer in _layer(layer, name, pass_, index)
     )
-    return Stack(name, sublayers, _norm(stack.final_norm))
+    width = next(len(module.output.weight) for module in stack.modules() if isinstance(module, MultiHeadAttention))
+    return Stack(name, sublayers, _norm(stack.final_norm), width)
 
 
 def _layer(layer: nn.Module, stack: str, pass_: int, index: int) -> Iterator[Sublayer]:
@@ -169,22 +174,28 @@ def _layer(layer: nn.Module, stack: str, pass_: int, index: int) -> Iterator[Sub
     name = f"{stack}.{pass_}.{index}"
 
     def attention(
-        kind: Kind, module: MultiHeadAttention, residual: Residual, keys: Source, queries: Source = "normed", last: bool = False
+        kind: Kind,
+        module: MultiHeadAttention,
+        residual: Residual,
+        keys: Source,
+        queries: Source = "normed",
+        values: Source | None = None,
+        last: bool = False,
     ) -> Sublayer:
         base: Base = "memory" if kind == "memory" else "stream"
-        heads = _heads(module, queries, keys)
+        heads = _heads(module, queries, keys, values or keys)
         return Sublayer(f"{name}.{kind}", _order(residual), base, Norm(residual.norm), heads, name if last else "")
 
     match layer:
         case AttentionLayer():
-            yield Sublayer(f"{name}.self", "none", "nothing", None, _heads(layer.attention, "stream", "stream"), name)
+            yield Sublayer(f"{name}.self", "none", "nothing", None, _heads(layer.attention, "stream", "stream", "stream"), name)
             return
         case ResidualAttentionLayer():
             yield attention("self", layer.attention, layer.attention_residual, "normed", last=True)
             return
         case MemoryLayer():  # the decoder's stream is only the query: what goes on is the memory that attended to itself
             yield attention("memory", layer.memory_attention, layer.memory_residual, "normed memory", "normed memory")
-            yield attention("cross", layer.cross_attention, layer.cross_residual, "memory", "before")
+            yield attention("cross", layer.cross_attention, layer.cross_residual, "memory", "before", "stream")
         case CrossAttentionLayer():
             yield attention("self", layer.self_attention, layer.self_residual, "normed")
             yield attention("cross", layer.cross_attention, layer.cross_residual, "memory")
@@ -204,18 +215,20 @@ def _norm(module: nn.Module) -> Norm | None:
     return None if isinstance(module, nn.Identity) else Norm(module)
 
 
-def _heads(attention: MultiHeadAttention, queries: Source, keys: Source) -> Callable[[], Heads]:
+def _heads(attention: MultiHeadAttention, queries: Source, keys: Source, values: Source) -> Callable[[], Heads]:
     groups = attention.heads // attention.key_heads  # heads that share their keys and values
 
     def heads() -> Heads:
         return Heads(
             lambda head: _of_head(attention.query, head, attention.heads),
             lambda head: _of_head(attention.key, head // groups, attention.key_heads),
+            lambda head: _of_head(attention.value, head // groups, attention.key_heads),
             affine(attention.output),
             attention.scale,
             attention.rotation,
             queries,
             keys,
+            values,
         )
 
     return heads

@@ -1,6 +1,7 @@
 """Answers: the result of any question about one run of one network."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,12 +9,14 @@ import torch
 from model.attribution.edges import edge_effects
 from model.attribution.example import example_of
 from model.attribution.heads import head_effects, prune_curve
-from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
+from model.attribution.paths import corrupted_request, path_effects
+from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
 from model.attribution.results import Result
 from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count
 from model.attribution.words import word_effects
 from model.checkpoints.loader import Runner
 from model.inference.calls import Ask, alone
+from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.types import Trace
@@ -50,6 +53,11 @@ def answer(question: Attribution[Any], request: RunRequest, prompt: int, runner:
     """
     example = example_of(runner, request, trace, prompt, place.device, place.most)  # no inference tensors: gradients need others
     scorer = Scorer(example, place.ask, place.most_bytes)
+    if isinstance(question, Paths):
+        corrupted = corrupted_request(question, request, example, prompt, place.most)
+        traced = partial(run, runner, device=place.device, device_name=str(place.device), most=place.most)
+        with torch.inference_mode():
+            return path_effects(question, request, corrupted, traced, scorer, place.on_count)
     with torch.inference_mode():
         match question:
             case Heads():

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
+from model.attribution.circuits import PathEffects
 from model.attribution.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.spec.inputs import Given
 from model.spec.questions import RunQuestion
 from model.spec.request import RunRequest
 from model.spec.validation import Between
@@ -99,7 +101,32 @@ class Edges(Attribution[EdgeEffects]):
         return 10
 
 
+@dataclass(frozen=True)
+class Paths(Attribution[PathEffects]):
+    """Which paths from one head to another carry what tells the run from a corrupted one?
+
+    Attributes:
+        corrupted: the source of the corrupted run: as many tokens as that of the run.
+        token: index of the target token, counted from 0, the first measured one.
+        minus: the id of the token whose logit is taken away; `corrupted`: the likeliest other one of the corrupted run there.
+        site, head: measure only the paths to this head; empty and -1: those to every head.
+        shared: whether a path to a key or value is a path to all heads that share it.
+    """
+
+    corrupted: Given
+    token: Annotated[int, Between(0, 2**31)] = 0
+    minus: Annotated[int, Between(0, 2**31)] | Literal["corrupted"] = "corrupted"
+    site: str = ""
+    head: int = -1
+    shared: bool = False
+
+    @property
+    def cost(self) -> int:
+        """Three copies for each pair of heads, where all are asked for."""
+        return 20 if self.site else 100
+
+
 QUESTIONS: Mapping[type[Attribution[Any]], type[Result]] = MappingProxyType(
-    {Heads: HeadEffects, Prune: PruneCurve, Words: WordEffects, Edges: EdgeEffects}
+    {Heads: HeadEffects, Prune: PruneCurve, Words: WordEffects, Edges: EdgeEffects, Paths: PathEffects}
 )
 """All kinds of questions, each with the kind of its result."""

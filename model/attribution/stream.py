@@ -8,6 +8,7 @@ ever held at the width of the model for all of them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,13 @@ class Flow:
         map: [out, model].
         factor: [row, 1], one over the product of all spreads on the way.
         rows: [row], the positions.
+        of_source: whether rows are source positions, also in a decoder whose steps kept only the last of them.
     """
 
     map: Array
     factor: Array
     rows: Array
+    of_source: bool = False
 
     def through(self, norm: Norm, states: Array) -> "Flow":
         """The flow before a norm whose input was `states` [row, model]."""
@@ -48,21 +51,37 @@ class Term:
 
     Attributes:
         part: the part.
-        map: [out, width], from what was written to what is read.
-        factor: [row, 1].
+        flow: how what is read depends on the stream where the part was written.
         written: [row, width]: of a head its context, else the vector in the stream.
-        rows: [row], the positions.
+        columns: [model, width], of a head: what makes a vector in the stream of its context; None: it is one already.
     """
 
     part: Part
-    map: Array
-    factor: Array
+    flow: Flow
     written: Array
-    rows: Array
+    columns: Array | None = None
+
+    @property
+    def factor(self) -> Array:
+        """[row, 1]."""
+        return self.flow.factor
+
+    @property
+    def rows(self) -> Array:
+        """[row], the positions."""
+        return self.flow.rows
+
+    @cached_property
+    def map(self) -> Array:
+        """[out, width], from what was written to what is read."""
+        return self.flow.map if self.columns is None else self.flow.map @ self.columns
 
     @property
     def value(self) -> Array:
-        """[row, out]."""
+        """[row, out], in the order of products that takes fewer multiplications."""
+        columns, (out, model), rows = self.columns, self.flow.map.shape, len(self.written)
+        if columns is not None and rows * model * (columns.shape[1] + out) < columns.shape[1] * out * (model + rows):
+            return np.asarray(self.factor * (self.written @ columns.T @ self.flow.map.T))
         return np.asarray(self.factor * (self.written @ self.map.T))
 
 
@@ -80,7 +99,8 @@ class ResidualStream:
         self._decoded = trace.request.get("target") is None
 
     def read(self, site: Site, side: str, map_: Array, rows: Array) -> list[Term]:
-        """The parts of what a `query` or `key` of a site is made of, through its map [head_dim, model], in the order of the run.
+        """The parts of what a `query`, `key` or `value` of a site is made of, through its map [head_dim, model], in the order in
+        which the run made them.
 
         Raises:
             NotRecorded: the run did not keep what is needed.
@@ -89,8 +109,9 @@ class ResidualStream:
         index = stack.index(str(site))
         sublayer = stack.sublayers[index]
         assert sublayer.heads is not None
-        source = sublayer.heads().queries_from if side == "query" else sublayer.heads().keys_from
-        flow = Flow(map_, np.ones((len(rows), 1)), rows)
+        heads = sublayer.heads()
+        source = {"query": heads.queries_from, "key": heads.keys_from, "value": heads.values_from}[side]
+        flow = Flow(map_, np.ones((len(rows), 1)), rows, of_source=side == "value" and source != heads.keys_from)
         terms = list[Term]()
         memory = source in ("memory", "normed memory")
         if source.startswith("normed") and sublayer.order == "pre" and sublayer.norm is not None:
@@ -120,7 +141,7 @@ class ResidualStream:
             sublayer = stack.sublayers[number]
             if sublayer.layer and self._edits:
                 yield from _edit(sublayer.layer, flow, self._before(stack, number + 1) - self._after(stack, number))
-            if sublayer.base == "memory":
+            if sublayer.base == "memory" and not flow.of_source:
                 flow = replace(flow, rows=self._rows_of_source(flow.rows))
             if sublayer.order == "post" and sublayer.norm is not None:
                 yield from _bias(sublayer.norm, sublayer.place, flow)
@@ -150,7 +171,7 @@ class ResidualStream:
         if output.bias is not None:
             yield _term(Part("output-bias", place), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
         for head in reversed(range(len(contexts))):
-            yield Term(Part("head", place, head), flow.map @ maps[head], flow.factor, _rows(contexts[head], flow.rows), flow.rows)
+            yield Term(Part("head", place, head), flow, _rows(contexts[head], flow.rows), maps[head])
 
     def _entered(self, stack: str, flow: Flow) -> Iterator[Term]:
         """What entered the first layer."""
@@ -208,7 +229,7 @@ def _rows(array: Array, rows: Array) -> Array:
 
 
 def _term(part: Part, flow: Flow, written: Array) -> Term:
-    return Term(part, flow.map, flow.factor, _rows(written, flow.rows), flow.rows)
+    return Term(part, flow, _rows(written, flow.rows))
 
 
 def _bias(norm: Norm, place: str, flow: Flow) -> list[Term]:

@@ -3,19 +3,23 @@
 import math
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
 from model.attribution.answers import Place, answer
+from model.attribution.circuit_parts import circuit
+from model.attribution.circuits import Circuit, CircuitGraph
 from model.attribution.example import forced_run
 from model.attribution.logit_parts import logit_sum
 from model.attribution.questions import Attribution
-from model.attribution.results import Result
+from model.attribution.results import Arrays, Result
 from model.attribution.score_parts import kept, score_sum
+from model.attribution.scoring import OnCount
 from model.attribution.sums import Why, Writes
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
@@ -62,6 +66,8 @@ from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 
+Found = TypeVar("Found", bound=Arrays)
+
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 SURVEY = "survey.parquet"
 """The file of a model's survey in its folder."""
@@ -79,7 +85,7 @@ class VersionedRequest:
         version: version of the model's files.
     """
 
-    request: RunRequest | Attribution[Any]
+    request: RunRequest | RunQuestion[Any]
     version: Stamp | None
 
     @property
@@ -118,7 +124,7 @@ class LocalEngine:
         self._models = ModelCache(self._store, self._uploads, device, budget)
         self._list = ModelList(self._describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
-        self._results: LruCache[VersionedRequest, Result] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
+        self._results: LruCache[VersionedRequest, Arrays] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
         self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
         self.scheduler = (scheduler or Scheduler()).start()
 
@@ -184,6 +190,8 @@ class LocalEngine:
             case Writes(request):
                 trace, runner = kept(self._traced, request)
                 return logit_sum(runner.network, trace, question)
+            case Circuit():
+                return self._circuit(question)
             case Attribution():
                 return self._attribute(question)
             case StoredSurvey(model):
@@ -254,32 +262,36 @@ class LocalEngine:
             raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
+
+        def work(ask: Ask, report: Report) -> Result:
+            place = Place(self._device, ask, most, environment.batch_bytes(), _counting(report))
+            return answer(question, request, prompt, runner, trace, place)
+
+        return self._measured(asked, work)
+
+    def _circuit(self, question: Circuit) -> CircuitGraph:
+        """What each head of a run used."""
+        trace, runner = kept(self._traced, question.request)
+        if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
+            reason = phrase("this server measures what matters in no longer runs")
+            raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
+        version = _usable(self._models.network(question.request.model, question.request.settings)).key.version
+        asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)
+        return self._measured(asked, lambda ask, report: circuit(runner.network, trace, _counting(report)))
+
+    def _measured(self, asked: VersionedRequest, work: Callable[[Ask, Report], Found]) -> Found:
+        """The result of a measurement, which takes its turn among the runs; a cached one where there is one."""
         if (found := self._results.get(asked)) is None:
-
-            def work(ask: Ask, report: Report) -> Result:
-                began = time.perf_counter()
-
-                def on_count(done: int, of: int) -> None:
-                    report(lambda: Progress((), (), of, time.perf_counter() - began, done))
-
-                place = Place(self._device, ask, most, environment.batch_bytes(), on_count)
-                return answer(question, request, prompt, runner, trace, place)
-
-            found = self.scheduler.do(asked, work)
-            self._results.keep(asked, found)
-        return found
+            self._results.keep(asked, found := self.scheduler.do(asked, work))
+        return cast(Found, found)
 
     def _measure(self, question: MeasureTexts) -> MeasuredTexts:
         """The measures of some texts: a batch of a survey."""
         base = _usable(self._models.network(question.model, question.settings))
 
         def work(ask: Ask, report: Report) -> MeasuredTexts:
-            began = time.perf_counter()
-
-            def on_count(done: int, of: int) -> None:
-                report(lambda: Progress((), (), of, time.perf_counter() - began, done))
-
-            return measure_texts(question, base.runner, SurveyPlace(self._device, ask, self._most_positions, on_count))
+            place = SurveyPlace(self._device, ask, self._most_positions, _counting(report))
+            return measure_texts(question, base.runner, place)
 
         return cast(MeasuredTexts, self.scheduler.do(question, work))
 
@@ -295,6 +307,12 @@ class LocalEngine:
         """
         loaded = _usable(self._models.network(name, settings))
         return _usable(self._models.in_precision(loaded, precision or "float32")).runner
+
+
+def _counting(report: Report) -> OnCount:
+    """Reports how much of a measurement is done."""
+    began = time.perf_counter()
+    return lambda done, of: report(lambda: Progress((), (), of, time.perf_counter() - began, done))
 
 
 def _usable(found: Outcome) -> Loaded:

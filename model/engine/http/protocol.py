@@ -15,6 +15,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from model.attribution import results as attributions
+from model.attribution.circuits import Circuit, CircuitGraph
 from model.attribution.questions import QUESTIONS
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
@@ -200,7 +201,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             Endpoint(
                 kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], attributions.to_bytes, partial(attributions.from_bytes, result)
             )
-            for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum}.items()
+            for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum, Circuit: CircuitGraph}.items()
         ),
         Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),
         Endpoint(StoredSurvey, PARQUET, "The survey in a model's folder, as Parquet.", bytes, bytes),

@@ -1,4 +1,4 @@
-"""The worked example of docs/why.md: each command is run, and the lines that stand below it come out."""
+"""The worked examples of docs/why.md and docs/circuit.md: each command is run, and the lines that stand below it come out."""
 
 import re
 import shlex
@@ -8,15 +8,16 @@ import pytest
 
 from model.__main__ import main
 
-PAGE = (Path(__file__).parents[3] / "docs" / "why.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```\npython -m model ([^\n]+)\n```\n\n```\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("why.md", "circuit.md"))
+EXAMPLES = re.findall(r"```\npython -m model ([^\n]+)\n```\n\n```\n(.*?)```", PAGES, re.DOTALL)
 
 
-def test_there_are_two_examples() -> None:
-    assert [command.split()[0] for command, _ in EXAMPLES] == ["why", "writes"]
+def test_there_are_four_examples() -> None:
+    assert [command.split()[0] for command, _ in EXAMPLES] == ["why", "writes", "circuit", "paths"]
 
 
-@pytest.mark.parametrize(("command", "lines"), EXAMPLES, ids=["why", "writes"])
+@pytest.mark.parametrize(("command", "lines"), EXAMPLES, ids=["why", "writes", "circuit", "paths"])
 def test_an_example_prints_what_the_page_shows(command: str, lines: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*shlex.split(command), "--device", "cpu"]) == 0
     printed = iter(capsys.readouterr().out.splitlines())

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
+from model.attribution.circuits import Circuit
+from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
 from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
 from model.engine.http.access import AccessLimits
@@ -157,7 +158,7 @@ def test_it_explains_a_cell_to_the_last_bit(engine: SharedEngine, local: LocalEn
         np.testing.assert_array_equal(getattr(found, name), value, name)
 
 
-QUESTIONS: list[Attribution[Any]] = [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1)]
+QUESTIONS: list[Attribution[Any]] = [Heads(REQUEST), Prune(REQUEST), Words(REQUEST), Edges(REQUEST, 1), Paths(REQUEST, "w4 w7 w6")]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: type(each).__name__)
@@ -170,7 +171,9 @@ def test_it_says_what_mattered(engine: SharedEngine, local: LocalEngine, questio
     assert local.ask(question) is expected
 
 
-@pytest.mark.parametrize("question", [Why(REQUEST, *CELL), Why(REQUEST, *CELL, "mean"), Writes(REQUEST, 1, "runner-up")])
+@pytest.mark.parametrize(
+    "question", [Why(REQUEST, *CELL), Why(REQUEST, *CELL, "mean"), Writes(REQUEST, 1, "runner-up"), Circuit(REQUEST)]
+)
 def test_it_takes_scores_and_logits_apart(engine: SharedEngine, local: LocalEngine, question: Question[Any]) -> None:
     found, expected = engine.ask(question), local.ask(question)
     assert found.agrees
