@@ -23,7 +23,7 @@ from tests.runs import CPU, SPECS, checkpoint, request, traced
 
 
 def used(found: CircuitGraph, side: str, head: Head) -> dict[str, float]:
-    row = found.used[SIDES.index(side), found.heads.index(head)]  # type: ignore[arg-type]
+    row = found.used[SIDES.index(side), found.heads.index(head)]
     return {str(part): float(value) for part, value in zip(found.parts, row, strict=True) if not np.isnan(value)}
 
 

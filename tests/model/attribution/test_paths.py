@@ -195,7 +195,7 @@ def test_what_cannot_be_asked_is_one_sentence(name: str, options: dict[str, Any]
 
 
 def test_too_many_paths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.attribution.paths.MOST_PATHS", 3)
+    monkeypatch.setattr("model.attribution.patching.MOST_PATHS", 3)
     with pytest.raises(CannotMeasure, match="name the head"):
         answered("paper", Paths(asked(), CORRUPTED))
 
