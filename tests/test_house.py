@@ -262,6 +262,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.attribution.questions",
         "model.attribution.results",
         "model.attribution.sums",
+        "model.survey.agreement",
         "model.survey.measures",
         "model.survey.questions",
         "model.survey.tables",

@@ -95,7 +95,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
 
     opened = folder.open_folder(path)
     cache.check_memory(opened)
-    return huggingface.load(opened, device)
+    return replace(huggingface.load(opened, device), folder=path)
 
 
 def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Runner:

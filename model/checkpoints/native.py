@@ -79,6 +79,7 @@ class Checkpoint:
         tokenizers: by strip; none for a strip of float features.
         fingerprint: SHA-256 of its files and of the answers given.
         notes: what a viewer should know of how it computes, a sentence each.
+        folder: where its survey may lie; None: it was not read from a folder.
     """
 
     info: Info
@@ -86,6 +87,7 @@ class Checkpoint:
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
     notes: tuple[Words, ...] = ()
+    folder: Path | None = None
 
     @cached_property
     def parameters(self) -> int:
@@ -164,7 +166,14 @@ def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Che
     weights = _read_weights(_existing(folder, weights_file), info.spec)
     network = build(info.spec)
     network.load_state_dict(weights)
-    return Checkpoint(info, ready(network, device), by_strip, fingerprint(folder, weights_file), info.notes)
+    return Checkpoint(
+        info,
+        ready(network, device),
+        by_strip,
+        fingerprint(folder, weights_file),
+        info.notes,
+        folder if weights_file == WEIGHTS else None,
+    )
 
 
 def ready(network: Network, device: torch.device) -> Network:

@@ -25,6 +25,7 @@ from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
+from model.checkpoints.surveyed import FILE as SURVEY
 from model.engine import environment, memory, offers
 from model.engine.api import (
     Batches,
@@ -69,8 +70,6 @@ from model.trace.types import Trace
 Found = TypeVar("Found", bound=Arrays)
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
-SURVEY = "survey.parquet"
-"""The file of a model's survey in its folder."""
 
 MOST_DRAFTS = 1024
 """Sessions whose newest text is remembered: what the next run of the session guesses from (model/inference/decoding.py)."""

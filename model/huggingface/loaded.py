@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from model.errors import Words
 from model.huggingface.network import AnyForeign
@@ -41,6 +42,7 @@ class Foreign:
         tokenizers: by strip.
         fingerprint: SHA-256 of its files.
         notes: remarks on its arithmetic for viewers, a sentence each.
+        folder: where its survey may lie; None: it was not read from a folder.
     """
 
     info: ForeignInfo
@@ -48,3 +50,4 @@ class Foreign:
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
     notes: tuple[Words, ...] = ()
+    folder: Path | None = None

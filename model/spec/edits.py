@@ -83,11 +83,11 @@ class Silence(AtSites):
     """Heads whose context vectors are replaced.
 
     Attributes:
-        by: zeros, the mean of the sentence's positions, or the mean over the model's example sentences.
+        by: zeros, the mean of the sentence's positions, or the mean over the model's example sentences or its survey's texts.
     """
 
     name = "silence"
-    by: Literal["zeros", "sentence", "examples"] = "zeros"
+    by: Literal["zeros", "sentence", "examples", "survey"] = "zeros"
 
 
 def silences(heads: Iterable[tuple[str, int]]) -> tuple[Silence, ...]:

@@ -1,7 +1,8 @@
 """Surveys: what each head does over many texts. A measure is one number for a head in one run; a survey adds up its statistics.
 
-`measures` has the formulas, `texts` what is read, `answers` runs texts and measures them, `statistics` adds up, `roles` names heads
-by stated criteria, `tables` keeps a survey as Parquet. Only `answers` needs torch.
+`measures` has the formulas, `alignment` and `words` those about words, and `agreement` compares heads. `texts` is what is read,
+`answers` runs texts and measures them, `statistics` adds up, `roles` names heads by stated criteria, `tables` keeps a survey as
+Parquet. Only `answers` needs torch.
 
 May import: model.checkpoints, model.errors, model.huggingface, model.inference, model.spec, model.trace, model.transformer.
 """

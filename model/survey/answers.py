@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from model.inference.calls import Ask, alone
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import Decoding, RunRequest
+from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
 from model.trace.types import Array
@@ -50,11 +53,15 @@ class _Measured:
         sites: with their numbers of heads.
         tokens: number of tokens read and written.
         values: [head, measure].
+        contexts: by site [head, head_dim], the mean over rows of the context vectors.
+        compared: heads compared with each other, where that is asked.
     """
 
     sites: dict[str, int]
     tokens: int
     values: Array
+    contexts: dict[str, Array]
+    compared: Compared | None = None
 
 
 def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredTexts:
@@ -85,8 +92,13 @@ def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text
     if not trace.is_finite:
         return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
     sites = {str(site): own.heads for site, own in trace.attention.items()}
+    tokens = sum(map(len, trace.tokens.values()))
+    if question.variant == "compared":
+        return _Measured(sites, tokens, no_values(1, sum(sites.values()))[0], {}, compared(trace))
     shuffled = question.first + number if question.variant == "shuffled" else None
-    return _Measured(sites, sum(map(len, trace.tokens.values())), measured(trace, shuffled))
+    there = {str(site): own.context for site, own in trace.attention.items() if own.context is not None}
+    contexts = {site: own.mean(axis=1, dtype=np.float64) for site, own in there.items()}
+    return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts)
 
 
 def _request(question: MeasureTexts, text: Text, runner: Runner) -> RunRequest:
@@ -94,7 +106,13 @@ def _request(question: MeasureTexts, text: Text, runner: Runner) -> RunRequest:
     alone = runner.info.spec.encoder is None
     decoding = Decoding(max_length=0) if alone else Decoding()
     return RunRequest(
-        question.model, text.source, None if alone else text.target, decoding, edits=question.edits, settings=question.settings
+        question.model,
+        text.source,
+        None if alone else text.target,
+        decoding,
+        keep=("context",),
+        edits=question.edits,
+        settings=question.settings,
     )
 
 
@@ -106,7 +124,10 @@ def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> 
     for number, each in enumerate(found):
         if isinstance(each, _Measured):
             values[number], tokens[number] = each.values, each.tokens
-    return MeasuredTexts(fingerprint, sites, values, tokens, problems)
+    good = [each for each in found if isinstance(each, _Measured)]
+    contexts = {site: np.sum([each.contexts[site] for each in good], axis=0) for site in (good[0].contexts if good else ())}
+    pairs = [each.compared for each in good if each.compared is not None]
+    return MeasuredTexts(fingerprint, sites, values, tokens, problems, contexts, reduce(add, pairs) if pairs else None)
 
 
 def untrained(runner: Runner) -> Runner:

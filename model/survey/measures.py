@@ -16,15 +16,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from model.survey.alignment import Gold, error_rate
+from model.survey.words import MARKS
 from model.trace.types import Array, Attention, Trace
 
-Unit: TypeAlias = Literal["share", "nats", "tokens"]
+Unit: TypeAlias = Literal["share", "nats", "tokens", "length"]
 
-VERSION = 1
+VERSION = 2
 """Version of the formulas. A survey of another version is not added to or compared."""
-
-MARKS = "▁Ġ#@ "
-"""Signs that tokenizers put beside the letters of a piece."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Measure:
 
     Attributes:
         name: as in a table of a survey.
-        unit: `share` of a row's weight, from 0 to 1; `nats`; or `tokens`.
+        unit: `share` of a row's weight, from 0 to 1; `nats`; `tokens`; or `length` of a vector.
         highest: end of the last bin of its histogram; larger numbers count in it.
         of: the kinds of sites that have it: `self`, `cross`, or both; `memory` and `unknown` sites have the measures of both.
     """
@@ -141,6 +140,11 @@ def _near(own: Map) -> tuple[Array, Array]:
     return np.abs(own.offset) <= 1, own.choice
 
 
+def _backwards(own: Map) -> tuple[Array, Array]:
+    """Near the diagonal of the keys read backwards."""
+    return np.abs(own.offset[:, ::-1]) <= 1, own.choice
+
+
 def _distance(own: Map) -> tuple[Array, Array]:
     return np.abs(own.offset), own.choice
 
@@ -149,6 +153,7 @@ PATTERNS: Mapping[Measure, Pattern] = MappingProxyType(
     {
         Measure("distance", "tokens", 64.0): _distance,
         Measure("near_diagonal", "share"): _near,
+        Measure("antidiagonal", "share", of=("cross",)): _backwards,
         Measure("previous", "share", of=("self",)): _at(-1),
         Measure("next", "share", of=("self",)): _at(1),
         Measure("same", "share", of=("self",)): _at(0),
@@ -198,23 +203,37 @@ FORMULAS: Mapping[Measure, Callable[[Array, Map], Array]] = MappingProxyType(
 )
 """The measures of whole maps: of weights [head, query, key]."""
 
-MEASURES: Mapping[str, Measure] = MappingProxyType({measure.name: measure for measure in (*FORMULAS, *PATTERNS)})
+NORM, ERROR_RATE = Measure("norm", "length", 16.0), Measure("alignment_error", "share", of=("cross",))
+"""Measures that need more than a map: the head's context vectors, and an alignment that somebody typed."""
+
+MEASURES: Mapping[str, Measure] = MappingProxyType({measure.name: measure for measure in (*FORMULAS, *PATTERNS, NORM, ERROR_RATE)})
 """All measures by name, in the order of a table."""
 
 
-def measured(trace: Trace, shuffled: int | None = None) -> Array:
+def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None) -> Array:
     """[head, measure], the measures of all heads of a run, in the order in which they ran; NaN where one has no meaning.
 
     Args:
+        gold: the alignment of the text's words, for `alignment_error`; None: nobody typed one.
         shuffled: the seed of a random order of the keys that each row may attend to, in which its weights are dealt out again: what
             is left of a measure does not come from where the weights were. None: they stay where they are.
     """
     chance = None if shuffled is None else np.random.default_rng(shuffled)
-    return np.concatenate([_of_site(own, _map(own, trace), chance) for own in trace.attention.values()])
+    found = []
+    for own in trace.attention.values():
+        order = None if chance is None else _dealt(np.broadcast_to(own.mask, own.weights.shape[1:]), chance)
+        found.append(_of_site(own, map_of(own, trace), order))
+        if own.context is not None and order is None:  # in another order the weights are not those that made the vectors
+            found[-1][:, list(MEASURES).index(NORM.name)] = np.linalg.norm(own.context.astype(np.float64), axis=2).mean(axis=1)
+        if gold is not None and own.site.kind in ERROR_RATE.of:
+            weights = np.asarray(own.weights) if order is None else np.take_along_axis(np.asarray(own.weights), order[None], axis=2)
+            strips = trace.tokens[own.query_tokens], trace.tokens[own.key_tokens]
+            found[-1][:, list(MEASURES).index(ERROR_RATE.name)] = error_rate(weights, *strips, gold)
+    return np.concatenate(found)
 
 
-def _of_site(attention: Attention, own: Map, chance: np.random.Generator | None) -> Array:
-    """[head, measure] of one site. A long map is computed when it is read: one head at a time."""
+def _of_site(attention: Attention, own: Map, order: Array | None) -> Array:
+    """[head, measure] of one site, its weights in another order if there is one. A long map is computed one head at a time."""
     found = np.full((attention.heads, len(MEASURES)), np.nan)
     columns = {name: column for column, name in enumerate(MEASURES)}
     there = {
@@ -227,7 +246,7 @@ def _of_site(attention: Attention, own: Map, chance: np.random.Generator | None)
     )  # [measure, query], a mean over rows that count
     flat = (np.array([pattern for pattern, _ in there.values()], np.float64) * rows[:, :, None]).reshape(len(there), -1)
     none = ~rows.any(axis=1)
-    whole, order = isinstance(attention.weights, np.ndarray), None if chance is None else _dealt(own.allowed, chance)
+    whole = isinstance(attention.weights, np.ndarray)
     for heads in [slice(0, attention.heads)] if whole else [slice(head, head + 1) for head in range(attention.heads)]:
         weights = np.asarray(attention.weights[heads])
         weights = weights if order is None else np.take_along_axis(weights, order[None], axis=2)
@@ -249,7 +268,7 @@ def _dealt(allowed: Array, chance: np.random.Generator) -> Array:
     return order
 
 
-def _map(attention: Attention, trace: Trace) -> Map:
+def map_of(attention: Attention, trace: Trace) -> Map:
     """What the measures need of one site of a run."""
     queries, keys = attention.mask.shape
     rows, columns = trace.tokens[attention.query_tokens], trace.tokens[attention.key_tokens]

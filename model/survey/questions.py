@@ -12,12 +12,14 @@ from safetensors.numpy import load, save
 from model.errors import WireError
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
+from model.survey.agreement import Compared
+from model.survey.alignment import Gold, read_links
 from model.survey.measures import MEASURES, VERSION
 from model.trace.types import Array
 
-Variant: TypeAlias = Literal["as it is", "shuffled", "untrained"]
-"""What is measured: the maps of the network; the same maps with each row's weights in random order; or those of the network
-with random parameters instead of its own."""
+Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "compared"]
+"""What is measured: the maps of the network; the same maps with each row's weights in random order; those of the network with
+random parameters instead of its own; or nothing of each head, but how alike the maps of heads are."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,23 @@ class Text:
     Attributes:
         source: the source as text or ids; for a language model the whole text.
         target: the target to feed to a decoder; None: it decodes one.
+        links: the alignment of its words, as `alignment.read_links` reads it; empty: nobody typed one.
     """
 
     source: str | tuple[int, ...]
     target: str | tuple[int, ...] | None = None
+    links: str = ""
+
+    @property
+    def gold(self) -> Gold | None:
+        """The alignment; None: there is none.
+
+        Raises:
+            ValueError: a link leads to a word that is not there.
+        """
+        if not (self.links and isinstance(self.source, str) and isinstance(self.target, str)):
+            return None
+        return read_links(self.source, self.target, self.links)
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,8 @@ class MeasuredTexts:
             all of a text that could not be run.
         tokens: [text], number of tokens read and written.
         problems: by text, the error for which it could not be run, as JSON values.
+        contexts: by site [head, head_dim], the sum over texts of the mean over rows of the context vectors, where they are known.
+        compared: the sums of the variant `compared`; None: nothing was compared.
     """
 
     fingerprint: str
@@ -80,11 +97,15 @@ class MeasuredTexts:
     values: Array
     tokens: Array
     problems: Mapping[int, Mapping[str, Any]]
+    contexts: Mapping[str, Array] = field(default_factory=dict)
+    compared: Compared | None = None
 
     def to_bytes(self) -> bytes:
         """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
         others = {"fingerprint": self.fingerprint, "sites": dict(self.sites), "problems": dict(self.problems)}
-        return save({"values": self.values, "tokens": self.tokens}, metadata={"headlight": json.dumps(others)})
+        contexts = {f"contexts/{site}": own for site, own in self.contexts.items()}
+        contexts |= {f"compared/{name}": own for name, own in (self.compared.arrays() if self.compared else {}).items()}
+        return save({"values": self.values, "tokens": self.tokens, **contexts}, metadata={"headlight": json.dumps(others)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -101,7 +122,10 @@ class MeasuredTexts:
             if values.shape[1:] != (sum(sites.values()), len(MEASURES)) or tokens.shape != values.shape[:1]:
                 raise ValueError(f"values of shape {values.shape}")
             problems = {int(text): dict(error) for text, error in others["problems"].items()}
-            return cls(str(others["fingerprint"]), sites, values, tokens, problems)
+            contexts = {site: arrays[f"contexts/{site}"] for site in sites if f"contexts/{site}" in arrays}
+            pairs = {name.removeprefix("compared/"): own for name, own in arrays.items() if name.startswith("compared/")}
+            compared = Compared.of(pairs) if pairs else None
+            return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

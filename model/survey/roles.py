@@ -46,6 +46,7 @@ CRITERIA = (
     Criterion("duplicate token", "duplicate", 0.4),
     Criterion("induction", "induction", 0.4),
     Criterion("diagonal", "near_diagonal", 0.7, cross=True),
+    Criterion("antidiagonal", "antidiagonal", 0.7, cross=True),
 )
 """All criteria. docs/survey.md gives the reasons for the thresholds."""
 
@@ -101,7 +102,7 @@ def _roles_of(statistics: Statistics, shuffled: Array, untrained: Array, head: i
 
 def _rest(statistics: Statistics, head: int, criterion: Criterion) -> tuple[str, float]:
     """What a head does in those sampled texts in which it does not reach the threshold of a criterion."""
-    names = [each.measure for each in CRITERIA if each.measure not in (criterion.measure, "near_diagonal")]
+    names = [each.measure for each in CRITERIA if each.measure not in (criterion.measure, "near_diagonal", "antidiagonal")]
     own = statistics.sampled[:, head, list(MEASURES).index(criterion.measure)]
     others = statistics.sampled[np.isfinite(own) & (own < criterion.threshold)][:, head]
     means = {

@@ -5,7 +5,7 @@ not look at how many rows each had.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -41,6 +41,7 @@ class Statistics:
         strongest_values, weakest_values: [head, measure, rank], these values.
         sample: [text], numbers of the sampled texts.
         sampled: [text, head, measure], their values.
+        contexts: by site [head, head_dim], the mean over texts of the mean over rows of the context vectors.
     """
 
     sites: Mapping[str, int]
@@ -58,6 +59,7 @@ class Statistics:
     weakest_values: Array
     sample: Array
     sampled: Array
+    contexts: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def heads(self) -> list[tuple[str, int]]:
@@ -144,8 +146,16 @@ def added(before: Statistics, measured: MeasuredTexts, first: int) -> Statistics
         lowest=np.minimum(before.lowest, np.where(there, values, np.inf).min(axis=0, initial=np.inf)),
         highest=np.maximum(before.highest, np.where(there, values, -np.inf).max(axis=0, initial=-np.inf)),
         bins=before.bins + _bins(values, there),
+        contexts=_contexts(before, measured, before.texts + int(good.sum())),
         **_remembered(before, values, numbers),
     )
+
+
+def _contexts(before: Statistics, measured: MeasuredTexts, texts: int) -> dict[str, Array]:
+    """The mean context vectors with more texts."""
+    sites = dict.fromkeys((*before.contexts, *measured.contexts))
+    sums = {site: before.contexts.get(site, 0.0) * before.texts + measured.contexts.get(site, 0.0) for site in sites}
+    return {site: np.asarray(own / texts) for site, own in sums.items()}
 
 
 def _remembered(before: Statistics, values: Array, numbers: Array) -> dict[str, Any]:

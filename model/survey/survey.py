@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import sha256
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from model.errors import CannotSurvey, phrase
+from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, VERSION
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, part, plain
 from model.survey.roles import Role, roles
@@ -21,6 +24,9 @@ BATCH = 32
 BASELINES: tuple[Variant, ...] = ("shuffled", "untrained")
 BASELINE_TEXTS = 200
 """Texts that the baselines read: the first ones of the survey."""
+
+COMPARED_TEXTS = 100
+"""Texts in which heads are compared with each other: the first ones of the survey."""
 
 MOST_PROBLEMS = 20
 """Errors of texts that are remembered; the others are counted."""
@@ -79,6 +85,7 @@ class Survey:
         problems: the first errors of texts, as JSON values, by the texts' numbers.
         quoted: the texts that the statistics remember, by number, so that they can be shown.
         without: why a baseline is not there, as JSON values of an error, by variant.
+        compared: heads compared with each other, over `compared_done` texts.
     """
 
     about: About
@@ -89,13 +96,14 @@ class Survey:
     problems: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     quoted: Mapping[int, Text] = field(default_factory=dict)
     without: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    compared: Compared | None = None
+    compared_done: int = 0
 
     @property
     def finished(self) -> bool:
-        """Whether all texts and both baselines were read."""
-        return self.done == self.about.asked and all(
-            each in self.without or (each in self.baselines and self.baselines[each].done == self.of_baseline) for each in BASELINES
-        )
+        """Whether all texts and both baselines were read, and heads compared."""
+        baselines = (each in self.without or _done(self, each) == self.of_baseline for each in BASELINES)
+        return self.done == self.about.asked and all(baselines) and self.compared_done == self.of_compared
 
     @property
     def of_baseline(self) -> int:
@@ -103,10 +111,16 @@ class Survey:
         return min(self.about.asked, BASELINE_TEXTS)
 
     @property
+    def of_compared(self) -> int:
+        """Number of texts in which heads are compared."""
+        return min(self.about.asked, COMPARED_TEXTS)
+
+    @property
     def steps(self) -> tuple[int, int]:
-        """Texts read so far, those of the baselines included, and of all."""
-        baselines = sum(own.done for own in self.baselines.values())
-        return self.done + baselines, self.about.asked + (len(BASELINES) - len(self.without)) * self.of_baseline
+        """Texts read so far, those of the baselines and of the comparison included, and of all."""
+        again = sum(own.done for own in self.baselines.values()) + self.compared_done
+        of = (len(BASELINES) - len(self.without)) * self.of_baseline + self.of_compared
+        return self.done + again, self.about.asked + of
 
     @property
     def roles(self) -> list[tuple[Role, ...]]:
@@ -124,6 +138,7 @@ class Survey:
                 "head": head,
                 "measures": {name: self._numbers(row, column) for column, name in enumerate(names) if own.count[row, column]},
                 "roles": [role.criterion.role for role in self.roles[row]],
+                "change": plain(self.compared.change[row]) if self.compared else None,
             }
             for row, (site, head) in enumerate(own.heads)
         ]
@@ -170,6 +185,13 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
             except CannotSurvey as error:
                 survey = replace(survey, without={**survey.without, variant: error.to_json()})
             yield survey
+    while survey.compared_done < survey.of_compared:
+        first = survey.compared_done
+        found = ask(replace(part(question, _batch(texts, first, survey.of_compared), first), variant="compared"))
+        sums = [each for each in (survey.compared, found.compared) if each is not None]
+        done = first + len(found.values)
+        survey = replace(survey, compared=reduce(add, sums) if sums else None, compared_done=done)
+        yield survey
 
 
 def _batch(texts: Texts, first: int, end: int) -> tuple[Text, ...]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,22 @@ from typing import Any
 import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
+from model.checkpoints.surveyed import ABOUT, CONTEXTS
 from model.errors import BadTexts, phrase
 from model.spec.validation import read as validated
+from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, units
 from model.survey.questions import Text
 from model.survey.statistics import BINS, EXTREMES, Statistics
 from model.survey.survey import BASELINES, About, Baseline, Survey
+from model.trace.types import Array
 
-KEY = b"headlight.survey"
+COMPARED = b"headlight.compared"
+"""Where the metadata hold the comparison of heads, as safetensors."""
+
 RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
 
 
@@ -67,11 +74,15 @@ def _table(survey: Survey) -> arrow.Table:
         "baselines": {name: each.done for name, each in survey.baselines.items()},
         "skipped": survey.skipped,
         "problems": dict(survey.problems),
-        "quoted": {number: [each.source, each.target] for number, each in survey.quoted.items()},
+        "quoted": {number: [each.source, each.target, each.links] for number, each in survey.quoted.items()},
         "without": dict(survey.without),
+        "compared": survey.compared_done,
     }
     found = arrow.table(columns)
-    return found.replace_schema_metadata({**(found.schema.metadata or {}), KEY: json.dumps(others, ensure_ascii=False)})
+    contexts = save({site: own.astype(np.float32) for site, own in survey.statistics.contexts.items()})
+    pairs = save(survey.compared.arrays()) if survey.compared else b""
+    told = {COMPARED: pairs, ABOUT: json.dumps(others, ensure_ascii=False), CONTEXTS: contexts}
+    return found.replace_schema_metadata({**(found.schema.metadata or {}), **told})
 
 
 def read(path: Path) -> Survey:
@@ -94,13 +105,15 @@ def from_bytes(data: bytes, name: str) -> Survey:
     """
     try:
         table = parquet.read_table(BytesIO(data))
-        others = json.loads((table.schema.metadata or {})[KEY])
-        return _survey(table, others)
-    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError) as error:
+        metadata = table.schema.metadata or {}
+        found = _survey(table, json.loads(metadata[ABOUT]), load(metadata[CONTEXTS]))
+        pairs = metadata[COMPARED]
+        return replace(found, compared=Compared.of(load(pairs)) if pairs else None)
+    except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadTexts(file=name, reason=phrase("it is no survey that this version wrote")) from error
 
 
-def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:
+def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str, Array]) -> Survey:
     sites = {str(site): int(heads) for site, heads in others["sites"].items()}
     shape = (sum(sites.values()), len(MEASURES))
 
@@ -124,6 +137,7 @@ def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:
         bins=deep("histogram", BINS),
         sample=sample,
         sampled=np.moveaxis(deep("sampled", len(sample)), -1, 0).astype(np.float32),
+        contexts={site: own.astype(np.float64) for site, own in contexts.items()},
         **{name: deep(name, size) for name, size in names},
     )
     baselines: dict[str, Baseline] = {
@@ -132,8 +146,8 @@ def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:
         if name in others["baselines"]
     }
     quoted = {
-        int(number): Text(*(tuple(side) if isinstance(side, list) else side for side in each))
-        for number, each in others["quoted"].items()
+        int(number): Text(tuple(source) if isinstance(source, list) else source, tuple(to) if isinstance(to, list) else to, links)
+        for number, (source, to, links) in others["quoted"].items()
     }
     return Survey(
         validated(About, others["about"], "survey.about"),
@@ -144,4 +158,5 @@ def _survey(table: arrow.Table, others: Mapping[str, Any]) -> Survey:
         {int(number): error for number, error in others["problems"].items()},
         quoted,
         others["without"],
+        compared_done=int(others["compared"]),
     )

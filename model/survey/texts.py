@@ -1,7 +1,8 @@
 """The texts of a survey: a file, what is bundled for a model, pasted lines, or random tokens that repeat.
 
-Files are text in UTF-8: one text a line; source and target separated by a tab; `.csv` with a header that names `source` and maybe
-`target`; `.conllu` (the words of each sentence). Lines without any text are left out and counted.
+Files are text in UTF-8: one text a line; source, target and maybe the links of their words separated by tabs; `.csv` with a header
+that names `source` and maybe `target` and `links`; `.conllu` (the words of each sentence). Lines without any text are left out and
+counted.
 """
 
 import csv
@@ -88,52 +89,62 @@ def read(content: str, name: str) -> Texts:
     rows = {"csv": _csv, "conllu": _conllu}.get(ending, _lines)(content, name)
     items: list[Text] = []
     empty = 0
-    for source, target in rows:
-        if not source.strip():
+    for line, text in rows:
+        if not str(text.source).strip():
             empty += 1
-        elif len(items) == MOST_TEXTS:
+            continue
+        if len(items) == MOST_TEXTS:
             raise BadTexts(file=name, reason=phrase("it has more than {most:,} texts", most=MOST_TEXTS))
-        else:
-            items.append(Text(source.strip(), target.strip() if target and target.strip() else None))
+        try:
+            text.gold  # noqa: B018  # read for its error
+        except ValueError as error:
+            reason = phrase("line {line:,}: “{link}” does not link two words as 0-0 or 0p1 would", line=line, link=str(error))
+            raise BadTexts(file=name, reason=reason) from error
+        items.append(text)
     if not items:
         raise BadTexts(file=name, reason=phrase("it holds no text"))
     return Texts(name, tuple(items), empty)
 
 
-def _lines(content: str, name: str) -> Iterator[tuple[str, str | None]]:
-    """One text a line, or source and target with a tab between; all lines have the same number of columns."""
+def _text(source: str, target: str | None = None, links: str | None = None) -> Text:
+    """One text of a file."""
+    return Text(source.strip(), target.strip() if target and target.strip() else None, (links or "").strip())
+
+
+def _lines(content: str, name: str) -> Iterator[tuple[int, Text]]:
+    """One text a line, or source, target and links with tabs between; all lines have the same number of columns."""
     columns = 0
     for number, line in enumerate(content.removesuffix("\n").split("\n"), start=1):
         cells = line.removesuffix("\r").split("\t")
         if line.strip():
             columns = columns or len(cells)
-            if len(cells) != columns or columns > 2:
-                gaps = {"line": number, "found": len(cells), "columns": min(columns, 2)}
+            if len(cells) != columns or columns > 3:
+                gaps = {"line": number, "found": len(cells), "columns": min(columns, 3)}
                 raise BadTexts(file=name, reason=phrase("line {line:,} has {found} columns, not {columns}", **gaps))
-        yield cells[0], cells[1] if len(cells) > 1 else None
+        yield number, _text(*cells[:3])
 
 
-def _csv(content: str, name: str) -> Iterator[tuple[str, str | None]]:
-    """A table whose header names `source` and maybe `target`."""
+def _csv(content: str, name: str) -> Iterator[tuple[int, Text]]:
+    """A table whose header names `source` and maybe `target` and `links`."""
     table = csv.DictReader(StringIO(content), strict=True)
     try:
         if "source" not in (table.fieldnames or ()):
             raise BadTexts(file=name, reason=phrase("its first line names no column “source”"))
         for row in table:
-            yield row["source"] or "", row.get("target")
+            yield table.line_num, _text(row["source"] or "", row.get("target"), row.get("links"))
     except csv.Error as error:
         reason = phrase("line {line:,} is no line of a CSV table ({detail})", line=table.line_num, detail=str(error))
         raise BadTexts(file=name, reason=reason) from error
 
 
-def _conllu(content: str, name: str) -> Iterator[tuple[str, str | None]]:
+def _conllu(content: str, name: str) -> Iterator[tuple[int, Text]]:
     """The words of each sentence with spaces between, as the parse counts them."""
     words: list[str] = []
     for number, line in enumerate([*content.split("\n"), ""], start=1):
         line = line.removesuffix("\r")
         if not line:
             if words:
-                yield " ".join(words), None
+                yield number, Text(" ".join(words))
             words = []
         elif not line.startswith("#"):
             cells = line.split("\t")

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.layout import LEGEND, axis, literal, picture
+from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
 from viz.figures.theme import scheme
 
 SYMBOLS = ("circle", "diamond", "square", "cross")
@@ -46,7 +46,7 @@ def scatter(
                 "y": up[own],
                 "name": literal(kind),
                 "text": [literal(roles[head]) for head in own],
-                "textposition": "top center",
+                "textposition": [_beside(across[head], across) for head in own],
                 "textfont": {"size": 12, "color": colours.faint},
                 "customdata": [[literal(names[head]), head] for head in own],
                 "marker": {
@@ -66,6 +66,13 @@ def scatter(
         "legend": LEGEND | {"x": 0, "xanchor": "left"},
     }
     return picture(dark, 430, traces, layout, above=48 if len(kinds) > 1 else 16)
+
+
+def _beside(place: float, across: Array) -> str:
+    """Where the label of a dot has room: at the left and the right end towards the middle."""
+    low, high = float(np.nanmin(across)), float(np.nanmax(across))
+    part = (place - low) / (high - low) if high > low else 0.5
+    return "top right" if part < 0.25 else "top left" if part > 0.75 else "top center"
 
 
 def histogram(counts: Array, highest: float, title: str, texts: str, mean: float, dark: bool) -> go.Figure:
@@ -104,3 +111,31 @@ def histogram(counts: Array, highest: float, title: str, texts: str, mean: float
         "bargap": 0,
     }
     return picture(dark, 220, [bars], layout, above=16)
+
+
+def alike(short: Sequence[str], names: Sequence[str], divergence: Array, quantity: str, dark: bool) -> go.Figure:
+    """How far apart each two heads are, in bits: a cell for each pair.
+
+    Args:
+        short, names: of the heads, in the order of the axes: for the axes, and for pointing at a cell.
+        divergence: [head, head], from 0 to 1.
+        quantity: what the numbers are, for the color bar.
+        dark: which scheme.
+    """
+    colours, count = scheme(dark), len(short)
+    places = list(range(count))
+    cells = {
+        "type": "heatmap",
+        "x": places,
+        "y": places,
+        "z": divergence,
+        "zmin": 0,
+        "zmax": 1,
+        "colorscale": scale(colours.weights[::-1]),
+        "colorbar": colour_bar(colours, (0, 0.5, 1)) | {"tickformat": ".2g"},
+        "customdata": [[f"{literal(one)} · {literal(other)}" for other in names] for one in names],
+        "hovertemplate": "%{customdata}: <b>%{z:.3f}</b><extra></extra>",
+    }
+    every = {"tickvals": places, "ticktext": [literal(text) for text in short], "tickangle": 0} if count <= 40 else {"nticks": 1}
+    layout = {"xaxis": axis(colours, "") | every, "yaxis": axis(colours, "") | every | {"autorange": "reversed"}}
+    return picture(dark, 110 + min(max(14 * count, 130), 430), [cells], layout, bar=quantity)

@@ -91,6 +91,8 @@ def _silence(edit: Silence) -> str:
         return _("{where}: replaced by its mean over this sentence", where=where)
     if edit.by == "examples":
         return _("{where}: replaced by its mean over the examples", where=where)
+    if edit.by == "survey":
+        return _("{where}: replaced by its mean over the texts of the stored survey", where=where)
     return _("{where}: silenced", where=where)
 
 

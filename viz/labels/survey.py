@@ -17,6 +17,7 @@ def measures() -> dict[str, str]:
         "monotony": _("Monotony"),
         "distance": _("Distance (tokens)"),
         "near_diagonal": _("Weight near the diagonal"),
+        "antidiagonal": _("Weight near the antidiagonal"),
         "previous": _("Weight on the previous token"),
         "next": _("Weight on the next token"),
         "same": _("Weight on the same position"),
@@ -26,6 +27,8 @@ def measures() -> dict[str, str]:
         "punctuation": _("Weight on punctuation"),
         "duplicate": _("Weight on the same word elsewhere"),
         "induction": _("Weight on what followed the same word"),
+        "norm": _("Length of the context vector"),
+        "alignment_error": _("Alignment error rate"),
     }
 
 
@@ -42,6 +45,7 @@ def roles() -> dict[str, str]:
         "duplicate token": _("same word elsewhere"),
         "induction": _("induction"),
         "diagonal": _("diagonal"),
+        "antidiagonal": _("antidiagonal"),
     }
 
 

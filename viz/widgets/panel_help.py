@@ -192,6 +192,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "survey.md",
     ),
+    "survey-alike": (
+        N_("Survey: heads that are alike"),
+        N_(
+            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Heads that are alike are side by "
+            "side (clusters by average linkage)."
+        ),
+        "survey.md",
+    ),
     "survey-table": (
         N_("Survey: all numbers"),
         N_(

@@ -8,6 +8,7 @@ from functools import partial, reduce
 from torch import Tensor
 
 from model.checkpoints.loader import AnyNetwork, Runner
+from model.checkpoints.surveyed import surveyed_means
 from model.errors import CannotChange, Phrase, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
@@ -185,14 +186,26 @@ class EditedRun:
         whole, strips = site.stack == "encoder" or self._parts.rows_of_source(site), self.strips
         past = Past((lambda: strips.valid if site.stack == "encoder" else None) if whole else None)
         self._pasts.append(past)
-        means = self._means() if edit.by == "examples" else {}
-        if means:
-            self._notes.say(of_what(self._checkpoint))
+        means = self._means(edit)
+        if edit.by == "survey" and site not in means:
+            raise CannotChange(name=f"attention/{site}/context", reason=phrase("the stored survey has no mean of this layer"))
         return silenced(self._parts.place(site), edit, past, means.get(site))
 
-    def _means(self) -> Mapping[Site, Array]:
-        dtype = str(dtype_of(self._checkpoint.network))
-        return example_means(self._checkpoint, dtype, self._traced)
+    def _means(self, edit: Silence) -> Mapping[Site, Array]:
+        """[head, head_dim] by site, what replaces the context of heads; none where the run itself says it. A note says of what."""
+        if edit.by == "survey":
+            found = surveyed_means(self._checkpoint.folder, self._checkpoint.fingerprint)
+            over = phrase(
+                "The mean over a survey is that of {count:,} texts, each of which weighs the same: {texts}.",
+                count=found.count,
+                texts=found.texts,
+            )
+            self._notes.say(over)
+            return found.contexts
+        if edit.by == "examples":
+            self._notes.say(of_what(self._checkpoint))
+            return example_means(self._checkpoint, str(dtype_of(self._checkpoint.network)), self._traced)
+        return {}
 
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores; in a network of transformers, which returns none, the queries that they are products of."""

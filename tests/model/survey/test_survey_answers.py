@@ -11,6 +11,7 @@ from model.engine.local import LocalEngine
 from model.errors import CannotSurvey
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
+from model.survey.agreement import compared
 from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.survey import begun, gone_on
@@ -35,7 +36,8 @@ def test_each_text_is_measured_as_its_run_shows_it(engine: LocalEngine) -> None:
     found = engine.ask(MeasureTexts("tiny", texts=TEXTS))
     for text, values, tokens in zip(TEXTS, found.values, found.tokens, strict=True):
         trace = engine.ask(Run(RunRequest("tiny", text.source, text.target)))
-        assert values == pytest.approx(measured(trace), abs=1e-5, nan_ok=True)
+        columns = [column for column, name in enumerate(MEASURES) if name != "norm"]
+        assert values[:, columns] == pytest.approx(measured(trace)[:, columns], abs=1e-5, nan_ok=True)
         assert tokens == sum(map(len, trace.tokens.values()))
         assert dict(found.sites) == {str(site): own.heads for site, own in trace.attention.items()}
 
@@ -45,7 +47,8 @@ def test_a_language_model_reads_the_text_and_writes_nothing() -> None:
     engine, text = LocalEngine(BUNDLED, CPU), "fox moon tea fox moon tea fox"
     found = engine.ask(MeasureTexts("induction", texts=(Text(text),)))
     trace = engine.ask(Run(RunRequest("induction", text, decoding=Decoding(max_length=0))))
-    assert found.values[0] == pytest.approx(measured(trace), abs=1e-5, nan_ok=True)
+    columns = [column for column, name in enumerate(MEASURES) if name != "norm"]
+    assert found.values[0][:, columns] == pytest.approx(measured(trace)[:, columns], abs=1e-5, nan_ok=True)
 
 
 def test_a_text_that_cannot_be_run_is_counted_with_its_error(engine: LocalEngine) -> None:
@@ -87,6 +90,37 @@ def test_an_answer_travels_bit_by_bit(engine: LocalEngine) -> None:
     again = MeasuredTexts.from_bytes(found.to_bytes())
     assert again.values.tobytes() == found.values.tobytes()
     assert (again.sites, again.problems, again.fingerprint) == (found.sites, found.problems, found.fingerprint)
+    assert all(np.array_equal(again.contexts[site], own) for site, own in found.contexts.items())
+    pairs = engine.ask(MeasureTexts("tiny", texts=TEXTS, variant="compared"))
+    sent = MeasuredTexts.from_bytes(pairs.to_bytes()).compared
+    assert sent is not None
+    assert pairs.compared is not None
+    assert np.array_equal(sent.divergence, pairs.compared.divergence)
+
+
+def test_mean_context_vectors_are_those_of_the_runs(engine: LocalEngine) -> None:
+    found = engine.ask(MeasureTexts("tiny", texts=(*TEXTS, Text(" "))))
+    runs = [engine.ask(Run(RunRequest("tiny", text.source, text.target, keep=("context",)))) for text in TEXTS]
+    for site in found.sites:
+        plain = sum(run.at(site).context.astype(np.float64).mean(axis=1) for run in runs)  # type: ignore[union-attr]
+        assert found.contexts[site] == pytest.approx(plain, abs=1e-5)
+
+
+def test_heads_are_compared_over_the_runs_of_all_texts(engine: LocalEngine) -> None:
+    found = engine.ask(MeasureTexts("tiny", texts=TEXTS, variant="compared")).compared
+    assert found is not None
+    plain = [compared(engine.ask(Run(RunRequest("tiny", text.source, text.target)))) for text in TEXTS]
+    assert found.divergence == pytest.approx(sum(one.divergence for one in plain), abs=1e-5)
+    assert found.pairs.tolist() == sum(one.pairs for one in plain).tolist()  # type: ignore[union-attr]
+
+
+def test_an_alignment_that_is_typed_is_compared_with_each_head(engine: LocalEngine) -> None:
+    texts = (Text("w4 w5 w6", "w7 w8", "0-0 2-1"), Text("w4 w5 w6", "w7 w8"))
+    found = engine.ask(MeasureTexts("tiny", texts=texts))
+    column = list(MEASURES).index("alignment_error")
+    cross = [site.endswith("cross") for site, heads in found.sites.items() for _ in range(heads)]
+    assert np.isfinite(found.values[0, :, column]).tolist() == cross
+    assert np.isnan(found.values[1, :, column]).all()
 
 
 @pytest.mark.slow

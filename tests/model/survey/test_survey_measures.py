@@ -8,7 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from model.survey.alignment import read_links
 from model.survey.measures import MEASURES, is_punctuation, measured
+from model.survey.words import words_of
 from model.trace.types import Attention, Trace
 from tests.traces import translation
 
@@ -24,7 +26,20 @@ def with_equal_ids(trace: Trace) -> Trace:
     )
 
 
-TRACE = with_equal_ids(translation(SOURCE, TARGET, layers=2, heads=3, seed=5))
+def with_contexts(trace: Trace) -> Trace:
+    """Every head has context vectors of 5 dimensions."""
+    chance = np.random.default_rng(2)
+    return replace(
+        trace,
+        attention={
+            site: replace(own, context=chance.normal(size=(*own.weights.shape[:2], 5)).astype(np.float32))
+            for site, own in trace.attention.items()
+        },
+    )
+
+
+TRACE = with_contexts(with_equal_ids(translation(SOURCE, TARGET, layers=2, heads=3, seed=5)))
+GOLD = read_links("der mann , der den mann sieht, lacht.", "the man who sees the man , laughs.", "0-0 1-1 3-2 6-3 4p4 5-5 7-7 2p6")
 
 
 class Rows:
@@ -32,7 +47,7 @@ class Rows:
 
     def __init__(self, own: Attention, head: int) -> None:
         self.own, self.kind, self.weights = own, own.site.kind, np.asarray(own.weights[head], np.float64)
-        self.mask = np.asarray(own.mask)
+        self.mask, self.contexts = np.asarray(own.mask), own.context[head]  # type: ignore[index]
         self.rows, self.keys = TRACE.tokens[own.query_tokens], TRACE.tokens[own.key_tokens]
 
     def chosen(self) -> Iterator[tuple[int, list[int]]]:
@@ -86,6 +101,25 @@ def monotony(rows: Rows) -> float:
     return float(np.mean([b >= a for a, b in pairwise(means)]))
 
 
+def error_rate(rows: Rows) -> float:
+    """By hand: the word of each token; of each target word the source word with most weight, over all its rows."""
+    source = [None, 0, 1, 2, 3, 4, 5, 6, 6, 7, 7, None]
+    target = [None, 0, 1, 2, 3, 4, 5, 6, 7, 7, None]
+    links = set()
+    for word in range(8):
+        best, most = -1, -1.0
+        generating = [token - 1 for token in range(len(target)) if target[token] == word]
+        for other in range(8):
+            weight = 0.0
+            for row in generating:
+                weight += sum(rows.weights[row, key] for key in range(len(source)) if source[key] == other) / len(generating)
+            if weight > most:
+                best, most = other, weight
+        links.add((best, word))
+    sure = {(0, 0), (1, 1), (3, 2), (6, 3), (5, 5), (7, 7)}
+    return 1 - (len(links & sure) + len(links & (sure | {(4, 4), (2, 6)}))) / (len(links) + len(sure))
+
+
 PLAIN: dict[str, Callable[[Rows], float]] = {
     "entropy": entropy,
     "largest": lambda rows: float(np.mean([max(rows.weights[query]) for query, _ in rows.chosen()])),
@@ -93,6 +127,9 @@ PLAIN: dict[str, Callable[[Rows], float]] = {
     "monotony": monotony,
     "distance": lambda rows: float(
         np.mean([sum(w * abs(key - rows.place(query)) for key, w in enumerate(rows.weights[query])) for query, _ in rows.chosen()])
+    ),
+    "antidiagonal": lambda rows: rows.on(
+        lambda query, key: abs(rows.mask.shape[1] - 1 - key - rows.place(query)) <= 1, lambda query, keys: True
     ),
     "near_diagonal": lambda rows: rows.on(lambda query, key: abs(key - rows.place(query)) <= 1, lambda query, keys: True),
     "previous": lambda rows: at(rows, -1),
@@ -109,16 +146,18 @@ PLAIN: dict[str, Callable[[Rows], float]] = {
     "punctuation": lambda rows: sort(rows, lambda key: rows.keys.texts[key] in (",", ".")),
     "duplicate": lambda rows: equal(rows, 0),
     "induction": lambda rows: equal(rows, 1),
+    "norm": lambda rows: float(np.mean([math.sqrt(sum(float(x) ** 2 for x in row)) for row in rows.contexts])),
+    "alignment_error": error_rate,
 }
 
 
 def test_every_measure_has_a_plain_computation() -> None:
-    assert list(PLAIN) == list(MEASURES)
+    assert set(PLAIN) == set(MEASURES)
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_is_what_a_plain_computation_gives(name: str) -> None:
-    found, column, row = measured(TRACE), list(MEASURES).index(name), 0
+    found, column, row = measured(TRACE, gold=GOLD), list(MEASURES).index(name), 0
     for own in TRACE.attention.values():
         for head in range(own.heads):
             if own.site.kind in MEASURES[name].of:
@@ -152,7 +191,7 @@ def test_weights_in_random_order_stay_on_keys_that_are_allowed() -> None:
             for site, own in TRACE.attention.items()
         },
     )
-    for name in ("previous", "first", "special", "punctuation", "duplicate", "induction", "near_diagonal"):
+    for name in ("previous", "first", "special", "punctuation", "duplicate", "induction", "near_diagonal", "antidiagonal"):
         column = names.index(name)
         assert found[:, column] == pytest.approx(measured(even)[:, column], abs=0.06, nan_ok=True), name
 
@@ -163,3 +202,26 @@ def test_weights_in_random_order_stay_on_keys_that_are_allowed() -> None:
 )
 def test_punctuation_is_told_from_words(text: str, expected: bool) -> None:
     assert is_punctuation(text) is expected
+
+
+def test_a_norm_has_no_meaning_in_random_order_and_an_error_rate_needs_an_alignment() -> None:
+    columns = [list(MEASURES).index(name) for name in ("norm", "alignment_error")]
+    assert np.isnan(measured(TRACE, 0, GOLD)[:, columns[0]]).all()
+    assert np.isfinite(measured(TRACE, 0, GOLD)[:, columns[1]]).any()
+    assert np.isnan(measured(TRACE)[:, columns[1]]).all()
+
+
+@pytest.mark.parametrize("links", ["0-9", "9-0", "0:0", "0-", "a-b", "0-0 1_1"])
+def test_a_link_to_no_word_is_refused(links: str) -> None:
+    with pytest.raises(ValueError, match=links.split()[-1]):
+        read_links("der mann", "the man", links)
+
+
+def test_tokens_are_matched_with_words_letter_by_letter() -> None:
+    keys = TRACE.tokens["source"]
+    found = words_of(keys, "Der Mann , der den Mann sieht, lacht.".split())
+    assert found is not None
+    assert found.tolist() == [-1, 0, 1, 2, 3, 4, 5, 6, 6, 7, 7, -1]
+    pieces = replace(keys, texts=("<sos>", "der", "ma", "##nn", *keys.texts[3:11]))
+    assert words_of(pieces, "der mann , der den mann sieht ,".split()) is None, "the last word is missing"
+    assert words_of(keys, "die mann , der den mann sieht , lacht .".split()) is None

@@ -15,7 +15,7 @@ from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.roles import CRITERIA, roles
 from model.survey.statistics import BINS, EXTREMES, SAMPLE, Statistics, added, empty
-from model.survey.survey import BASELINE_TEXTS, Survey, begun, gone_on
+from model.survey.survey import BASELINE_TEXTS, COMPARED_TEXTS, Survey, begun, gone_on
 from model.survey.texts import Texts
 from model.trace.types import Array
 
@@ -157,7 +157,7 @@ def test_a_survey_reads_all_texts_and_the_first_ones_twice_more() -> None:
     seen: list[MeasureTexts] = []
     found = finished(seen=seen)
     assert found.finished
-    assert found.steps == (300 + 2 * BASELINE_TEXTS,) * 2
+    assert found.steps == (300 + 2 * BASELINE_TEXTS + COMPARED_TEXTS,) * 2
     assert [text for question in seen if question.variant == "as it is" for text in question.texts] == list(TEXTS.items)
     for variant in ("shuffled", "untrained"):
         own = [text for question in seen if question.variant == variant for text in question.texts]

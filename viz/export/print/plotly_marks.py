@@ -192,7 +192,8 @@ def look_of(marker: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 def _beside(trace: Mapping[str, Any], across: float, down: float, index: int, pen: DrawContext) -> Text:
     """The text of a point, below it on the side that has room."""
-    left = "left" in str(trace.get("textposition"))
+    where = trace.get("textposition")
+    left = "left" in str(where[index] if isinstance(where, list | tuple) else where)
     text = trace["text"][index] if not isinstance(trace["text"], str) else trace["text"]
     size = pen.options.font_size
     shift = -1.2 if left else 1.2

@@ -21,7 +21,7 @@ from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, bind, survey_engine, update
-from viz.views.survey import making, selected_head
+from viz.views.survey import alike, making, selected_head
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
@@ -98,6 +98,9 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
         selected_head.draw(page, found, names, selected)
     with card("survey-texts"):
         selected_head.texts(page, found, selected, explore)
+    if found.compared is not None:
+        with card("survey-alike"):
+            alike.draw(page, found, names, selected)
     with card("survey-table"):
         _table(page, found)
 

@@ -85,6 +85,7 @@ def _silence(page: Page) -> dict[str, Any]:
         "zeros": _("zeros"),
         "sentence": _("its mean over this sentence"),
         "examples": _("its mean over example sentences"),
+        "survey": _("its mean over the texts of the stored survey"),
     })  # fmt: skip
     return fields.place(page) | {"by": by}
 

@@ -1,0 +1,62 @@
+"""The mean context vectors in the survey that lies beside a model: what an edit can put in the place of a head."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from model.errors import CannotChange, phrase
+from model.trace.types import Array, Site
+
+FILE = "survey.parquet"
+"""Name of a model's survey in its folder."""
+
+ABOUT, CONTEXTS = b"headlight.survey", b"headlight.contexts"
+"""Where the metadata of the file say what it is of, and where they hold the vectors, as safetensors."""
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyedMeans:
+    """The mean context vectors over the texts of a survey.
+
+    Attributes:
+        texts: name of the texts.
+        count: how many there are.
+        contexts: by site [head, head_dim]; each text weighs the same.
+    """
+
+    texts: str
+    count: int
+    contexts: Mapping[Site, Array]
+
+
+def surveyed_means(folder: Path | None, fingerprint: str) -> SurveyedMeans:
+    """The mean context vectors of a model.
+
+    Args:
+        folder: of the model; None: it has none.
+        fingerprint: of its weights.
+
+    Raises:
+        CannotChange: there is no survey of these weights, or it holds no vectors.
+    """
+    path = None if folder is None else folder / FILE
+    if path is None or not path.is_file():
+        raise CannotChange(name="mean", reason=phrase("this model has no stored survey: make one with python -m model survey"))
+    import pyarrow as arrow  # a tenth of a second, and only for who asks for a survey
+    import pyarrow.parquet as parquet
+
+    try:
+        metadata = parquet.read_schema(path).metadata
+        told, data = json.loads(metadata[ABOUT]), metadata[CONTEXTS]
+        own = told["about"]
+        if own["fingerprint"] != fingerprint or own["edits"]:
+            raise CannotChange(name="mean", reason=phrase("the stored survey is of other weights, or of edited runs"))
+        contexts = {Site.parse(site): array for site, array in load(data).items()}
+        return SurveyedMeans(str(own["texts"]), int(told["texts"]), contexts)
+    except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError) as error:
+        reason = phrase("the stored survey holds no mean vectors: make it again with python -m model survey")
+        raise CannotChange(name="mean", reason=reason) from error

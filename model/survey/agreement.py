@@ -1,0 +1,143 @@
+"""How alike the maps of heads are, and how much the map of each head changes from text to text.
+
+Source of the first: Clark et al. 2019, "What Does BERT Look At?", section 6: the Jensen-Shannon divergence of two heads' rows.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from model.survey.measures import Map, map_of
+from model.trace.types import Array, Trace
+
+ROWS = 32
+"""Rows of a text that are compared: of more, as many at equal distances."""
+
+FARTHEST = 16
+"""Offsets from the row are counted in tokens up to this one; what is farther counts there."""
+
+MOST_HEADS = 320
+"""Heads of one kind that are compared with each other: the work grows with the square."""
+
+
+MOST_TURNED = 100
+"""Heads whose branches are turned so that neighbors are as alike as can be: of more, it takes seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Sums over texts. Axes: head (of all sites), offset (from -FARTHEST to FARTHEST).
+
+    Attributes:
+        pairs: [head, head], how many texts compare two heads.
+        divergence: [head, head], their Jensen-Shannon divergence in bits, a mean over rows.
+        texts: [head], how many texts have a row with a choice.
+        profile: [head, offset], the weight at each offset, a mean over rows.
+        entropy: [head], the entropy of each text's profile in nats.
+    """
+
+    pairs: Array
+    divergence: Array
+    texts: Array
+    profile: Array
+    entropy: Array
+
+    def __add__(self, other: "Compared") -> "Compared":
+        """The sums over the texts of both."""
+        return Compared(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays by name."""
+        return {each.name: np.asarray(getattr(self, each.name)) for each in fields(self)}
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Array]) -> "Compared":
+        """The sums in arrays by name."""
+        return cls(*(arrays[each.name] for each in fields(cls)))
+
+    @property
+    def mean_divergence(self) -> Array:
+        """[head, head], the mean over texts in bits, from 0 (the same rows) to 1; NaN for heads that are not compared."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(self.pairs > 0, self.divergence / self.pairs, np.nan))
+
+    @property
+    def change(self) -> Array:
+        """[head], how much the profile changes between texts, in nats: the entropy of the mean profile minus the mean entropy.
+
+        This is the Jensen-Shannon divergence of all texts (Lin 1991, section 4): 0 where every text has the same profile.
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = self.profile / self.texts[:, None]
+            return np.asarray(np.maximum(_entropy(mean) - self.entropy / self.texts, 0.0))
+
+
+def compared(trace: Trace) -> Compared:
+    """The heads of one run compared: the sums of one text."""
+    sites = list(trace.attention.values())
+    heads = sum(own.heads for own in sites)
+    pairs, divergence = np.zeros((heads, heads), np.int64), np.zeros((heads, heads))
+    texts, profile, entropy = np.zeros(heads, np.int64), np.zeros((heads, 2 * FARTHEST + 1)), np.zeros(heads)
+    first, groups = 0, dict[tuple[object, ...], list[tuple[int, Array]]]()
+    for own in sites:
+        described = map_of(own, trace)
+        rows = np.flatnonzero(described.choice)
+        if len(rows):
+            rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))]
+            weights = np.asarray(own.weights[:, rows], np.float64)
+            texts[first : first + own.heads] = 1
+            profile[first : first + own.heads] = _profile(weights, described, rows)
+            kind = (own.query_tokens, own.key_tokens, own.site.kind, tuple(rows), weights.shape[2])
+            groups.setdefault(kind, []).extend((first + head, weights[head]) for head in range(own.heads))
+        first += own.heads
+    entropy[:] = _entropy(profile)
+    for group in groups.values():
+        for one, other, apart in _pairs(group):
+            pairs[one, other] = pairs[other, one] = 1
+            divergence[one, other] = divergence[other, one] = apart
+    return Compared(pairs, divergence, texts, profile, entropy)
+
+
+def _profile(weights: Array, own: Map, rows: Array) -> Array:
+    """[head, offset], the mean over rows of the weight at each offset."""
+    bins = np.clip(np.rint(own.offset[rows]), -FARTHEST, FARTHEST).astype(int) + FARTHEST
+    found = np.zeros((len(weights), 2 * FARTHEST + 1))
+    for number in np.unique(bins):
+        found[:, number] = np.where(bins == number, weights, 0.0).sum(axis=(1, 2)) / len(rows)
+    return found
+
+
+def _pairs(group: list[tuple[int, Array]]) -> Iterator[tuple[int, int, float]]:
+    """Each two heads of a group with their divergence; a head and itself have 0."""
+    if len(group) > MOST_HEADS:
+        return
+    weights = np.stack([own for _head, own in group])  # [head, row, key]
+    own = _entropy(weights)
+    for place, (head, rows) in enumerate(group):
+        mixed = _entropy((weights[place:] + rows) / 2)
+        apart = (mixed - (own[place:] + own[place]) / 2).mean(axis=1) / np.log(2)
+        yield from ((head, group[place + step][0], max(float(value), 0.0)) for step, value in enumerate(apart))
+
+
+def _entropy(parts: Array) -> Array:
+    """-Σ p ln p over the last axis."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(parts > 0, -parts * np.log(parts), 0.0).sum(axis=-1))
+
+
+def clustered(divergence: Array) -> list[int]:
+    """The compared heads in an order that puts like ones side by side: leaves of a tree by average linkage.
+
+    Args:
+        divergence: [head, head] without NaN.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering  # a third of a second, and only for who asks
+    from scipy.spatial.distance import squareform
+
+    if len(divergence) < 3:
+        return list(range(len(divergence)))
+    flat = squareform(divergence, checks=False)
+    tree = linkage(flat, "average")
+    turned = optimal_leaf_ordering(tree, flat) if len(divergence) <= MOST_TURNED else tree
+    return [int(leaf) for leaf in leaves_list(turned)]

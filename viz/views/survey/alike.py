@@ -1,0 +1,45 @@
+"""How alike the maps of heads are over many texts: those of one kind in an order that puts like ones side by side."""
+
+import numpy as np
+import streamlit as st
+
+from model.survey.agreement import clustered
+from model.survey.survey import Survey
+from model.trace.types import Site
+from viz.figures import survey as figures
+from viz.i18n.translate import _, number
+from viz.labels import tokens
+from viz.session.state import Page
+from viz.widgets.cards import chart, heading
+
+
+def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
+    """Draws the divergence of each two heads that attend between the same tokens as the selected one."""
+    st.html(heading(_("Heads that are alike"), _("How far apart the rows of two heads are in the same texts")))
+    apart = None if found.compared is None else found.compared.mean_divergence
+    group = np.zeros(0, int) if apart is None else np.flatnonzero(np.isfinite(apart[selected]))
+    if apart is None or len(group) < 2:
+        st.caption(_("No head is compared with this one: another one that attends between the same tokens is needed."))
+        return
+    order = group[clustered(apart[np.ix_(group, group)])]
+    nearest = min((head for head in group if head != selected), key=lambda head: apart[selected, head])
+    own = found.compared
+    assert own is not None
+    gaps = {"head": names[selected], "other": names[nearest], "bits": number(float(apart[selected, nearest]), ".2f")}
+    gaps |= {"change": number(float(own.change[selected]), ".2f"), "count": f"{found.compared_done}"}
+    text = _(
+        "Most like {head}: {other}, at {bits} bits (0: the same rows; 1: no key in common). Change of its distances from "
+        "text to text: {change} nats. Texts: {count}.",
+        **gaps,
+    )
+    st.caption(tokens.markdown(text))
+    short = [_short(found, head) for head in order]
+    figure = figures.alike(short, [names[head] for head in order], apart[np.ix_(order, order)], _("divergence (bits)"), page.dark)
+    chart(figure, (page.trace, text), key="survey-alike-chart", alt=text)
+
+
+def _short(found: Survey, head: int) -> str:
+    """Layer and head, counted from 1; with the pass where there are several."""
+    site, number_ = found.statistics.heads[head]
+    own = Site.parse(site)
+    return f"{own.layer + 1}.{number_ + 1}" if not own.pass_ else f"{own.pass_ + 1}.{own.layer + 1}.{number_ + 1}"
