@@ -208,6 +208,10 @@ class HeadlightError(Exception):
         fields = {name: filling(value) for name, value in self.fields.items()}
         return Phrase(template, fields, self.singular, self.counted) if counts else Phrase(template, fields)
 
+    def about(self, strip: str) -> "HeadlightError":
+        """The same error about a text that has another name, if its class has a sentence for that."""
+        return type(self)(**{**self.fields, "strip": strip}) if strip in self.of_strip else self
+
     @property
     def on_page(self) -> Phrase:
         """What a page says."""

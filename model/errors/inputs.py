@@ -16,6 +16,7 @@ class EmptyText(InputError):
     template = message("The text is empty. Type at least one word.")
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source text is empty. Type at least one word."),
+        "prompt": message("The prompt is empty. Type at least one word."),
         "target": message("The forced target is empty. Type at least one word, or leave it out."),
     }
 
@@ -26,13 +27,14 @@ class TooManyTokens(InputError):
     template = message("The longest text of this run has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it.")
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source text has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
+        "prompt": message("The prompt has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
         "target": message("The target has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten it."),
         "chat": message(
             "The conversation has {found:,} tokens, but the limit is {allowed:,}: {reason}. Shorten a turn, or begin a new one."
         ),
         "begin": message(
             "The beginning of the output (begin) has {found:,} ids, but there is room for {allowed:,}: {reason}. Give fewer ids, "
-            "or shorten the source text."
+            "or shorten the text that comes before it."
         ),
         "both": message(
             "Prompt and target, which are read as one text, have {found:,} tokens together, but the limit is {allowed:,}: "
@@ -47,6 +49,7 @@ class TooManyCharacters(InputError):
     template = message("The text has {found:,} characters, but the limit is {allowed:,}. Shorten it.")
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source text has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
+        "prompt": message("The prompt has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
         "target": message("The target has {found:,} characters, but the limit is {allowed:,}. Shorten it."),
         "chat": message(
             "The conversation has {found:,} characters, but the limit is {allowed:,}. Shorten a turn, or begin a new one."
@@ -66,6 +69,7 @@ class TokenOutOfRange(InputError):
     template = message("There is no token with the id {found}: ids run from 0 to {last}.")
     of_strip: ClassVar[Mapping[str, str]] = {
         "source": message("The source has no token with the id {found}: its ids run from 0 to {last}."),
+        "prompt": message("The prompt has no token with the id {found}: ids of this vocabulary run from 0 to {last}."),
         "target": message("The target has no token with the id {found}: its ids run from 0 to {last}."),
         "begin": message(
             "The beginning of the output (begin) has the id {found}, but the ids of this vocabulary run from 0 to {last}."

@@ -1,5 +1,8 @@
 """The request is valid, but the engine cannot answer now: errors of queues, devices and servers."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from model.errors.base import HeadlightError, message, messages
 
 
@@ -145,9 +148,16 @@ class TooLarge(Refused):
 
 
 class TooLong(Refused):
-    """An input with too many tokens for this server. Fields: found, allowed."""
+    """An input with too many tokens for this server. Fields: found, allowed. Its strip, or padding, may be known."""
 
     template = message("The input has {found:,} tokens, and this server accepts at most {allowed:,}. Shorten it.")
+    of_strip: ClassVar[Mapping[str, str]] = {
+        "source": message("The source has {found:,} tokens, and this server accepts at most {allowed:,}. Shorten it."),
+        "target": message("The target has {found:,} tokens, and this server accepts at most {allowed:,}. Shorten it."),
+        "padding": message(
+            "With its padding the source has {found:,} tokens, and this server accepts at most {allowed:,}. Pad less."
+        ),
+    }
 
 
 class TooMuchToWrite(Refused):

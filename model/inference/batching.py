@@ -4,6 +4,7 @@ A run makes one call at a time. Calls with equal batch keys become one `Batch`. 
 of its batch, every call is computed alone: see `Batch.hides_padding`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -131,7 +132,11 @@ class Batch:
         ends = list(accumulate(len(call.ids) for call in calls))
         self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
         self.recorded: list[tuple[str, Tensor]] = []
-        self._places: dict[tuple[int, tuple[str, ...]], tuple[slice, ...]] = {}
+        self._places: dict[tuple[str, ...], list[tuple[slice, ...]]] = {}
+        self._wanting: dict[str, list[int]] = {}
+        self._choices = defaultdict[object, list[int]](list)
+        for index, call in enumerate(calls):
+            self._choices[call.run.record.choice if isinstance(call.run.record, Recorder) else None].append(index)
         self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
         self.start = max(call.start for call in calls)
         self.moved = [self.start - call.start for call in calls]
@@ -173,15 +178,17 @@ class Batch:
         changes = {name: self._intervention(name, moves.get(name, _unmoved)) for name in names}
         answer = computed(replace(self.call, run=Run(self._record, changes, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
-        parts = [
-            [(name, self._own(index, name, value).clone()) for name, value in self.recorded if _wants(call, name)]
-            for index, call in enumerate(self.calls)
-        ]
+        parts: list[list[tuple[str, Tensor]]] = [[] for _call in self.calls]
+        for name, value in self.recorded:
+            places = self._places_in(_padded_axes(name))
+            for index in self._wanting[name]:
+                parts[index].append((name, value[places[index]].clone()))
         for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
             assert isinstance(call.run.cache, KVCache)
             call.run.cache.adopt(cache)
+            record = call.run.record.add if isinstance(call.run.record, Recorder) else call.run.record
             for name, value in own:
-                call.run.record(name, value)
+                record(name, value)
         return answers
 
     def _moved_values(self) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -202,7 +209,10 @@ class Batch:
         return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, own, strict=True)], 1)
 
     def _record(self, name: str, value: Tensor) -> None:
-        if any(_wants(call, name) for call in self.calls):
+        if name not in self._wanting:  # most runs keep the same, so that few need to be asked
+            kinds = [indices for indices in self._choices.values() if _wants(self.calls[indices[0]], name)]
+            self._wanting[name] = list(chain(*kinds))
+        if self._wanting[name]:
             self.recorded.append((name, value))
 
     def _intervention(self, name: str, move: Callable[[Tensor], Tensor]) -> Intervention:
@@ -226,20 +236,26 @@ class Batch:
 
     def _own(self, index: int, name: str, value: Tensor) -> Tensor:
         """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
-        axes = _padded_axes(name)
-        if (place := self._places.get((index, axes))) is None:
-            place = self._places[index, axes] = self._place(index, axes)
-        return value[place]
+        return value[self._places_in(_padded_axes(name))[index]]
+
+    def _places_in(self, axes: tuple[str, ...]) -> list[tuple[slice, ...]]:
+        """Where each call is in a value [row, …] with these axes."""
+        if axes not in self._places:
+            self._places[axes] = [self._place(index, axes) for index in range(len(self.calls))]
+        return self._places[axes]
 
     def _place(self, index: int, axes: tuple[str, ...]) -> tuple[slice, ...]:
-        """Where one call is in a value [row, …] with these axes."""
-        call, moved = self.calls[index], self.moved[index]
+        """Where one call is in a value [row, …] with these axes; the last ones are left out where it has all of them."""
+        call, moved, whole = self.calls[index], self.moved[index], slice(None)
         parts = {
-            "query": slice(call.queries),
-            "own": slice(moved, moved + call.ids.shape[1]),
-            "source": slice(call.source_keys),
+            "query": whole if call.queries == self.call.queries else slice(call.queries),
+            "own": whole if call.ids.shape[1] == self.call.ids.shape[1] else slice(moved, moved + call.ids.shape[1]),
+            "source": whole if call.source_keys == self.call.source_keys else slice(call.source_keys),
         }
-        return self.rows[index], *(parts.get(axis, slice(None)) for axis in axes)
+        place = [self.rows[index], *(parts.get(axis, whole) for axis in axes)]
+        while place[-1] == whole:
+            place.pop()
+        return tuple(place)
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
@@ -252,8 +268,13 @@ class Batch:
             return self._own(index, f"attention/{site}/k", k), self._own(index, f"attention/{site}/v", v)
 
         held = [cache.keys_and_values(site, lambda index=index: own(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
-        before = self.moved if site.kind == "self" else None
-        return _padded([k for k, _ in held], 2, before), _padded([v for _, v in held], 2, before)
+        if site.kind == "self":
+            return _padded([k for k, _ in held], 2, self.moved), _padded([v for _, v in held], 2, self.moved)
+        parts, joined = self.caches[0].joined.get(site, ((), None))  # the source's keys stay the same while the same runs go on
+        if joined is None or len(parts) != len(held) or any(one is not other for one, other in zip(parts, held, strict=True)):
+            joined = _padded([k for k, _ in held], 2), _padded([v for _, v in held], 2)
+            self.caches[0].joined[site] = tuple(held), joined
+        return joined
 
     def once(self, site: Site, compute: Callable[[], Tensor]) -> Tensor:
         """Never called: decoders that cache a stream are not batched."""

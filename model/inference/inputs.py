@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loader import Runner
-from model.errors import BadChat, BadSetting, DoesNotFit, MustNotBeSet, TooManyTokens, Words, phrase
+from model.errors import BadChat, BadSetting, DoesNotFit, InputError, MustNotBeSet, TooManyTokens, Words, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import AnySpec, AnyStack
@@ -107,7 +107,12 @@ class Reader:
         Raises:
             InputError: as for `read`.
         """
-        source = self.read("source", request.source, spec.encoder or spec.writer)
+        try:
+            source = self.read("source", request.source, spec.encoder or spec.writer)
+        except InputError as error:
+            if spec.encoder is None and error.fields.get("strip") == "source":  # a language model reads a prompt
+                raise error.about("prompt") from error
+            raise
         if request.begin:
             self._check_begin(request.begin, spec, len(source) if spec.encoder is None else 1 + len(spec.forced))
         if request.target is None or spec.encoder is None or spec.decoder is None:
@@ -310,7 +315,7 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
             vocab=spec.writer.vocab,
             gigabytes=needed / 2**30,
         )
-        strip = "source" if spec.encoder is None else "target"
+        strip = "prompt" if spec.encoder is None else "target"
         raise TooManyTokens(found=len(fed), allowed=LARGEST // of_a_token, reason=reason, strip=strip)
     return False
 

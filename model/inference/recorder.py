@@ -59,11 +59,19 @@ class Recorder:
 
         Of a mask that an intervention made different for each head, it records where any head may look.
         """
-        if not self.wants(name):
-            return
+        if self.wants(name):
+            self.add(name, value)
+
+    def add(self, name: str, value: Tensor) -> None:
+        """Records a tensor that it wants."""
         if name.startswith("attention/") and "/mask" in name and value.shape[1] > 1:  # [batch, head, query, key]
             value = value.any(dim=1, keepdim=True)
-        self._pieces[name].append(value.detach())
+        self._pieces[name].append(value.detach() if value.requires_grad else value)
+
+    @property
+    def choice(self) -> tuple[frozenset[str], bool]:
+        """What `wants` depends on: recorders with equal choices want the same tensors."""
+        return self._keep, self._last_logits
 
     def wants(self, name: str) -> bool:
         """Whether it records the tensor of this name."""

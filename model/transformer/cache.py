@@ -45,9 +45,14 @@ NO_CACHE = NoCache()
 
 
 class KVCache:
-    """The cache of one decode: made when the decode starts, dropped when it ends, never shared."""
+    """The cache of one decode: made when the decode starts, dropped when it ends, never shared.
+
+    Attributes:
+        joined: of the last batch whose first run this is, by site: the keys and values of each run, and all of them in one.
+    """
 
     def __init__(self) -> None:
+        self.joined: dict[Site, tuple[tuple[tuple[Tensor, Tensor], ...], tuple[Tensor, Tensor]]] = {}
         self._held: dict[Site, tuple[Tensor, Tensor]] = {}  # k and v, each [batch, head, key, head_dim]; queries are used once
         self._streams: dict[Site, Tensor] = {}
 
@@ -59,7 +64,7 @@ class KVCache:
 
     def adopt(self, other: "KVCache") -> None:
         """Replaces this cache's contents by those of `other`."""
-        self._held, self._streams = dict(other._held), dict(other._streams)
+        self._held, self._streams, self.joined = dict(other._held), dict(other._streams), dict(other.joined)
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions so far, each [batch, head, key, head_dim].

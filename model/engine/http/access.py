@@ -155,10 +155,10 @@ class AccessLimits:
         for strip, given in (("source", request.source), ("target", request.target or "")):
             if isinstance(given, str | Chat):
                 check_size(strip, given, self.positions)
-        inputs = [len(given) for given in (request.source, request.target or ()) if not isinstance(given, str | Chat)]
-        longest = max([*inputs, request.source_pad_to or 0, request.source_valid or 0])
-        if longest > self.positions:
-            raise TooLong(found=longest, allowed=self.positions)
+            elif len(given) > self.positions:
+                raise TooLong(found=len(given), allowed=self.positions, strip=strip)
+        if (padded := max(request.source_pad_to or 0, request.source_valid or 0)) > self.positions:
+            raise TooLong(found=padded, allowed=self.positions, strip="padding")
         written = 0 if request.target is not None else _written(request.decoding)
         if written > self.written:
             raise TooMuchToWrite(found=written, allowed=self.written)

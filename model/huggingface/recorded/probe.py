@@ -56,13 +56,17 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
         raise folder.unsupported((reason, seen) if seen else reason)
     said = list(_compared(folder, recording, _maps(network, given)))
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
-        said.append(_NO_ENCODER)
+        said.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
     if not all(_are_weights(torch.from_numpy(site.written())) for site in recording.sites):
         said.append(_SINKS)
     return tuple(recording.sites), tuple(said)
 
 
 _NO_ENCODER = phrase("No attention was recognized in its encoder, so none of it is shown.")
+_IN_WINDOWS = phrase(
+    "No attention of its encoder is shown: it is computed in sliding windows (attention_window), whose rows have a weight for each "
+    "neighbor of a token and not for each token."
+)
 _SINKS = phrase(
     "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a learned number that is no token."
 )

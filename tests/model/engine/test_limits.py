@@ -260,3 +260,20 @@ def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for options in ([], ["--proxies", "2"], ["--proxies", "0"]):
         assert main(["serve", *options]) == 0
     assert [access if isinstance(access, bool) else access.proxies for access in started] == [1, False, 2, False, 0, False]
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        (RunRequest("tiny", (4,) * 600), "The source has 600 tokens, and this server accepts at most 512. Shorten it."),
+        (RunRequest("tiny", (4,), (4,) * 700), "The target has 700 tokens, and this server accepts at most 512. Shorten it."),
+        (
+            RunRequest("tiny", (4,), source_pad_to=800),
+            "With its padding the source has 800 tokens, and this server accepts at most 512. Pad less.",
+        ),
+    ],
+)
+def test_a_refusal_names_the_input_that_is_too_long(request_: RunRequest, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        AccessLimits.from_environment(PUBLIC).check_question(Run(request_))
+    assert str(refused.value) == sentence

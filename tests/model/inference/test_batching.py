@@ -220,3 +220,21 @@ def test_a_cpu_without_memory_says_so_too() -> None:
         torch.empty(2**50)
     assert batching.is_out_of_memory(caught.value)
     assert not batching.is_out_of_memory(RuntimeError("CUDA error: device-side assert triggered"))
+
+
+def test_the_keys_of_the_source_are_joined_once_while_the_same_runs_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step padded and joined them again, for every layer."""
+    joins, padded = list[int](), batching._padded
+
+    def counted(parts: Sequence[Tensor], axis: int, before: Sequence[int] | None = None) -> Tensor:
+        if axis == 2 and before is None:  # keys or values of cross-attention
+            joins.append(len(parts))
+        return padded(parts, axis, before)
+
+    monkeypatch.setattr(batching, "_padded", counted)
+    spec = SPECS["paper"]
+    asked = [replace(runs.request(spec), source=text, decoding=Decoding(max_length=4)) for text in TEXTS[:3]]
+    answers = at_once(checkpoint(spec), asked)
+    assert all(isinstance(answer, Trace) and len(answer.steps) > 1 for answer in answers)
+    layers = spec.decoder.layers if spec.decoder is not None else 0
+    assert joins.count(3) == 2 * layers

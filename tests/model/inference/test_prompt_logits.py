@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
-from model.errors import TooManyTokens
+from model.errors import InputError, TooManyTokens
 from model.inference import inputs
 from model.inference.batching import batch_key
 from model.inference.calls import Call, alone
@@ -64,8 +64,24 @@ def test_a_prompt_that_is_only_read_is_refused_where_its_logits_do_not_fit(model
     monkeypatch.setattr(inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT))
     assert traced(model, asked).logits is not None
     monkeypatch.setattr(inputs, "LARGEST", 4 * model.info.spec.writer.vocab * len(PROMPT) - 1)
-    with pytest.raises(TooManyTokens, match=r"The source text has 5 tokens, .* limit is 4: the logits of .* would take 0\.0 GB"):
+    with pytest.raises(TooManyTokens, match=r"^The prompt has 5 tokens, .* limit is 4: the logits of .* would take 0\.0 GB"):
         traced(model, asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("  ", "The prompt is empty. Type at least one word."),
+        ("x" * 1601, "The prompt has 1,601 characters, but the limit is 1,600. Shorten it."),
+        ((4,) * 17, "The prompt has 17 tokens, but the limit is 16: the model has no more positions. Shorten it."),
+        ((99,), "The prompt has no token with the id 99: ids of this vocabulary run from 0 to 16."),
+    ],
+)
+def test_an_error_about_the_prompt_of_a_language_model_calls_it_so(given: str | tuple[int, ...], sentence: str) -> None:
+    """It was called the source text, which a language model does not have."""
+    with pytest.raises(InputError) as refused:
+        traced(checkpoint(SPECS["language model"]), RunRequest("tiny", given))
+    assert str(refused.value) == sentence
 
 
 def test_a_target_that_is_fed_is_refused_where_its_logits_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
