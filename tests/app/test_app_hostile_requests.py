@@ -210,6 +210,9 @@ async def forged(address: str) -> None:
         found = {widget.partition("-widget:")[2] or widget: (widget, fragment) for widget, fragment in widgets(visitor)}
         assert {"language", "reading", "text"} <= found.keys()
         assert len(found) > 15
+        widget, fragment = found["max_length"]
+        await visitor._set(widget, fragment, WidgetState(int_value=2))
+        assert len(visitor.tokens("target")) == 3, "the page sends whole numbers, which the widget takes for floats"
         for widget, fragment in found.values():
             for state in FORGED:
                 await visitor._set(widget, fragment, state)

@@ -8,6 +8,9 @@ from typing import Any
 
 from streamlit.runtime.state.session_state import Serialized, Value, WStates
 
+_NUMBERS = {"int_value", "double_value"}
+"""Kinds that are one: a box for numbers is registered for floats, and its page sends whole numbers as such."""
+
 
 def ignore_forged_values() -> None:
     """Lets widgets ignore values of another kind than theirs, and those that they cannot read."""
@@ -18,7 +21,7 @@ def ignore_forged_values() -> None:
         if not isinstance(held, Serialized) or own is None:
             return read(states, widget)
         kind = held.value.WhichOneof("value")  # None: the widget was emptied
-        if kind is None or own.value_type in (None, kind):
+        if kind is None or own.value_type in (None, kind) or {kind, own.value_type} == _NUMBERS:
             try:
                 return read(states, widget)
             except Exception:  # of the widget's own reader, on whatever somebody made up
