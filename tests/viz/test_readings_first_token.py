@@ -26,7 +26,7 @@ SITE = Site("decoder", 0, 1, "self")
 def rest_by_hand(rows: list[list[float]]) -> list[list[float]]:
     """Each row without its first key, divided by what is left."""
     kept = [[0.0, *row[1:]] for row in rows]
-    return [[value / math.fsum(row) if math.fsum(row) else 0.0 for value in row] for row in kept]
+    return [[value / (whole or 1.0) for value in row] for row, whole in zip(kept, map(math.fsum, kept), strict=True)]
 
 
 @pytest.mark.parametrize("head", range(4))
