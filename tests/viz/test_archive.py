@@ -31,23 +31,33 @@ SITE = Site("decoder", 0, 1, "cross")
 
 
 def files(trace: Trace, place: Place, about: About = About(), **makers: object) -> dict[str, bytes]:
-    data = run_archive.archive(trace, place, about, **makers)  # type: ignore[arg-type]
+    return unpacked(run_archive.archive(trace, place, about, **makers))  # type: ignore[arg-type]
+
+
+def unpacked(data: bytes) -> dict[str, bytes]:
+    """The files of an archive, each without the folder that holds all of them."""
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert packed.testzip() is None
         return {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, bytes]:
-    return files(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+def whole() -> bytes:
+    """An archive of RUN, which takes a second to make."""
+    return run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
 
 
-def test_the_archive_holds_the_run_and_opens_again(found: dict[str, bytes]) -> None:
+@pytest.fixture(scope="module")
+def found(whole: bytes) -> dict[str, bytes]:
+    return unpacked(whole)
+
+
+def test_the_archive_holds_the_run_and_opens_again(whole: bytes, found: dict[str, bytes]) -> None:
     assert {"run.trace.safetensors", "figures/overview.html", "tables/heads.csv", "notebook.ipynb", "README.txt"} <= found.keys()
     assert found["run.trace.safetensors"] == serialization.to_bytes(RUN)
-    again = run_archive.archive(RUN, Place(SITE, 1))
-    assert again == run_archive.archive(RUN, Place(SITE, 1)), "equal runs give equal archives"
-    assert serialization.to_bytes(trace_files.read_bytes(again, "run.zip")) == serialization.to_bytes(RUN)
+    again = run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert again == whole, "equal runs give equal archives"
+    assert serialization.to_bytes(trace_files.read_bytes(whole, "run.zip")) == serialization.to_bytes(RUN)
 
 
 def test_its_tables_are_the_numbers_of_the_run(found: dict[str, bytes]) -> None:
@@ -65,15 +75,19 @@ def test_its_link_asks_for_this_run_and_its_card_is_there(found: dict[str, bytes
     assert RUN.model["fingerprint"] in found["model.md"].decode()
     assert json.loads(found["request.json"]) == dict(RUN.request)
     typed = replace(RUN, request={**RUN.request, "source": [2, 4, 3]})
-    assert "link.txt" not in files(typed, Place(SITE)), "ids are not the text of a link"
-    assert "link.txt" in files(typed, Place(SITE), About(link="http://here/explore?model=tiny"))
+    assert "link.txt" not in files(typed, Place(SITE), makers=()), "ids are not the text of a link"
+    assert "link.txt" in files(typed, Place(SITE), About(link="http://here/explore?model=tiny"), makers=())
 
 
 def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, bytes]) -> None:
     hostile = "\"\"\"'''`<script>{gap}"
     strip = replace(RUN.tokens["source"], texts=(hostile,) * len(RUN.tokens["source"]))
     risky = replace(RUN, tokens={**RUN.tokens, "source": strip}, model={**RUN.model, "title": hostile})
-    for made in (found, files(risky, Place(SITE)), files(opened.program(), Place(Site("program", 0, 1, "self"), 1))):
+    for made in (
+        found,
+        files(risky, Place(SITE), makers=()),
+        files(opened.program(), Place(Site("program", 0, 1, "self"), 1), makers=()),
+    ):
         notebook = json.loads(made["notebook.ipynb"])
         assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
         ids = [cell["id"] for cell in notebook["cells"]]
@@ -93,7 +107,7 @@ def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch
     data = gzip.decompress(opened.GREEDY.with_name("long.trace.safetensors.gz").read_bytes())
     long = serialization.from_bytes(data)
     site = next(iter(long.attention))
-    code = json.loads(files(long, Place(site))["notebook.ipynb"])["cells"][1]["source"]
+    code = json.loads(files(long, Place(site), makers=())["notebook.ipynb"])["cells"][1]["source"]
     (tmp_path / "run.trace.safetensors").write_bytes(data)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
@@ -121,12 +135,12 @@ def test_figures_for_print_are_in_it_and_large_maps_are_images(found: dict[str, 
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], whole: bytes) -> None:
     card, out = tmp_path / "CARD.md", tmp_path / "run.zip"
     card.write_text("Trained by nobody.", encoding="utf-8")
     told = ["archive", str(opened.GREEDY), f"--out={out}", f"--site={SITE}", "--head=1", f"--card={card}"]
     assert viz_command.main(told) == 0, capsys.readouterr().err
-    assert out.read_bytes() == run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert out.read_bytes() == whole
     assert viz_command.main([*told, "--figures=pdf", "--figures=png"]) == 0
     with zipfile.ZipFile(out) as packed:
         kinds = {name.rpartition(".")[2]: packed.read(name)[:4] for name in packed.namelist() if "/figures/" in name}
@@ -135,10 +149,10 @@ def test_the_command_writes_the_archive_of_a_trace_file(tmp_path: Path, capsys: 
     assert "There is no head 9" in capsys.readouterr().err
 
 
-def test_run_hands_its_trace_and_its_card_to_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_hands_its_trace_and_its_card_to_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").mkdir()
     (tmp_path / "tiny" / "CARD.md").write_text("Trained by nobody.", encoding="utf-8")
     with click.Context(cli):
         handed_over.save(RUN, Path("out.zip"), str(SITE), 1)
-    assert (tmp_path / "out.zip").read_bytes() == run_archive.archive(RUN, Place(SITE, 1), About(card="Trained by nobody."))
+    assert (tmp_path / "out.zip").read_bytes() == whole
