@@ -251,19 +251,16 @@ def to_json(spec: Any) -> dict[str, Any]:
     found = asdict(spec)
     if isinstance(spec, ModelSpec):
         for stack in (found["encoder"], found["decoder"]):
-            if stack is not None:
-                _drop_defaults(stack, StackSpec, "norm_epsilon", "gated", "rotary_base")
-                _drop_defaults(stack["attention"], AttentionSpec, "key_heads")
+            if stack is None:
+                continue
+            later = [(stack, StackSpec, name) for name in ("norm_epsilon", "gated", "rotary_base")]
+            for data, kind, name in (*later, (stack["attention"], AttentionSpec, "key_heads")):
+                if data[name] == getattr(kind, name):
+                    del data[name]
     for name in ("recorded", "more_ends"):  # of a library's network
         if not found.get(name):
             found.pop(name, None)
     return found
-
-
-def _drop_defaults(data: dict[str, Any], kind: type, *names: str) -> None:
-    for name in names:
-        if data[name] == getattr(kind, name):
-            del data[name]
 
 
 def from_json(data: Mapping[str, Any]) -> ModelSpec:

@@ -159,8 +159,8 @@ def test_kinds_of_heads() -> None:
         for name, value in own.items():
             readings[head_kinds.READINGS.index(name), head] = value
     assert [names[kind] for kind in head_kinds.kinds(readings)] == ["other", "first", "previous", "own", "next"]
-    assert len(head_kinds.titles()) == len(names)
-    assert set(head_kinds.orders()) <= set(head_kinds.READINGS)
+    assert len(head_kinds.TITLES) == len(names)
+    assert set(head_kinds.ORDERS) <= set(head_kinds.READINGS)
 
 
 def test_heads_that_share_a_key_head_are_named_in_the_overview_and_its_description() -> None:

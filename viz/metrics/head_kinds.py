@@ -5,11 +5,12 @@ keys and whose weights are finite; NaN without such a row. w[i, j] is the weight
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from model.trace.types import Array
-from viz.i18n.translate import _
+from viz.i18n.translate import N_
 
 READINGS = ("first", "largest", "distance", "previous", "own", "next")
 """`first`: w[i, 0]. `largest`: maxj w[i, j]. `distance`: Σj w[i, j] · |p(i) − j|, where p is the row's place as in
@@ -17,6 +18,20 @@ READINGS = ("first", "largest", "distance", "previous", "own", "next")
 
 KINDS = ("previous", "own", "next", "first")
 """Readings that name a kind: a head is of the first one of these that has more than MOST of its weight."""
+
+TITLES = (N_("previous token"), N_("own token"), N_("next token"), N_("first token"), N_("other heads"))
+"""KINDS in words, and last the heads of no kind."""
+
+ORDERS: Mapping[str, tuple[str, bool, str]] = MappingProxyType(
+    {
+        "first": (N_("least on the first token"), False, N_("weight on the first token")),
+        "largest": (N_("sharpest"), True, N_("mean largest weight")),
+        "distance": (N_("farthest"), True, N_("mean distance (tokens)")),
+        "previous": (N_("most on the previous token"), True, N_("weight on the previous token")),
+        "own": (N_("most on the own token"), True, N_("weight on the own token")),
+    }
+)
+"""How heads can be sorted: by name of a reading its direction in words, whether the largest come first, and what it is."""
 
 MOST = 0.5
 
@@ -68,19 +83,3 @@ def heads_at_first(shares: Array) -> float:
     """
     finite = shares[np.isfinite(shares)]
     return float((finite > MOST).mean()) if len(finite) else 0.0
-
-
-def titles() -> tuple[str, ...]:
-    """KINDS in words, and last the heads of no kind."""
-    return _("previous token"), _("own token"), _("next token"), _("first token"), _("other heads")
-
-
-def orders() -> Mapping[str, tuple[str, bool, str]]:
-    """How heads can be sorted: by name of a reading its direction in words, whether the largest come first, and what it is."""
-    return {
-        "first": (_("least on the first token"), False, _("weight on the first token")),
-        "largest": (_("sharpest"), True, _("mean largest weight")),
-        "distance": (_("farthest"), True, _("mean distance (tokens)")),
-        "previous": (_("most on the previous token"), True, _("weight on the previous token")),
-        "own": (_("most on the own token"), True, _("weight on the own token")),
-    }

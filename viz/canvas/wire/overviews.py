@@ -12,7 +12,7 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack, unpack
-from viz.i18n.translate import _, join_sentences
+from viz.i18n.translate import _, join_sentences, translated
 from viz.labels import alt_text, tokens
 from viz.metrics import head_kinds
 from viz.metrics.aggregation import without_first
@@ -59,17 +59,21 @@ def leaves_out(hide: str, trace: Trace) -> str:
 
 def finder() -> dict[str, Any]:
     """Texts of what finds heads among many: what sorts them, their kinds."""
-    orders = head_kinds.orders()
-    places = {name: head_kinds.READINGS.index(name) for name in orders}
     return {
         "sort": _("Order of the heads"),
         "asBuilt": _("by layer"),
         "orders": [
-            {"name": name, "title": title, "down": down, "what": what, "place": places[name]}
-            for name, (title, down, what) in orders.items()
+            {
+                "name": name,
+                "title": translated(title),
+                "down": down,
+                "what": translated(what),
+                "place": head_kinds.READINGS.index(name),
+            }
+            for name, (title, down, what) in head_kinds.ORDERS.items()
         ],
         "kind": _("Kind of head"),
-        "kinds": head_kinds.titles(),
+        "kinds": [*map(translated, head_kinds.TITLES)],
         "all": _("all kinds"),
         "search": _("Find heads by layer, number or kind"),
         "hint": _("L3 H5, previous token"),

@@ -277,7 +277,7 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
         shown: the reading of the selected site; None: the weights of the selected head as they ran.
     """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    if max(page.attention.mask.shape) > LONGEST:
+    if not fits(page):
         return {}
     raw = shown is None or is_raw(page, shown)
     read = None if shown is None or raw else _read(page, shown)
