@@ -12,6 +12,7 @@ import streamlit as st
 from model.trace import serialization
 from model.trace.types import Site, Trace
 from viz import canvas
+from viz.canvas.scenes import attention as scenes
 
 
 @st.cache_resource(show_spinner=False)
@@ -33,4 +34,5 @@ def choose(**fields: str | int) -> None:
     st.session_state.chosen = fields
 
 
-canvas.atlas(trace, Site.parse(str(place["site"])), int(place["head"]), -1, key="atlas", chosen=choose)
+scene = scenes.atlas(trace, Site.parse(str(place["site"])), int(place["head"]), -1)
+canvas.draw("atlas", scene, key="atlas", chosen=choose)

@@ -151,11 +151,6 @@ class _Silenced:
     head: int
 
 
-def _listed(ids: tuple[int, ...]) -> str:
-    """The first ids, for an error."""
-    return ",".join(map(str, ids[:20])) + ("…" if len(ids) > 20 else "")
-
-
 def allowed_characters(positions: int = POSITIONS) -> int:
     """Length of the longest text that is accepted for a model with this many positions."""
     return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)

@@ -10,6 +10,8 @@ from model.trace.beam_tree import Node
 from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
+from viz.canvas.scenes import attention as scenes
+from viz.canvas.scenes import beam_tree, player
 
 LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
 HOSTILE = [
@@ -68,15 +70,16 @@ def main() -> None:
     state.runs = state.get("runs", 0) + 1
     site, show = Site.parse(state.site), ask.get("show", "strips,atlas,lines,player").split(",")
     if "strips" in show:
-        canvas.strips(trace, site, state.query, key=f"strips{number}", chosen=choose)
+        canvas.draw("strips", scenes.strips(trace, site, state.query), key=f"strips{number}", chosen=choose)
     if "atlas" in show:
-        canvas.atlas(trace, site, state.head, state.query, key=f"atlas{number}", chosen=choose)
+        canvas.draw("atlas", scenes.atlas(trace, site, state.head, state.query), key=f"atlas{number}", chosen=choose)
     if "lines" in show:
-        canvas.lines(trace, site, state.head, state.query, key=f"lines{number}", chosen=choose)
+        canvas.draw("lines", scenes.lines(trace, site, state.head, state.query), key=f"lines{number}", chosen=choose)
     if "player" in show:
-        canvas.player(trace, site, state.head, state.step, key=f"player{number}", chosen=choose)
+        canvas.draw("player", player.scene(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
     if "tree" in show:  # each script run has another one, whose numbers differ in their last digits, as other runs' would
-        canvas.tree(searched(trace, 1e-6 * state.runs), state.setdefault("hypothesis", 0), key=f"tree{number}", chosen=choose)
+        scene = beam_tree.scene(searched(trace, 1e-6 * state.runs), state.setdefault("hypothesis", 0))
+        canvas.draw("tree", scene, key=f"tree{number}", chosen=choose)
     st.text_input("a text field", key=f"field{number}")
     st.text(f"chosen {state.site} head {state.head} query {state.query} step {state.step} runs {state.runs}")
     st.text(f"page {number}")

@@ -16,16 +16,11 @@ def app() -> None:
     from model.trace.types import Site
     from tests import traces
     from viz import canvas
+    from viz.canvas.scenes import attention
 
     st.text(str(st.session_state.pop("told", None)))
-    canvas.atlas(
-        traces.translation(),
-        Site("decoder", 0, 2, "cross"),
-        0,
-        -1,
-        key="atlas",
-        chosen=lambda **it: st.session_state.update(told=it),
-    )
+    scene = attention.atlas(traces.translation(), Site("decoder", 0, 2, "cross"), 0, -1)
+    canvas.draw("atlas", scene, key="atlas", chosen=lambda **it: st.session_state.update(told=it))
 
 
 def drive(test: AppTest, selection: dict[str, Any]) -> str:

@@ -125,11 +125,6 @@ def sentences(language: str) -> list[tuple[str, str]]:
     return found
 
 
-def messages(language: str) -> list[tuple[str, str]]:
-    """The sentences of a language that count nothing, each with its original first."""
-    return [(m.id, str(m.string)) for m in _read(language) if m.id and isinstance(m.id, str)] if language != "en" else []
-
-
 def _read(language: str) -> Catalog:
     name = language.replace("-", "_")
     with (LOCALE / name / "LC_MESSAGES" / "headlight.po").open("rb") as file:

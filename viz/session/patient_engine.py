@@ -31,7 +31,6 @@ from viz.labels import tokens
 from viz.session import background_calls
 from viz.session.background_calls import BY_TOKEN, Call, Calls, NotCached, Pending, Stopped
 
-PATH = f"{transport.PATH}/waiting"
 ANSWER_SECONDS = 1.0
 """Seconds that the route waits for an answer before it responds."""
 

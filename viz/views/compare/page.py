@@ -8,6 +8,8 @@ import streamlit as st
 
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
+from viz.canvas.scenes import attention as scenes
+from viz.canvas.scenes import difference as changed_heads
 from viz.export import tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
@@ -88,7 +90,8 @@ def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
         site, head = (page.attention.site, page.head) if there else (first, 0)
         own = name == "first"
         chosen = partial(_follow, _Place.of(page), own)
-        canvas.atlas(trace, site, head, page.view.query if own else -1, key=f"atlas-{name}", chosen=chosen)
+        scene = scenes.atlas(trace, site, head, page.view.query if own else -1)
+        canvas.draw("atlas", scene, key=f"atlas-{name}", chosen=chosen)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,8 @@ def _changes(page: Page, compared: Compared) -> None:
     if compared.changed:
         site, head = page.attention.site, page.head
         chosen = partial(_follow, _Place.of(page), False)
-        canvas.changes(page.trace, compared.second, compared.found, site, head, key="atlas-changes", chosen=chosen)
+        scene = changed_heads.scene(page.trace, compared.second, compared.found, site, head)
+        canvas.draw("atlas", scene, key="atlas-changes", chosen=chosen)
 
 
 def _selected(page: Page, compared: Compared) -> None:

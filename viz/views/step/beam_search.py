@@ -8,6 +8,7 @@ import streamlit as st
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas
+from viz.canvas.scenes import beam_tree
 from viz.export.print.catalogue import Choice, figure_called
 from viz.i18n.translate import _
 from viz.labels import tokens
@@ -43,7 +44,7 @@ def draw(page: Page) -> None:
                 format_func=partial(_in_words, page.trace, decimals(3)),
                 **bind("hypothesis", **ANOTHER),
             )
-        canvas.tree(page.trace, shown, key="tree", chosen=partial(_show, there))
+        canvas.draw("tree", beam_tree.scene(page.trace, shown), key="tree", chosen=partial(_show, there))
         with st.expander(_("The search as a table"), icon=":material/table:", **expander_state("part-search")) as part:
             if part.open:
                 _numbers(page)

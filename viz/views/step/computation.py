@@ -13,6 +13,7 @@ from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
+from viz.canvas.scenes import network
 from viz.export.print.catalogue import Choice, figure_called
 from viz.i18n.translate import _, error_message
 from viz.session.state import Page, address, bind, update
@@ -35,7 +36,8 @@ def draw(page: Page) -> None:
     page = _at(page, trace, stage)
     plan, shown = st.columns([4, 9], gap="medium")
     with plan, panel("network"):
-        canvas.network(trace, walk, titles(), stage, key="network", chosen=partial(_go, ref(trace), page.attention.site))
+        chosen = partial(_go, ref(trace), page.attention.site)
+        canvas.draw("network", network.scene(trace, walk, titles(), stage), key="network", chosen=chosen)
     choice = Choice(page.attention, page.head)
     with plan:
         print_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from model.trace.types import Site
 from viz import canvas
+from viz.canvas.scenes import player
 from viz.export.print.catalogue import Choice, standard_figures
 from viz.i18n.translate import _
 from viz.labels import tokens
@@ -52,7 +53,8 @@ def _tokens(page: Page) -> None:
         st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
         return
     with panel("player"):
-        canvas.player(page.trace, page.attention.site, page.head, page.view.step, key="player", chosen=update)
+        scene = player.scene(page.trace, page.attention.site, page.head, page.view.step)
+        canvas.draw("player", scene, key="player", chosen=update)
     print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
     if page.view.key >= 0:
         cell_dialog.dialog(page)

@@ -11,6 +11,7 @@ from model.trace import source_lines, stages
 from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
 from viz import canvas
+from viz.canvas.scenes import attention
 from viz.export.print.catalogue import Choice, standard_figures
 from viz.figures import stages as figures
 from viz.figures.layout import CONFIG
@@ -96,8 +97,8 @@ def _not_recorded(trace: Trace, stage: Stage) -> str:
 
 def _cells(page: Page, trace: Trace, stage: Stage) -> None:
     """Draws the cells of the head; a chosen one becomes part of the state."""
-    opened = (page.view.query, page.view.key)
-    canvas.cells(trace, stage, page.head, opened, key="cells", chosen=partial(update, site=stage.place, head=page.head))
+    scene = attention.cells(trace, stage, page.head, page.view.query, page.view.key)
+    canvas.draw("cells", scene, key="cells", chosen=partial(update, site=stage.place, head=page.head))
     shown = Choice(page.attention, page.head, page.view.query, page.view.key)
     print_dialog.button(lambda: standard_figures(trace, shown), trace, address(), "cells")
 

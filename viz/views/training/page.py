@@ -13,7 +13,7 @@ from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from model.trace.types import Trace
 from viz import canvas
-from viz.canvas.scenes.film import atlas_of
+from viz.canvas.scenes import film
 from viz.canvas.wire import strings
 from viz.export.print.catalogue import Choice, Figure, standard_figures
 from viz.export.print.training_film import Snapshot, filmstrip
@@ -61,8 +61,8 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
     measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
     place = (page.attention.site, page.head, page.view.query)
     with panel("film"):
-        canvas.film(frames, page.trace, measured, place, at, key="film", chosen=chosen)
-    shown = atlas_of(frames[at].fed, page.trace)
+        canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
+    shown = film.atlas_of(frames[at].fed, page.trace)
     print_dialog.button(lambda: _figures(page, shown, frames, measured), shown, address(), "film")
     return measured
 

@@ -12,6 +12,8 @@ from model.spec.edits import write_edits
 from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.edit_events import Gesture
+from viz.canvas.scenes import attention as scenes
+from viz.canvas.scenes import difference
 from viz.canvas.wire import overviews
 from viz.i18n.translate import _, join_list
 from viz.labels import tokens
@@ -119,7 +121,7 @@ def _strips(page: Page, edits: EditList) -> None:
     hidden = drawn_edits.hidden_tokens(edits.active, page.trace)
     st.caption(_("Click a token to hide it from every head; click again to show it."))
     edited = partial(_drawn, _SiteShapes.of(page))
-    canvas.hiding_strips(page.trace, page.attention.site, hidden, key="whatif-strips", edited=edited)
+    canvas.draw("strips", scenes.strips(page.trace, page.attention.site, -1, hidden), key="whatif-strips", edited=edited)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     edited = partial(_drawn, _SiteShapes.of(page))
     marked = drawn_edits.marks(edits.active, found.before, found.now)
     rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
-    canvas.editable_atlas(found.now, site, head, page.view.query, marked, rest, key="whatif-now", chosen=update, edited=edited)
+    scene = scenes.atlas(found.now, site, head, page.view.query, marked, rest=rest)
+    canvas.draw("atlas", scene, key="whatif-now", chosen=update, edited=edited)
     if found.now is found.before:
         return
     st.html(
@@ -178,14 +181,16 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     elif not shown:
         st.caption(_("No weight changed by more than the rounding error."))
     else:
-        canvas.changes(found.before, found.now, shown, site, head, key="whatif-changes", chosen=update)
+        scene = difference.scene(found.before, found.now, shown, site, head)
+        canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
         if unmoved := [tokens.kind(*kind) for kind in dict.fromkeys(map(_kind, changed)) if kind not in moved]:
             st.caption(
                 tokens.markdown(_("No weight changed by more than the rounding error in: {kinds}.", kinds=join_list(unmoved)))
             )
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
-            canvas.atlas(found.before, site, head, page.view.query, rest, key="whatif-before", chosen=update)
+            scene = scenes.atlas(found.before, site, head, page.view.query, rest=rest)
+            canvas.draw("atlas", scene, key="whatif-before", chosen=update)
 
 
 def _moved(change: Change) -> bool:
