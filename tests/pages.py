@@ -75,6 +75,8 @@ class MadeUpEngine:
         raise UnknownTensor(asked=f"attention/{question.site}/q", there="a made-up run without queries")
 
     def tensors(self, names: tuple[str, ...]) -> dict[str, Array]:
+        if inside := [name for name in names if name.startswith(("rotation/", "biases/")) and name not in self.tables]:
+            raise UnknownTensor(asked=inside[0], there="a made-up network without positions in attention")
         rng = np.random.default_rng(1)
         made_up = {name: rng.normal(size=(30, 16)).astype(np.float32) for name in names}
         return {name: self.tables.get(name, made_up[name]) for name in names}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from model.checkpoints import relative_positions
 from model.checkpoints.loader import AnyNetwork
 from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
@@ -23,7 +24,9 @@ _COMPUTED = re.compile(
     r"|singular/(?P<of>[a-z0-9.]+)/(?P<product>query-key|value-output)"
     r"|near/(?P<strip>source|target)/(?P<id>[0-9]{1,9})"
 )
-_FORMS = ("positions/STACK", "heads/SITE/PART", "singular/SITE/PRODUCT", "near/STRIP/ID")
+_FORMS = ("positions/STACK", "heads/SITE/PART", "singular/SITE/PRODUCT", "near/STRIP/ID", "rotation/SITE", "biases/SITE")
+
+_IN_ATTENTION = {"rotation": relative_positions.rotation, "biases": relative_positions.biases}
 
 
 def tensor(network: AnyNetwork, name: str) -> Tensor:
@@ -32,6 +35,9 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     Raises:
         UnknownTensor: there is none of that name.
     """
+    what, _, place = name.partition("/")
+    if what in _IN_ATTENTION and (inside := _in_attention(network, what, place)) is not None:
+        return inside
     if isinstance(network, ForeignNetwork | RecordedNetwork):
         there = network.tables() | dict(network.state_dict())
         if name not in there:
@@ -64,6 +70,12 @@ def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | No
     if isinstance(embedding, EmbeddingAlone):
         return None
     return embedding and (lambda: embedding.positions.rows(0, 10**6))
+
+
+def _in_attention(network: AnyNetwork, what: str, place: str) -> Tensor | None:
+    """How positions enter the attention of a site."""
+    site = _first_pass(place)
+    return _IN_ATTENTION[what](network, Site.parse(site)) if site else None
 
 
 def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:

@@ -73,7 +73,7 @@ def test_positions_without_encoding_are_like_nothing() -> None:
 
 
 def test_wavelengths_are_drawn_with_the_models_length_as_a_mark() -> None:
-    figure = positions.wavelength_curve(16, dark=False, positions=100)
+    figure = positions.wavelength_curve(positions.wavelengths(16), dark=False, positions=100, counted="dimension")
     assert figure.data[0].y[0] == pytest.approx(2 * math.pi)
     assert [line.y0 for line in figure.layout.shapes] == [100]
     assert [note.text for note in figure.layout.annotations] == ["100 positions"]

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 import app
 from viz.views.explore import page as intro
-from viz.widgets import panel_help
+from viz.widgets import panel_help, panel_texts
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "viz" / "views").rglob("*.py"))
@@ -22,7 +22,7 @@ ASKING = {"choose", "questions", "neighbours"}
 def test_every_panel_has_help_and_there_is_none_for_panels_that_are_gone() -> None:
     assert {"overview", "heat", "lines", "film", "network"} <= PANELS
     assert {name for name in PANELS if not panel_help.html(name)} <= ASKING
-    assert panel_help.HELP.keys() <= PANELS
+    assert panel_texts.HELP.keys() <= PANELS
 
 
 @pytest.mark.parametrize("name", sorted(PANELS - ASKING))

@@ -310,7 +310,7 @@ def of_every_page() -> dict[str, go.Figure]:
         "vectors": vectors(some, [f"t{row}" for row in range(12)], "position", "model", dark=False),
         "matrix": matrix(some, "down", "across", dark=False),
         "singular": singular(np.abs(some), 2, "product", dark=False),
-        "wavelengths": positions.wavelength_curve(32, dark=False, positions=50),
+        "wavelengths": positions.wavelength_curve(positions.wavelengths(32), dark=False, positions=50, counted="dimension"),
         "similarity": positions.similarity(positions.sinusoids(9, 8), dark=False),
         "row": arithmetic.row(np.ones(5) / 5, np.ones(5), list("abcde"), 2, dark=False),
     }

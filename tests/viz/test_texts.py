@@ -27,6 +27,7 @@ COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {
     "{strip} tokens",  # a name
+    "{columns} columns",  # pairs of them
     "{written} tokens",  # the first one is never guessed
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
     "{count} times",  # a text that is there once needs no number

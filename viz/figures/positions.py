@@ -118,21 +118,22 @@ def alike(table: Array, cosine: bool = False) -> Array:
     return np.asarray(rows @ rows.T)
 
 
-def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300) -> go.Figure:
-    """Line chart of the wavelength of each dimension, on a logarithmic axis; the model's number of positions is marked.
+def wavelength_curve(waves: Array, dark: bool, positions: int, counted: str, height: int = 300) -> go.Figure:
+    """Line chart of the wavelength of each dimension, or pair of them, on a logarithmic axis; a number of positions is marked.
 
     Args:
-        d_model: number of dimensions.
+        waves: [dimension], in positions.
         dark: whether the page is dark.
-        positions: number of positions of the model.
+        positions: number of positions of the model, or of the text.
+        counted: what the axis counts: dimensions or pairs.
         height: in pixels.
     """
     colours = scheme(dark)
-    hover = _("dimension {dimension}: one period every {positions} positions", dimension="%{x}", positions="<b>%{y:,.1f}</b>")
+    hover = _("{what} {number}: one period every {positions} positions", what=counted, number="%{x}", positions="<b>%{y:,.1f}</b>")
     curve = {
         "type": "scatter",
-        "x": np.arange(1, d_model + 1),
-        "y": wavelengths(d_model),
+        "x": np.arange(1, len(waves) + 1),
+        "y": waves,
         "mode": "lines",
         "line": {"color": colours.accent, "width": 2},
         "hovertemplate": hover + "<extra></extra>",
@@ -140,7 +141,7 @@ def wavelength_curve(d_model: int, dark: bool, positions: int, height: int = 300
     mark = {"x": 0, "xref": "paper", "xanchor": "left", "y": np.log10(positions), "yanchor": "bottom", "showarrow": False}
     mark |= {"text": _("{count} positions", count=positions), "font": {"size": 12, "color": colours.second}}
     layout = {
-        "xaxis": axis(colours, _("dimension")),
+        "xaxis": axis(colours, counted),
         "yaxis": axis(colours, _("wavelength (positions)")) | {"type": "log", "dtick": 1, "tickformat": ",d"},
         "shapes": [_line_across("y", positions, {"color": colours.second, "width": 1.5, "dash": "dash"})],
         "annotations": [mark],

@@ -15,6 +15,7 @@ from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, titled
 from viz.labels import alt_text
 from viz.session.state import Page
+from viz.views import relative_positions
 from viz.widgets import numeric_tables
 from viz.widgets.cards import card, chart, expander_state
 
@@ -40,7 +41,8 @@ def show(page: Page) -> None:
     stack = _chosen_stack(page)
     kind = _kind(page, stack)
     if kind in TABLELESS and kind != "none":
-        st.info(_about_attention(kind))
+        if not relative_positions.show(page, stack):
+            st.info(_about_attention(kind))
         return
     if kind == "none":
         st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
@@ -224,7 +226,7 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
             _("Wavelengths range from {shortest:.1f} positions (dimension 1) to {longest:,.0f} (dimension {width}).", **gaps)
         )
         title = _("wavelength of each dimension")
-        _chart(page, positions.wavelength_curve(width, page.dark, count), "wavelengths", title, title)
+        _chart(page, positions.wavelength_curve(waves, page.dark, count, _("dimension")), "wavelengths", title, title)
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -28,6 +28,7 @@ DATA = {
     "multi30k-de-en-film": ("test", {"test.de": "Ein Hund spielt.\n", "test.en": "A dog plays.\n"}, {"bleu", "chrf"}),
     "tatoeba-en-zh": ("train", {"cmn.txt": "Call us.\t联系我们。\tCC-BY\n"}, {"bleu", "chrf"}),
     "wikitext2-lm": ("valid", {"valid.txt": " = Film = \n \n The film was released . \n"}, set()),
+    "captions-lm": ("val", {"val.en": "A dog plays in the snow.\n"}, set()),
     "reverse-digits": ("test", {}, {"accuracy"}),
     "induction": ("test", {}, set()),
 }

@@ -1,0 +1,85 @@
+"""Positions inside attention: by how much a site turns queries and keys, or what it adds to the scores for each distance."""
+
+import sys
+from dataclasses import replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from model.checkpoints.loader import AnyNetwork
+from model.huggingface.network import ForeignNetwork
+from model.huggingface.recorded.network import RecordedNetwork
+from model.inspection import head_circuits
+from model.trace.types import Site
+from model.transformer.positions import angles, rotary_pairs
+
+FARTHEST = 128
+"""Distances before and after a query whose learned numbers are told."""
+
+CHANGING = ("dynamic", "longrope")
+"""Scalings of the transformers library with which the angles depend on the length of the text."""
+
+
+def rotation(network: AnyNetwork, site: Site) -> Tensor | None:
+    """The pairs of columns that a site turns by the position: [pair, 3], float64; None: it turns none, or it is not known.
+
+    A row holds the first column of a pair, the second, and the angle in radians by which one position turns the first towards the
+    second. Columns that are in no row are not turned (partial rotary positions). Scaled angles (linear, NTK, YaRN, Llama 3) are
+    those that the network computes with.
+
+    Source: Su et al. 2021, "RoFormer", equation 15.
+    """
+    if isinstance(network, RecordedNetwork) or site.kind != "self":
+        return None
+    if isinstance(network, ForeignNetwork):
+        return _library_rotation(network, site)
+    attention = head_circuits.sites(network).get(site)
+    turn = None if attention is None else attention.rotation
+    if attention is None or not isinstance(turn, partial):
+        return None
+    width = attention.query.out_features // attention.heads
+    columns = torch.arange(width).reshape((-1, 2) if turn.func is rotary_pairs else (2, -1))
+    first, second = columns.unbind(1 if turn.func is rotary_pairs else 0)
+    return torch.stack([first.double(), second.double(), angles(1, 1, width, turn.keywords["base"])[0].double()], dim=1)
+
+
+def _library_rotation(network: ForeignNetwork, site: Site) -> Tensor | None:
+    """As `rotation`, from the library's own tables and its own function that exchanges the columns of a pair."""
+    module = next((module for module, own in network.sites.items() if own == site), None)
+    exchange = module and getattr(sys.modules[type(module).__module__], "rotate_half", None)
+    if exchange is None or network.family.positions != "rotary":
+        return None
+    config = network.library.config.get_text_config()  # type: ignore[operator, union-attr]  # untyped library
+    kind = layers[site.layer] if (layers := getattr(config, "layer_types", None)) else ""
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get(kind, rope).get("rope_type") in CHANGING:
+        return None
+    tables = {name.rpartition(".")[2]: table for name, table in network.library.named_buffers()}
+    waves = tables.get(f"{kind}_inv_freq", tables.get("inv_freq"))  # some architectures have waves of their own in local layers
+    if waves is None:
+        return None
+    numbered = torch.arange(1.0, 2 * len(waves) + 1)
+    exchanged = exchange(numbered)  # -b, a where columns a and b are a pair: -5, -6, …, 1, 2, … or -2, 1, -4, 3, …
+    first = (exchanged < 0).nonzero()[:, 0]
+    second = -exchanged[first] - 1
+    return torch.stack([first.double(), second.double(), waves.detach().cpu().double()], dim=1)
+
+
+def biases(network: AnyNetwork, site: Site) -> Tensor | None:
+    """The learned numbers that a site adds to its scores, by distance: [head, distance], float64; None: there are none.
+
+    Distances are those of the key from the query, from -FARTHEST (before it) to FARTHEST (after it). T5's layers share those of the
+    first.
+
+    Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1.
+    """
+    if not isinstance(network, ForeignNetwork) or network.family.positions != "relative" or site.kind != "self":
+        return None
+    modules = {own: module for module, own in network.sites.items()}
+    if site not in modules:
+        return None
+    first = modules[replace(site, layer=0)]
+    with torch.inference_mode():
+        table: Tensor = first.compute_bias(2 * FARTHEST + 1, 2 * FARTHEST + 1)  # type: ignore[operator]  # [1, head, query, key]
+    return table[0, :, FARTHEST].detach().cpu().double()

@@ -1,0 +1,166 @@
+"""The part of the page Positions for stacks that add no table: rotary positions, and learned numbers for each distance."""
+
+import numpy as np
+import streamlit as st
+
+from model.engine.api import Explain, Tensors
+from model.errors import HeadlightError, UnknownTensor
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Attention
+from viz.figures import positions, rotary
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, _n, error_message
+from viz.labels import alt_text, tokens
+from viz.metrics.rotary import position_vectors, scores_by_distance, turned
+from viz.session.state import Page, bind
+from viz.widgets.cards import card, chart, say
+
+FARTHEST = 64
+"""Distances at which a score is drawn."""
+
+ALIKE = 64
+"""Positions whose similarity is drawn."""
+
+
+def show(page: Page, stack: str) -> bool:
+    """Draws how positions enter the self-attention of a stack; False: its numbers are not known."""
+    sites = [own for site, own in page.trace.attention.items() if site.stack == stack and site.kind == "self"]
+    if not sites or page.info.recorded:
+        return False
+    own = page.attention if page.attention in sites else sites[0]
+    rotation, biases = (_numbers(page, f"{name}/{own.site}") for name in ("rotation", "biases"))
+    if rotation is not None:
+        _rotary(page, own, rotation)
+    elif biases is not None:
+        _biases(page, own, biases)
+    return rotation is not None or biases is not None
+
+
+def _numbers(page: Page, name: str) -> Array | None:
+    """A tensor of the model; None: it has none of that name."""
+    try:
+        return page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
+    except UnknownTensor:
+        return None
+
+
+def _rotary(page: Page, own: Attention, rotation: Array) -> None:
+    """Draws what rotary positions do to the selected head, or to the first one."""
+    waves = 2 * np.pi / rotation[:, 2]
+    with card("rotary", "content"):
+        title = _("Rotary positions: queries and keys are rotated, nothing is added")
+        st.markdown(f"**{title}**")
+        st.caption(
+            _(
+                "Each head rotates {columns} columns of its queries and keys in pairs: the first pair once in {shortest:.1f} "
+                "positions, the last one once in {longest:,.0f}. A score then depends on how far query and key are apart, and not "
+                "on where they are.",
+                columns=2 * len(rotation),
+                shortest=waves[0],
+                longest=waves[-1],
+            )
+        )
+        query, key = _chosen_cell(page, own)
+        head = page.head if own is page.attention else 0
+        found: Explanation | None = None
+        try:
+            found = page.engine.ask(Explain(page.view.request(), str(own.site), head, query, key))
+        except HeadlightError as error:
+            say(error_message(error))
+        if found is not None:
+            _arrows(page, own, found, rotation)
+    left, right = st.columns(2, gap="medium")
+    if found is not None:
+        with left, card("rotary-score"):
+            _score(page, own, found, rotation)
+    with right, card("rotary-waves"):
+        title = _("Wavelength of each pair")
+        st.markdown(f"**{title}**")
+        st.caption(_("Short waves tell neighbors apart, long ones tell near from far. The dashed line is the length of your text."))
+        figure = positions.wavelength_curve(waves, page.dark, len(page.trace.tokens[own.query_tokens]), _("pair"))
+        chart(figure, (page.trace, title), config=CONFIG, key="rotary-waves-chart", alt=title)
+    with card("alike", "content"):
+        title = _("Similarity between positions")
+        st.markdown(f"**{title}**")
+        st.caption(_("The mean cosine of the angles between two positions, over all pairs: it depends on their distance alone."))
+        vectors = position_vectors(rotation, ALIKE)
+        figure = positions.similarity(vectors, page.dark, cosine=True)
+        words = alt_text.table(positions.alike(vectors, cosine=True), _("positions"))
+        chart(figure, (page.trace, title), config=CONFIG, key="rotary-alike-chart", alt=words)
+
+
+def _chosen_cell(page: Page, own: Attention) -> tuple[int, int]:
+    """Draws the choice of a query and a key; without one, the last query and the key with its largest weight."""
+    rows, columns = tokens.queries(page.trace, own), tokens.keys(page.trace, own)
+    head = page.head if own is page.attention else 0
+    query = page.view.query if 0 <= page.view.query < len(rows) else len(rows) - 1
+    key = page.view.key if 0 <= page.view.key < len(columns) else int(np.nanargmax(own.weights[head, query]))
+    left, right = st.columns(2)
+    for column, title, field, names, now in ((left, _("Query"), "query", rows, query), (right, _("Key"), "key", columns, key)):
+        tied = bind(field)
+        st.session_state[tied["key"]] = now
+        numbered = [f"{place} · {name}" for place, name in enumerate(names, start=1)]
+        column.selectbox(title, range(len(names)), format_func=numbered.__getitem__, **tied)
+    return query, key
+
+
+def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> None:
+    """Draws the pairs of the query as arrows, before and after they are turned."""
+    name = tokens.head_name(page.trace, own.site, found.head)
+    gaps = {"head": name, "word": tokens.token(page.trace.tokens[own.query_tokens], found.query), "position": found.query + 1}
+    title = _("The query “{word}” of {head}, rotated for position {position}", **gaps)
+    st.markdown(f"**{tokens.markdown(title)}**")
+    st.caption(_("Dotted: before the rotation. The arrows have equal lengths; point at one to see how long it is."))
+    figure = rotary.arrows(turned(found.q, rotation, -found.query), found.q, rotation, page.dark, found.query)
+    chart(figure, (page.trace, title), config=CONFIG, key="rotary-arrows", alt=title)
+
+
+def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> None:
+    """Draws the score of the chosen query and key at all distances, and says that moving both changes nothing."""
+    apart = found.query - found.key
+    distances = np.arange(min(0, apart), max(FARTHEST, apart) + 1)
+    scores = scores_by_distance(found.q, found.k, rotation, found.scale, apart, distances)
+    moved = np.arange(1, 101)
+    both = (turned(found.q, rotation, moved) * turned(found.k, rotation, moved)).sum(axis=-1) * found.scale
+    title = _("The score at other distances")
+    st.markdown(f"**{title}**")
+    gaps = {"score": found.score, "error": float(np.abs(both - found.score).max())}
+    strip = page.trace.tokens[own.query_tokens]
+    st.caption(
+        tokens.markdown(
+            _n(
+                "“{query}” and “{key}” with the key moved. The dot is this run: {count} position apart, {score:.3f}.",
+                "“{query}” and “{key}” with the key moved. The dot is this run: {count} positions apart, {score:.3f}.",
+                abs(apart),
+                count=abs(apart),
+                query=tokens.token(strip, found.query),
+                key=tokens.token(strip, found.key),
+                **gaps,
+            )
+        )
+    )
+    st.caption(_("If both move together, by 1 to 100 positions, the score stays the same: largest difference {error:.1e}.", **gaps))
+    figure = rotary.score_curve(distances, scores, (apart, found.score), page.dark)
+    chart(figure, (page.trace, title), config=CONFIG, key="rotary-score-chart", alt=title)
+
+
+def _biases(page: Page, own: Attention, table: Array) -> None:
+    """Draws the numbers that each head adds to its scores, by distance."""
+    head = page.head if own is page.attention else 0
+    middle = table.shape[1] // 2
+    far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
+    distances = range(-middle, far + 1)
+    title = _("Numbers added to the scores, by distance")
+    with card("biases", "content"):
+        st.markdown(f"**{title}**")
+        st.caption(
+            _(
+                "This stack adds no positions to its embeddings. Each head adds a learned number to each score instead, which "
+                "depends on the distance between query and key. All layers share these numbers. In color: {head}.",
+                head=tokens.head_name(page.trace, own.site, head),
+            )
+        )
+        names = [tokens.head_name(page.trace, own.site, each) for each in range(own.heads)]
+        figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
+        words = alt_text.table(table[:, : len(distances)], _("distances"))
+        chart(figure, (page.trace, title), config=CONFIG, key="biases-chart", alt=words)

@@ -1,0 +1,286 @@
+"""The help of every panel in words, page by page: its title, two sentences, and the page of docs/ that tells more."""
+
+from viz.i18n.translate import N_
+
+HELP: dict[str, tuple[str, str, str]] = {
+    # Explore
+    "overview": (
+        N_("All heads"),
+        N_("Each small map is one attention head: rows attend, columns are attended to. Click a map to see that head below."),
+        "glossary.md",
+    ),
+    "heat": (
+        N_("The selected head"),
+        N_("Each row shows how one token spreads its attention. Click a cell to see how its weight was calculated."),
+        "readings.md",
+    ),
+    "lines": (
+        N_("Lines"),
+        N_(
+            "The same weights as lines: the wider a line, the larger its weight. Hover over a token or tap it to isolate its lines."
+        ),
+        "glossary.md",
+    ),
+    "facts": (
+        N_("Statistics of the head"),
+        N_("Each number summarizes the weights of the selected head in this run. Click a number to read what it means."),
+        "readings.md",
+    ),
+    "writes": (
+        N_("What wrote a token"),
+        N_(
+            "Takes the logit of a token apart into what each head, layer and bias added to it directly. The sum is compared with "
+            "the run."
+        ),
+        "why.md",
+    ),
+    # Step through
+    "search": (
+        N_("The beam search"),
+        N_("Each column is a step, each box a hypothesis with its log-probability. Choose a finished one to see its attention."),
+        "glossary.md",
+    ),
+    "player": (
+        N_("Token by token"),
+        N_("Each step reads one token and generates the next; its row of weights appears. Play it, or use the arrow keys."),
+        "glossary.md",
+    ),
+    "network": (
+        N_("Map of the network"),
+        N_("Each bar is one stage of the computation, from the input below to the output above. Choose one to see its numbers."),
+        "stages.md",
+    ),
+    "stage": (
+        N_("A stage"),
+        N_("The formula, the numbers of this run, and the line of code that computed them. Nothing is recomputed for this."),
+        "stages.md",
+    ),
+    "arithmetic": (
+        N_("How this weight was calculated"),
+        N_("Follows one weight from query and key to the softmax. The weight is recomputed in float64 and compared with the run."),
+        "stages.md",
+    ),
+    "why": (
+        N_("Why this score"),
+        N_(
+            "Takes the score apart into what wrote the query times what wrote the key: embedding, position, each earlier head. The "
+            "sum is compared with the run."
+        ),
+        "why.md",
+    ),
+    # Masks and Positions
+    "mask-causal": (
+        N_("Causal mask"),
+        N_("A cell shows whether its row may attend to its column. Masked cells lie in the future of their row."),
+        "glossary.md",
+    ),
+    "mask-both": (
+        N_("Both masks"),
+        N_("This is the mask that the layer used. A key is allowed only if the causal and the padding mask both allow it."),
+        "glossary.md",
+    ),
+    "mask-padding": (
+        N_("Padding mask"),
+        N_(
+            "Padding makes sentences equally long, so that they can be computed together. This mask makes sure "
+            "that nothing attends to it."
+        ),
+        "glossary.md",
+    ),
+    "padding-effect": (
+        N_("Does padding change the output?"),
+        N_("The sentence runs twice, with and without padding, and both runs are compared. They should agree."),
+        "glossary.md",
+    ),
+    "introduction": (
+        N_("Positional encoding"),
+        N_("Attention alone does not know the order of tokens. Therefore, a vector for each position is added to its embedding."),
+        "glossary.md",
+    ),
+    "table": (
+        N_("All values"),
+        N_("Each row is the vector of one position. Similar colors in neighboring rows mean similar vectors."),
+        "glossary.md",
+    ),
+    "curves": (
+        N_("Curves"),
+        N_("Each curve follows one dimension over the positions. Sinusoids of different wavelengths distinguish near from far."),
+        "glossary.md",
+    ),
+    "alike": (
+        N_("Similarity between positions"),
+        N_("Each cell compares the vectors of two positions. A bright diagonal band means that neighbors are similar."),
+        "glossary.md",
+    ),
+    "formula": (
+        N_("The formula"),
+        N_("It gives each position its vector without any training. Each pair of dimensions is a wave of its own length."),
+        "glossary.md",
+    ),
+    "rotary": (
+        N_("Rotary positions"),
+        N_("Two columns are a point in a plane. Each position rotates it further, by an angle of its own for each pair."),
+        "readings.md",
+    ),
+    "rotary-score": (
+        N_("The score at other distances"),
+        N_("The same query and key, as if the key stood elsewhere. No distance is forbidden; some fit better."),
+        "readings.md",
+    ),
+    "biases": (
+        N_("Numbers added to the scores"),
+        N_("Each curve is a head. A head whose curve is high near 0 attends to neighbors."),
+        "readings.md",
+    ),
+    "rotary-waves": (
+        N_("Wavelength of each pair"),
+        N_("After this many positions a pair points the same way again. Pairs far above the line hardly rotate in your text."),
+        "readings.md",
+    ),
+    # Training
+    "film": (
+        N_("Training film"),
+        N_("The same sentence runs through every saved snapshot of a training. Press play to watch the heads emerge."),
+        "training.md",
+    ),
+    "survey": (
+        N_("Survey: all heads"),
+        N_(
+            "Each dot is the mean of one head over many texts, by two measures. "
+            "Heads that meet the criterion of a role carry its name."
+        ),
+        "survey.md",
+    ),
+    "survey-head": (
+        N_("Survey: the selected head"),
+        N_(
+            "The roles of the head with their criteria and baselines, and how one of its numbers is spread over the texts. "
+            "A role says what the head does most, not why."
+        ),
+        "survey.md",
+    ),
+    "survey-texts": (
+        N_("Survey: single texts"),
+        N_(
+            "Texts in which the number of the head is largest, smallest and between. "
+            "The map is of a run that is made when a text is chosen."
+        ),
+        "survey.md",
+    ),
+    "survey-alike": (
+        N_("Survey: heads that are alike"),
+        N_(
+            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Heads that are alike are side by "
+            "side (clusters by average linkage)."
+        ),
+        "survey.md",
+    ),
+    "survey-table": (
+        N_("Survey: all numbers"),
+        N_(
+            "The mean of every head over the texts, for each measure. "
+            "An empty cell means that the measure has no meaning for the head."
+        ),
+        "survey.md",
+    ),
+    "heads": (
+        N_("All heads during training"),
+        N_("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),
+        "readings.md",
+    ),
+    "losses": (
+        N_("Loss"),
+        N_("The loss measures how unlikely the correct tokens were; lower is better. The dashed line is the snapshot shown."),
+        "training.md",
+    ),
+    "moments": (
+        N_("When heads specialized"),
+        N_("For each head: its value at the start and the end, and when it changed most. Choose a row to see it."),
+        "readings.md",
+    ),
+    # Compare
+    "against": (
+        N_("What to compare"),
+        N_("Side A is what the other pages show. Choose here what is different on side B: the model, the sentence or a setting."),
+        "links.md",
+    ),
+    "outputs": (
+        N_("The two outputs"),
+        N_("Both outputs are aligned word by word. Marked words are in one output only."),
+        "links.md",
+    ),
+    "changes": (
+        N_("Change of every head"),
+        N_("Each small map is one head; its colors show where weights grew and where they shrank. Click a map to see it below."),
+        "readings.md",
+    ),
+    "selected": (
+        N_("The selected head on both sides"),
+        N_("The same head in both runs, and the difference. Rows and columns without a counterpart are omitted."),
+        "readings.md",
+    ),
+    "ranking": (
+        N_("Heads, most changed first"),
+        N_("Each row is a head and how much its weights changed. Choose a row to see that head."),
+        "readings.md",
+    ),
+    # What if
+    "edits": (
+        N_("Edits"),
+        N_("Each edit changes one value inside the run, and the network continues from there. All pages then show that run."),
+        "what-if.md",
+    ),
+    "writes-now": (
+        N_("What the model generates now"),
+        N_("The output before and after your edits, token by token. Marked tokens differ."),
+        "what-if.md",
+    ),
+    "likelihood": (
+        N_("How likely the previous output is now"),
+        N_(
+            "The edited model reads the previous output and gives the probability of each token. Where that "
+            "changes, the edit matters."
+        ),
+        "what-if.md",
+    ),
+    "matters": (
+        N_("What matters"),
+        N_("Each part is removed on its own, and the output is scored again. What changes the output most comes first."),
+        "what-if.md",
+    ),
+    # Checkpoint
+    "diagnosis": (
+        N_("What the file is"),
+        N_("The names and shapes of the tensors show which program wrote the file. The evidence for and against is listed."),
+        "add-a-layout.md",
+    ),
+    "roles": (
+        N_("Assign roles"),
+        N_("A layout says what each tensor of a file is. It is checked against the shapes before anything runs."),
+        "add-a-layout.md",
+    ),
+    "recorded-run": (
+        N_("A recorded run"),
+        N_(
+            "The contents of the trace file: the program that ran and each of its attention layers. The numbers "
+            "are shown unchanged."
+        ),
+        "record.md",
+    ),
+    "numbers": (
+        N_("Diagnosis"),
+        N_("Shows whether the weights look trained, and which heads are dead or duplicates. Nothing is run for this."),
+        "glossary.md",
+    ),
+    "weights": (
+        N_("Weights of a head"),
+        N_("The learned matrices of one head, as they are in the file. They are the same for every sentence."),
+        "glossary.md",
+    ),
+    "tensors": (
+        N_("Tensors"),
+        N_("Every tensor of the file with its statistics. Search the table, or sort it by a column."),
+        "glossary.md",
+    ),
+}
+"""By panel: its title, two sentences, and a page of docs/; in English, for `translated`."""
