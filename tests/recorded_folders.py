@@ -12,6 +12,7 @@ from model.checkpoints import loader
 from model.huggingface import library
 from model.huggingface.families import Kind
 from model.huggingface.loaded import Foreign
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.run import run
 from model.spec.inputs import Given, RandomFeatures
 from model.spec.request import Decoding, RunRequest
@@ -74,7 +75,7 @@ def traced(found: Foreign, kind: Kind) -> tuple[Trace, dict[str, Tensor]]:
     network: Any = found.network
     given: Given = SOURCE
     inputs = {"input_ids": torch.tensor([SOURCE])}
-    if network.reads.form != "ids":
+    if isinstance(network, RecordedNetwork) and network.reads.form != "ids":
         rows = network.reads.example
         given = RandomFeatures(rows)
         drawn = torch.randn(1, rows, network.reads.width, generator=torch.Generator().manual_seed(0))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotMeasure, TooManyTokens, phrase
-from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader
@@ -75,7 +75,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
     """
     spec = runner.info.spec
     if isinstance(runner.network, RecordedNetwork):
-        raise CannotMeasure(reason=NO_ROW)
+        raise CannotMeasure(reason=runner.network.why)
     if spec.decoder is None or spec.output is None:
         raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
     if spec.output.softmax == "batch":

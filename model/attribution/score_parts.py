@@ -13,7 +13,7 @@ from model.attribution.sums import Closed, Part, ScoreSum, Why
 from model.checkpoints.loader import AnyNetwork
 from model.errors import EditedCell, NoArithmetic, TooManyTokens
 from model.huggingface.network import NO_STAGES, ForeignNetwork
-from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.stack_edits import reordered
 from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
 from model.spec.request import KEEP, RunRequest
@@ -95,7 +95,7 @@ def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Network:
         NoArithmetic: another program ran it, and its maps are not known here.
     """
     if isinstance(network, RecordedNetwork):
-        raise NoArithmetic(site=site, reason=NO_ROW)
+        raise NoArithmetic(site=site, reason=network.why)
     if isinstance(network, ForeignNetwork):
         raise NoArithmetic(site=site, reason=NO_STAGES)
     found = reordered(network, [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)])

@@ -5,18 +5,22 @@ in this thread cannot be passed through the library, so a context variable holds
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from model.errors import UnsupportedModel, phrase
+from model.spec.external import ForeignAttention
 from model.trace.types import Site
 from model.transformer.attention import Run
-from model.transformer.masks import additive, causal_mask
+from model.transformer.masks import causal_mask
 
 
 @dataclass(frozen=True)
@@ -25,18 +29,22 @@ class Watch:
 
     Attributes:
         run: recorder, interventions, and the first position that is computed; those before are in the cache.
-        sites: the attention modules by their sites.
+        sites: the attention modules with their sites, one for each time that a module runs.
         batch: examples at once.
         padding: [batch, 1, 1, key] of bool by the kind of a site: the keys that are no padding. Empty where the library makes
             masks of more than padding and causality.
         seen: the sites that have run.
+        turns: how often each module has run, by the name of its first value.
+        masks: what the mask of the library allows, and the parts of it, by the tensor that the library made: layers share it.
     """
 
     run: Run
-    sites: Mapping[nn.Module, Site]
+    sites: Mapping[nn.Module, tuple[Site, ...]]
     batch: int
     padding: Mapping[str, Tensor]
     seen: set[Site] = field(default_factory=set)
+    turns: Counter[str] = field(default_factory=Counter)
+    masks: dict[tuple[str, str, int], tuple[Tensor | None, dict[str, Tensor], Tensor]] = field(default_factory=dict)
 
     def __call__(self, call: Callable[[], Any]) -> Any:
         """The result of `call`, watched.
@@ -49,12 +57,49 @@ class Watch:
             result = call()
         finally:
             _WATCH.reset(token)
-        if missing := [str(site) for site in self.sites.values() if site not in self.seen]:
+        if missing := [str(site) for sites in self.sites.values() for site in sites if site not in self.seen]:
             raise UnsupportedModel(
                 path="transformers",
                 reason=phrase("the library returned no attention weights for {names}", names=", ".join(missing[:3])),
             )
         return result
+
+    def turn(self, names: tuple[str, ...]) -> str:
+        """The name of a value of a module that runs now: it has one for each time that it runs."""
+        if len(names) == 1:
+            return names[0]
+        self.turns[names[0]] += 1
+        return names[self.turns[names[0]] - 1]
+
+    def site(self, module: nn.Module) -> Site:
+        """The site that a module computes now.
+
+        Raises:
+            UnsupportedModel: it runs once more than it has sites.
+        """
+        found = next((site for site in self.sites[module] if site not in self.seen), None)
+        if found is None:
+            raise UnsupportedModel(
+                path="transformers", reason=phrase("{name} runs more often than before", name=type(module).__name__)
+            )
+        self.seen.add(found)
+        return found
+
+    def masked(self, site: Site, added: Tensor | None, query: Tensor, keys: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """[batch, head or 1, query, key] of bool: what a mask of the library allows; and the masks that it was combined from.
+
+        Args:
+            added: [batch, head or 1, query, key], added to the scores; None: nothing is hidden.
+        """
+        key = (site.stack, site.kind, 0 if added is None else id(added))
+        if key not in self.masks:
+            batch, _heads, queries, _width = query.shape
+            allowed = query.new_ones(1, dtype=torch.bool) if added is None else added > torch.finfo(added.dtype).min / 2
+            heads = 1 if added is None else added.shape[1]
+            parts = {name: part.expand(batch, 1, queries, keys) for name, part in self.parts(site, queries, keys).items()}
+            self.masks[key] = added, parts, allowed.expand(batch, heads, queries, keys)
+        _held, parts, rows = self.masks[key]
+        return rows, parts
 
     def parts(self, site: Site, queries: int, keys: int) -> dict[str, Tensor]:
         """The masks that the mask of a site was combined from, by name."""
@@ -73,6 +118,44 @@ def watched() -> Watch | None:
     return _WATCH.get()
 
 
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of the attention interface in a network whose places are looked for.
+
+    Attributes:
+        module: the attention.
+        attention: its heads.
+        batch, queries, keys: sizes.
+        scale: of the scores.
+        context: [batch, query, head, head_dim].
+        product: whether the weights are the softmax of scaled products of queries and keys, with the mask.
+        weighs: whether the context is the values, weighed by the weights.
+    """
+
+    module: nn.Module
+    attention: ForeignAttention
+    batch: int
+    queries: int
+    keys: int
+    scale: float
+    context: Tensor
+    product: bool
+    weighs: bool
+
+
+_NOTE: ContextVar[Callable[[Call], None] | None] = ContextVar("note", default=None)
+
+
+@contextmanager
+def finding(note: Callable[[Call], None]) -> Iterator[None]:
+    """Within it each call of the attention interface in this thread is handed to `note`."""
+    token = _NOTE.set(note)
+    try:
+        yield
+    finally:
+        _NOTE.reset(token)
+
+
 def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, Tensor]:
@@ -86,13 +169,15 @@ def attend(
     Returns:
         context [batch, query, head, head_dim], and weights [batch, head, query, key].
     """
-    eager = sys.modules[type(module).__module__].eager_attention_forward
+    kind: Any = type(module)
+    eager = _eager(kind)
     watch = watched()
     if watch is None:
         context, weights = eager(module, query, key, value, attention_mask, **options)
+        if (note := _NOTE.get()) is not None:
+            note(_call(module, query, key, value, attention_mask, options, context, weights))
         return context, weights
-    site = Seen(watch, watch.sites[module])
-    watch.seen.add(site.site)
+    site = Seen(watch, watch.site(module))
     query = site.see("q", query)
     groups = query.shape[1] // key.shape[1]
     key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
@@ -101,7 +186,46 @@ def attend(
     weights = site.see("weights", computed)
     if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
         context = (weights @ value.repeat_interleave(groups, dim=1)).transpose(1, 2)
-    return site.see("context", context.transpose(1, 2)).transpose(1, 2), weights
+    return site.see("context", context.transpose(1, 2)).transpose(1, 2).contiguous(), weights
+
+
+@cache
+def _eager(kind: Any) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The eager attention of an architecture, which is in the file of its class, or of a class that this one is made of."""
+    files = (sys.modules[each.__module__] for each in kind.__mro__)
+    found: Callable[..., tuple[Tensor, Tensor]] = next(
+        file.eager_attention_forward for file in files if hasattr(file, "eager_attention_forward")
+    )
+    return found
+
+
+_MORE = ("softcap", "position_bias", "s_aux")
+"""Options of the interface by which scores are more than scaled products."""
+
+
+def _call(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    options: Mapping[str, Any],
+    context: Tensor,
+    weights: Tensor,
+) -> Call:
+    groups = query.shape[1] // key.shape[1]
+    key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
+    scale = options.get("scaling")
+    scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
+    scores = query @ key.transpose(-1, -2) * scale + (0 if mask is None else mask)
+    product = not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights)
+    weighs = _close((weights @ value).transpose(1, 2), context)
+    attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1])
+    return Call(module, attention, len(query), query.shape[2], key.shape[2], scale, context, product, weighs)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one.float(), other.float(), atol=1e-5, rtol=1e-4)
 
 
 @dataclass(frozen=True)
@@ -132,11 +256,16 @@ class Seen:
         return tensor
 
     def mask(self, added: Tensor | None, query: Tensor, keys: int) -> Tensor | None:
-        """The mask added to the scores: `added`, [batch, 1, query, key] or nothing, unless an intervention changes the mask."""
-        batch, _heads, queries, _width = query.shape
-        allowed = query.new_ones(1, dtype=torch.bool) if added is None else added == 0
-        for name, part in self.watch.parts(self.site, queries, keys).items():
-            self.see(name, part.expand(batch, 1, queries, keys))
-        rows = allowed.expand(batch, 1, queries, keys)
+        """The mask added to the scores: `added`, [batch, 1, query, key] or nothing, unless an intervention changes the mask.
+
+        A cell that an intervention leaves open keeps what the library adds to its score, such as a number for its distance.
+        """
+        rows, parts = self.watch.masked(self.site, added, query, keys)
+        for name, part in parts.items():
+            self.see(name, part)
         seen = self.see("mask", rows)
-        return added if seen is rows else additive(seen, query.dtype).clamp(min=torch.finfo(query.dtype).min)
+        if seen is rows:
+            return added
+        closed = torch.finfo(query.dtype).min
+        own = query.new_zeros(()) if added is None else added.masked_fill(~rows, 0.0)
+        return torch.where(seen, own, closed)

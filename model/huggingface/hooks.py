@@ -3,45 +3,52 @@
 They do nothing unless a watched call goes on in this thread: nothing of a run is stored in a network, which serves many sessions.
 """
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from model.huggingface.attention import Watch, watched
-from model.huggingface.families import Family
-from model.trace.types import Site
+from model.huggingface.places import Places
 
 
-def register(library: nn.Module, family: Family, outputs: Mapping[Site, nn.Module], tables: Mapping[str, nn.Module]) -> None:
-    """Registers all hooks of a network.
+def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
+    """Registers all hooks of a network; what it returns takes them away.
 
     Args:
         library: the library's network.
-        family: where its parts are.
-        outputs: the output projection of each attention site.
-        tables: the table of positions of each stack that has one.
+        places: where its parts are.
     """
-    for stack in family.stacks:
-        layers = library.get_submodule(family.layers.format(stack=stack))
-        for index, layer in enumerate(layers.children()):
-            layer.register_forward_hook(_records_output(f"hidden/{stack}.0.{index}"))
-        next(layers.children()).register_forward_pre_hook(_records_input(f"embedded/{stack}"), with_kwargs=True)
-    for site, module in outputs.items():
-        module.register_forward_hook(_records_output(f"attention/{site}/output"))
-    for stack, module in tables.items():
-        module.register_forward_hook(_records_output(f"positions/{stack}"))
-    if (output := library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
-        output.register_forward_pre_hook(_last_position)
+    handles = list[RemovableHandle]()
+    names: defaultdict[nn.Module, list[str]] = defaultdict(list)
+    for stack, layers in places.layers.items():
+        entering = tuple(f"embedded/{stack}" if index == 0 else "" for index, each in enumerate(layers) if each is layers[0])
+        handles.append(layers[0].register_forward_pre_hook(_records_input(entering), with_kwargs=True))
+        for index, layer in enumerate(layers):
+            names[layer].append(f"hidden/{stack}.0.{index}")
+    for site, module in places.outputs.items():
+        names[module].append(f"attention/{site}/output")
+    for stack, module in places.tables.items():
+        names[module].append(f"positions/{stack}")
+    for module, own in names.items():
+        handles.append(module.register_forward_hook(_records_output(tuple(own))))
+    with suppress(NotImplementedError):  # some classes have no such method
+        if (output := library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
+            handles.append(output.register_forward_pre_hook(_last_position))
+    return handles
 
 
-def _records_output(name: str) -> Callable[[nn.Module, Any, Any], Any]:
-    """A hook that records what a module returns, or the first of what it returns."""
+def _records_output(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], Any]:
+    """A hook that records what a module returns, or the first of what it returns, under a name for each time that it runs."""
 
     def hook(module: nn.Module, given: Any, made: Any) -> Any:
         watch = watched()
         if watch is None:
             return None
+        name = watch.turn(names)
         if isinstance(made, tuple):
             return (_seen(watch, name, made[0]), *made[1:])
         return _seen(watch, name, made)
@@ -49,12 +56,14 @@ def _records_output(name: str) -> Callable[[nn.Module, Any, Any], Any]:
     return hook
 
 
-def _records_input(name: str) -> Callable[[nn.Module, Any, Any], Any]:
-    """A hook that records the stream that a module is given."""
+def _records_input(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], Any]:
+    """A hook that records the stream that a module is given; where the name is empty, another layer gave it."""
 
     def hook(module: nn.Module, given: Any, named: Any) -> Any:
         watch = watched()
         if watch is None:
+            return None
+        if not (name := watch.turn(names)):
             return None
         if given:
             return (_seen(watch, name, given[0]), *given[1:]), named

@@ -24,6 +24,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
+    PreTrainedModel,
 )
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 from transformers.masking_utils import eager_mask
@@ -103,6 +104,19 @@ def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor], attention: st
             **_options(kind, config),
         )
     return network.eval().requires_grad_(False), report
+
+
+def has_interface(network: nn.Module) -> bool:
+    """Whether the whole network computes its attention by the library's interface; then it does so by our function from now on."""
+    parts: Any = [part for part in network.modules() if isinstance(part, PreTrainedModel)]
+    if not all(part._can_set_attn_implementation() for part in parts):
+        return False
+    try:
+        network.set_attn_implementation(RECORDED)  # type: ignore[operator]  # untyped library
+    except (ValueError, ImportError):
+        network.set_attn_implementation(EAGER)  # type: ignore[operator]
+        return False
+    return all(part.config._attn_implementation == RECORDED for part in parts)
 
 
 def new_past(kind: Kind) -> Any:

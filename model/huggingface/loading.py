@@ -11,8 +11,9 @@ from model.huggingface.checks import check_report, check_size, described, notes,
 from model.huggingface.config import spec_of
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
-from model.huggingface.network import NETWORKS, NO_SCORES, NO_STAGES, AnyForeign, ForeignTranslator, ForeignWriter
-from model.huggingface.parts import parts
+from model.huggingface.network import NETWORKS, AnyForeign, ForeignTranslator, ForeignWriter
+from model.huggingface.parts import parts, recorded_notes
+from model.huggingface.places import named
 from model.huggingface.recorded import loading as recorded
 from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
@@ -85,7 +86,7 @@ def inspect(folder: Folder) -> Inspection:
         missing=(),
         parts=parts(network),
         tied=same,
-        notes=(_RUN_BY, *_about(folder), *notes(folder, broken, left_over), *_recorded(network)),
+        notes=(_RUN_BY, *_about(folder), *notes(folder, broken, left_over), *recorded_notes(network)),
     )
 
 
@@ -108,7 +109,7 @@ def _network(folder: Folder, read: Callable[[], Weights]) -> tuple[Weights, AnyF
     check_report(folder, spec.program, report)
     left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)
     windowed = getattr(config, "sliding_window", None) is not None
-    return weights, NETWORKS[kind](filled, family, spec, lambda: library.new_past(kind), windowed), left_over
+    return weights, NETWORKS[kind](filled, named(filled, family), spec, lambda: library.new_past(kind), windowed), left_over
 
 
 @torch.inference_mode()
@@ -131,22 +132,4 @@ def _about(folder: Folder) -> tuple[Words, ...]:
     rotates = folder.family is not None and folder.family.positions == "rotary"
     return (
         (phrase("Queries and keys are shown after their rotation by position, as the network compared them."),) if rotates else ()
-    )
-
-
-def _recorded(network: AnyForeign) -> tuple[Words, ...]:
-    """Notes on what a run does and does not record, a sentence each."""
-    tables = ", ".join(network.tables())
-    return (
-        phrase(
-            "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer."
-        ),
-        *((phrase("A run records {tables}.", tables=tables),) if tables else ()),
-        phrase("A run records no scores: {reason}.", reason=NO_SCORES),
-        phrase("A run records no stages: {reason}.", reason=NO_STAGES),
-        *(
-            phrase("A run records no {name}: {reason}.", name=name, reason=why)
-            for name, why in network.missing().items()
-            if name.startswith("positions/")
-        ),
     )

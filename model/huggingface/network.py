@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
+from inspect import signature
 from itertools import product
 from typing import Any, Self, TypeAlias
 
@@ -12,9 +13,9 @@ from torch import Tensor, nn
 from model.errors import CannotChange, NoArithmetic, Words, phrase
 from model.huggingface import hooks
 from model.huggingface.attention import Watch
-from model.huggingface.families import Family
+from model.huggingface.places import Places
 from model.spec.external import ForeignSpec
-from model.trace.types import Kind, Site
+from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask, padding_mask, valid_mask
@@ -68,28 +69,31 @@ class ForeignNetwork(LibraryHolder):
 
     Args:
         library: the library's network, its weights loaded.
-        family: where its parts are.
+        places: where its parts are.
         spec: what is known of it.
         new_past: makes the library's cache of one decode.
-        windowed: whether its masks hide more than padding and the future.
+        windowed: whether its masks hide more than padding and the future, or may do so.
     """
 
     def __init__(
-        self, library: nn.Module, family: Family, spec: ForeignSpec, new_past: Callable[[], Any], windowed: bool = False
+        self, library: nn.Module, places: Places, spec: ForeignSpec, new_past: Callable[[], Any], windowed: bool = False
     ) -> None:
         self.library = library
         self.spec = spec
-        self.family = family
+        self.places = places
         self._new_past = new_past
         self._windowed = windowed
-        self.sites = dict(_sites(library, family))
-        self.outputs = {site: _output(library, module, family) for module, site in self.sites.items()}
-        self.position_tables = dict(_tables(library, family))
-        hooks.register(library, family, self.outputs, self.position_tables)
+        self._takes = signature(library.forward).parameters
+        self._handles = hooks.register(library, places)
+
+    def release(self) -> None:
+        """Takes its hooks away: the library's network is used without it."""
+        for handle in self._handles:
+            handle.remove()
 
     def with_library(self, library: nn.Module) -> Self:
         """The same with another network of the same configuration."""
-        return type(self)(library, self.family, self.spec, self._new_past, self._windowed)
+        return type(self)(library, self.places.moved(self.library, library), self.spec, self._new_past, self._windowed)
 
     def past(self) -> Past:
         """A cache for one decode."""
@@ -98,7 +102,7 @@ class ForeignNetwork(LibraryHolder):
     def tables(self) -> dict[str, Tensor]:
         """The positional encodings by stack, all positions that it has: [position, model]."""
         found = {}
-        for stack, module in self.position_tables.items():
+        for stack, module in self.places.tables.items():
             rows: Tensor = module.weight if isinstance(module, nn.Embedding) else module.get_buffer("weights")
             found[f"positions/{stack}"] = rows[self._first_position :]
         return found
@@ -106,7 +110,7 @@ class ForeignNetwork(LibraryHolder):
     @property
     def _first_position(self) -> int:
         """The row of a table that the first token gets: after the padding's row, if the table has one."""
-        return self.family.offset if self.family.offset is not None else (self.spec.pad_id or 0) + 1
+        return self.places.offset if self.places.offset is not None else (self.spec.pad_id or 0) + 1
 
     def scale_and_output(self, site: Site) -> tuple[float, Tensor]:
         """The scale of a site's scores, and its output projection [model, head · head_dim].
@@ -114,13 +118,14 @@ class ForeignNetwork(LibraryHolder):
         Raises:
             UnknownTensor: a score of this architecture is more than a product.
         """
-        if self.family.positions == "relative":
-            raise NoArithmetic(
-                site=site, reason=phrase("each score holds a learned number for each distance, which is not recorded")
-            )
-        module = next(module for module, own in self.sites.items() if own == site)
-        output = self.outputs[site]
-        weight, scale = output.get_parameter("weight").detach(), module.scaling
+        if not self.places.products:
+            raise NoArithmetic(site=site, reason=MORE_THAN_PRODUCTS)
+        output = self.places.outputs.get(site)
+        if output is None:
+            raise NoArithmetic(site=site, reason=NO_OUTPUT)
+        weight, scale = output.get_parameter("weight").detach(), self.places.scales.get(site)
+        if scale is None:
+            scale = self.places.module(site).scaling  # type: ignore[assignment]  # untyped library
         assert isinstance(scale, float)
         return scale, weight if isinstance(output, nn.Linear) else weight.T
 
@@ -129,14 +134,17 @@ class ForeignNetwork(LibraryHolder):
         added = {
             "rotary": phrase("no positions are added: queries and keys are rotated by their positions"),
             "relative": phrase("no positions are added: scores get a number for each distance"),
+            "unknown": phrase("where positions enter is not known of this architecture"),
         }
-        why = added.get(self.family.positions)
+        why = added.get(self.places.positions)
         tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
-        return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables
+        without = {site for own in self.places.sites.values() for site in own} - self.places.outputs.keys()
+        outputs: dict[str, Words] = {f"attention/{site}/output": NO_OUTPUT for site in sorted(without)}
+        return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables | outputs
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
         self.refuse(run.interventions)
-        own = {module: site for module, site in self.sites.items() if site.stack == stack}
+        own = {module: sites for module, sites in self.places.sites.items() if sites[0].stack == stack}
         return Watch(replace(run, start=start), own, len(ids), {} if self._windowed else padding)
 
     def refuse(self, interventions: Iterable[str]) -> None:
@@ -146,13 +154,15 @@ class ForeignNetwork(LibraryHolder):
             CannotChange: the values of one of these names cannot be changed here.
         """
         why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
-        if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.sites):
+        if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.places.sites):
             why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
         for name, pattern in product(interventions, why):
             if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
                 raise CannotChange(name=name, reason=why[pattern])
 
 
+MORE_THAN_PRODUCTS = phrase("its scores are more than products of queries and keys: the library adds numbers or bends them inside")
+NO_OUTPUT = phrase("the projection of its context was not recognized")
 NO_SCORES = phrase("the transformers library computes weights in one step and returns no scores")
 PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")
 SHARED_KEYS = phrase("several heads share one head of keys and values, which would change for all of them")
@@ -170,7 +180,7 @@ class ForeignEncoder(ForeignNetwork):
         """[batch, key] of ids -> [batch, key, model]."""
         encoder = self.library.get_encoder() if self.spec.decoder else self.library  # type: ignore[operator]  # untyped library
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
-        states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_flat(mask))).last_hidden_state
+        states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_flat(mask)))[0]  # some classes return a tuple
         return states
 
 
@@ -209,10 +219,9 @@ class ForeignWriter(ForeignNetwork):
         there = padding[:, 0, 0].long()
         positions = (there.cumsum(dim=-1) - 1).clamp(min=0)[:, start:]
         watch = self._watch(run, "decoder", ids, start, {"self": padding})
+        given = {"position_ids": positions} if "position_ids" in self._takes else {}
         logits: Tensor = watch(
-            lambda: self.library(
-                input_ids=ids[:, start:], attention_mask=there, position_ids=positions, past_key_values=past, use_cache=True
-            )
+            lambda: self.library(input_ids=ids[:, start:], attention_mask=there, past_key_values=past, use_cache=True, **given)
         ).logits
         return replace(run, start=start).see("logits", logits)
 
@@ -224,26 +233,3 @@ NETWORKS: Mapping[str, type[AnyForeign]] = {"encoder": ForeignEncoder, "both": F
 def _flat(mask: Mask) -> Tensor:
     """[batch, key], 1 for each allowed key: the library's form."""
     return mask.padding[:, 0, 0].long()
-
-
-def _sites(library: nn.Module, family: Family) -> Iterator[tuple[nn.Module, Site]]:
-    """The attention modules with their sites, in the order in which they run."""
-    for stack in family.stacks:
-        kinds: dict[Kind, str] = {"self": family.attention}
-        if family.kind == "both" and stack == "decoder":
-            kinds["cross"] = family.cross
-        for index, layer in enumerate(library.get_submodule(family.layers.format(stack=stack)).children()):
-            yield from ((layer.get_submodule(name), Site(stack, 0, index, kind)) for kind, name in kinds.items())
-
-
-def _output(library: nn.Module, attention: nn.Module, family: Family) -> nn.Module:
-    """The output projection of an attention module: inside of it, or beside."""
-    if not family.output.startswith("../"):
-        return attention.get_submodule(family.output)
-    name = next(name for name, module in library.named_modules() if module is attention)
-    return library.get_submodule(f"{name.rpartition('.')[0]}.{family.output.removeprefix('../')}")
-
-
-def _tables(library: nn.Module, family: Family) -> Iterator[tuple[str, nn.Module]]:
-    if family.table:
-        yield from ((stack, library.get_submodule(family.table.format(stack=stack))) for stack in family.stacks)

@@ -1,10 +1,11 @@
-"""Parameter counts of a library network by part, found by module type, since names differ between architectures."""
+"""What an inspection says of a library network: parameter counts by part, found by module type, and what a run records."""
 
 from collections import Counter
 
 from torch import nn
 
-from model.huggingface.network import ForeignNetwork
+from model.errors import Words, phrase
+from model.huggingface.network import NO_SCORES, NO_STAGES, ForeignNetwork
 from model.inspection.report import Part
 
 
@@ -31,10 +32,28 @@ def _kind(network: ForeignNetwork, name: str, module: nn.Module) -> str:
     """The part that a module with parameters belongs to."""
     if "norm" in type(module).__name__.lower():
         return "norms"
-    if module in network.position_tables.values():
+    if module in network.places.tables.values():
         return "positions"
-    for attention, site in network.sites.items():
-        if module is network.outputs[site] or module in set(attention.modules()):
-            return "cross_attention" if site.kind == "cross" else "attention"
-    inside = any(name.startswith(f"{network.family.layers.format(stack=stack)}.") for stack in network.family.stacks)
+    for attention, sites in network.places.sites.items():
+        if module in {network.places.outputs.get(site) for site in sites} or module in set(attention.modules()):
+            return "cross_attention" if sites[0].kind == "cross" else "attention"
+    inside = any(module in set(layer.modules()) for layers in network.places.layers.values() for layer in layers)
     return "feed_forward" if inside else "embedding"
+
+
+def recorded_notes(network: ForeignNetwork) -> tuple[Words, ...]:
+    """Notes on what a run does and does not record, a sentence each."""
+    tables = ", ".join(network.tables())
+    return (
+        phrase(
+            "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer."
+        ),
+        *((phrase("A run records {tables}.", tables=tables),) if tables else ()),
+        phrase("A run records no scores: {reason}.", reason=NO_SCORES),
+        phrase("A run records no stages: {reason}.", reason=NO_STAGES),
+        *(
+            phrase("A run records no {name}: {reason}.", name=name, reason=why)
+            for name, why in network.missing().items()
+            if name.startswith("positions/")
+        ),
+    )

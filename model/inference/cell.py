@@ -3,7 +3,7 @@
 from model.checkpoints.loader import AnyNetwork
 from model.errors import NoArithmetic
 from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.huggingface.recorded.network import RecordedNetwork
 from model.trace.cell_arithmetic import Explanation, check_cell, explain
 from model.trace.types import Site, Trace
 from model.transformer.attention import MultiHeadAttention
@@ -20,7 +20,7 @@ def explain_cell(network: AnyNetwork, trace: Trace, site: str, head: int, query:
     """
     where = check_cell(trace, site, head, query, key).site
     if isinstance(network, RecordedNetwork):
-        raise NoArithmetic(site=where, reason=NO_ROW)
+        raise NoArithmetic(site=where, reason=network.why)
     if isinstance(network, ForeignNetwork):
         scale, output = network.scale_and_output(where)
     else:

@@ -52,7 +52,7 @@ def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: 
         visitor.go("explore")
 
 
-@pytest.mark.parametrize(("name", "text", "module"), [("blenderbot", "4 6 5", "encoder_attn"), ("vit", "16 0", "attention")])
+@pytest.mark.parametrize(("name", "text", "module"), [("fsmt", "4 6 5", "encoder_attn"), ("vit", "16 0", "attention")])
 def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf: Path, name: str, text: str, module: str) -> None:
     saved(shelf / name, name)
     visitor = Visitor(model=name, text=text, max="4")
@@ -64,3 +64,16 @@ def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf
     assert any("no head can be silenced" in each.value for each in visitor.app.info)
     visitor.go("explore")
     assert any(module in each.value.replace("\\", "") for each in visitor.app.caption)
+
+
+@pytest.mark.parametrize("name", ["gemma2", "gpt_oss"])
+def test_every_page_of_an_architecture_whose_layers_were_found_draws(shelf: Path, name: str) -> None:
+    saved(shelf / name, name)
+    visitor = Visitor(model=name, text="4 6 5", max="4")
+    for page in EVERY_PAGE:
+        visitor.go(page)
+        assert visitor.problems == [], page
+        assert visitor.drawn or page not in PAGES or page == "positions", page
+    visitor.go("whatif")
+    assert visitor.drawn
+    assert not any("no head can be silenced" in each.value for each in visitor.app.info)

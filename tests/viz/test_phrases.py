@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.layouts.loading import inspect
 from model.errors import BadSetting, CannotMeasure, HeadlightError, TooManyTokens, UnknownLayout, UnknownModel, phrase
-from model.huggingface.recorded.network import NO_ROW
+from model.huggingface.finding import OUTSIDE
 from tests.reference import GOLDEN
 from viz.i18n import translate
 from viz.views.checkpoint import diagnosis
@@ -92,6 +92,10 @@ def test_an_inspection_says_nothing_in_english_on_a_chinese_page(file: Path) -> 
 
 def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() -> None:
     with translate.speaking("zh-CN"):
-        assert translate.said(NO_ROW).startswith("它的架构不在 Headlight 的表中")
-        whole = phrase("A run records nothing else, and nothing can be changed in it: {reason}.", reason=NO_ROW)
-        assert translate.said(whole).endswith("只记录算出的内容。")
+        assert translate.said(OUTSIDE).startswith("它的注意力不经过该库的注意力接口")
+        whole = phrase(
+            "Its attention was recognized by what was computed, and each attention layer is named by its module. Nothing in it can "
+            "be changed: {reason}.",
+            reason=OUTSIDE,
+        )
+        assert translate.said(whole).endswith("而修改正是在那里进行的。")

@@ -12,11 +12,14 @@ from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
 from model.huggingface.checks import check_report, check_size, described, notes, running_a_short_input, said_by_the_library
-from model.huggingface.families import FAMILIES
+from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
+from model.huggingface.network import AnyForeign
+from model.huggingface.parts import recorded_notes
+from model.huggingface.recorded.changing import changeable
 from model.huggingface.recorded.inputs import Reads, reads
-from model.huggingface.recorded.network import NO_ROW, RecordedNetwork
+from model.huggingface.recorded.network import UNCHANGEABLE, RecordedNetwork
 from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_layers, check_sizes
@@ -24,8 +27,6 @@ from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
-
-_NOT_CHANGED = phrase("A run records nothing else, and nothing can be changed in it: {reason}.", reason=NO_ROW)
 
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
@@ -52,10 +53,19 @@ class _Fitted:
     weights: Weights
     left_over: Mapping[str, Phrase]
 
-    def network(self, sites: tuple[headlight.Site, ...] = ()) -> RecordedNetwork:
-        """It as a network that runs here, with the attention of a probe, or with layers and heads as its settings say."""
+    @property
+    def said(self) -> tuple[Words, ...]:
+        """Notes on what it reads."""
+        return (self.form.said,) if self.form.said else ()
+
+    def network(self, sites: tuple[headlight.Site, ...] = (), why: Words = UNCHANGEABLE) -> RecordedNetwork:
+        """It as a network that is run as a whole, with the attention of a probe, or with layers and heads as its settings say.
+
+        Args:
+            why: why nothing in it can be changed.
+        """
         spec = spec_of(self.folder, self.config, self.module, self.form, self.program, sites)
-        return RecordedNetwork(self.module, self.folder.kind, self.form, spec)
+        return RecordedNetwork(self.module, self.folder.kind, self.form, spec, why)
 
 
 def load(folder: Folder, device: torch.device) -> Foreign:
@@ -64,21 +74,25 @@ def load(folder: Folder, device: torch.device) -> Foreign:
     Raises:
         CheckpointError: it cannot be used; the error says why.
     """
-    network, notes_ = _probed(_fitted(folder, folder.weights(), lambda weights: weights.tensors))
+    fitted, network, notes_ = _probed(_fitted(folder, folder.weights(), lambda weights: weights.tensors))
     network, title = network.to(device), name_of(folder.path)
-    tokenizers = dict(tokenizers_of(replace(folder, kind=network.kind), network.spec))
+    tokenizers = dict(tokenizers_of(fitted.folder, network.spec))
     strips = {strip: strip for strip in tokenizers}
-    if network.reads.form != "ids":
+    if fitted.form.form != "ids":
         tokenizers.pop("source")
     examples: tuple[str, ...] = ()
-    if network.reads.example:
-        examples = (f"{network.reads.example} 0",)
+    if fitted.form.example:
+        examples = (f"{fitted.form.example} 0",)
     elif not isinstance(tokenizers["source"], IdTokenizer):
         examples = (EXAMPLE,)
     info = ForeignInfo(
         title,
         title,
-        phrase("Run by {program}, recorded by what it computes.", program=network.spec.program),
+        (
+            phrase("Run by {program}, recorded by what it computes.", program=network.spec.program)
+            if isinstance(network, RecordedNetwork)
+            else phrase("Run by {program}.", program=network.spec.program)
+        ),
         strips,
         examples,
         network.spec,
@@ -99,8 +113,8 @@ def inspect(folder: Folder) -> Inspection:
     tensors, same = described(folder, fitted.weights, fitted.left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     found_by_running = phrase(
-        "Layers and heads are those that its settings name. Which attention layers a run records is found when it is opened and "
-        "a short input is run."
+        "Layers and heads are those that its settings name. Which attention layers a run records, and whether they can be changed, "
+        "is found when it is opened and a short input is run."
     )
     return Inspection(
         what=folder.what,
@@ -109,7 +123,7 @@ def inspect(folder: Folder) -> Inspection:
         tensors=tensors,
         missing=(),
         tied=same,
-        notes=(*_about(fitted.folder, network), found_by_running, *notes(folder, broken, fitted.left_over), _NOT_CHANGED),
+        notes=(_RUN_BY, *fitted.said, found_by_running, *notes(folder, broken, fitted.left_over)),
     )
 
 
@@ -128,15 +142,24 @@ def _fitted(folder: Folder, weights: Weights, fill: Callable[[Weights], Mapping[
     return _Fitted(folder, config, module, form, program, weights, left_over)
 
 
-def _probed(fitted: _Fitted) -> tuple[RecordedNetwork, tuple[Words, ...]]:
-    """The network with the attention that a short run of it shows, and sentences for viewers."""
+def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tuple[Words, ...]]:
+    """The network with the attention that a short run of it shows, one that can be changed where that can be; and sentences for
+    viewers. What it is of has the kind that the run tells."""
+    interface = library.has_interface(fitted.module)
     with running_a_short_input(fitted.folder):
         reads_ahead = fitted.folder.kind == "decoder" and not looks_back_only(fitted.network())
         fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted
         sites, compared = probed(fitted.folder, fitted.network())
+    network: AnyForeign | RecordedNetwork
+    try:
+        network = changeable(fitted.network(sites), interface, sites)
+        about = (_FOUND, *recorded_notes(network))
+    except NotFoundError as error:
+        network = fitted.network(sites, error.why)
+        about = (*_recorded_only(network), _listed(sites))
     ahead = (phrase("Its logits depend on later tokens, too, so no text is generated."),) if reads_ahead else ()
-    network, told = fitted.network(sites), notes(fitted.folder, fitted.weights.broken, fitted.left_over)
-    return network, (*_about(fitted.folder, network), *ahead, *compared, *told, _listed(sites), _NOT_CHANGED)
+    told = notes(fitted.folder, fitted.weights.broken, fitted.left_over)
+    return fitted, network, (_RUN_BY, *about, *fitted.said, *ahead, *compared, *told)
 
 
 def _described(folder: Folder) -> tuple[Folder, Any]:
@@ -167,23 +190,24 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
     return replace(folder, kind=kind), config
 
 
-def _about(folder: Folder, network: RecordedNetwork) -> Iterator[Words]:
-    """Notes on the network, a sentence each."""
-    yield phrase("The network is run by the transformers library, with its own eager attention, in float32.")
-    yield (
-        phrase(
-            "Its architecture, {model_type}, is not among the {count} whose modules Headlight knows. Attention was "
-            "recognized by what was computed, and each attention layer is named by its module.",
-            model_type=folder.model_type,
-            count=len(FAMILIES),
-        )
+_RUN_BY = phrase("The network is run by the transformers library, with its own eager attention, in float32.")
+_FOUND = phrase(
+    "Its attention goes through the library’s attention interface, where it is recorded and can be changed; its layers were found "
+    "by a short run."
+)
+
+
+def _recorded_only(network: RecordedNetwork) -> Iterator[Words]:
+    """Notes on a network that is run as a whole, a sentence each."""
+    yield phrase(
+        "Its attention was recognized by what was computed, and each attention layer is named by its module. Nothing in it can be "
+        "changed: {reason}.",
+        reason=network.why,
     )
     if network.kind != "encoder":
         yield phrase(
             "Each token is generated by a pass over all tokens before it. The maps are those of one more pass over all of them."
         )
-    if network.reads.said:
-        yield network.reads.said
 
 
 def _listed(sites: tuple[headlight.Site, ...]) -> Phrase:

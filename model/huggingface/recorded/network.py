@@ -17,10 +17,7 @@ from model.huggingface.recorded.inputs import Reads
 from model.spec.external import ForeignSpec
 from model.spec.request import RunRequest
 
-NO_ROW = phrase(
-    "its architecture has no row in Headlight’s table (docs/huggingface.md), so the transformers library runs it as "
-    "a whole, and only what it computed is recorded"
-)
+UNCHANGEABLE = phrase("the transformers library runs it as a whole, and only what it computed is recorded")
 
 
 @dataclass(frozen=True)
@@ -46,10 +43,11 @@ class RecordedNetwork(LibraryHolder):
         kind: its stacks.
         reads: its input.
         spec: what is known of it.
+        why: why nothing in it can be changed.
     """
 
-    def __init__(self, library: nn.Module, kind: Kind, reads: Reads, spec: ForeignSpec) -> None:
-        self.library, self.kind, self.reads, self.spec = library, kind, reads, spec
+    def __init__(self, library: nn.Module, kind: Kind, reads: Reads, spec: ForeignSpec, why: Words = UNCHANGEABLE) -> None:
+        self.library, self.kind, self.reads, self.spec, self.why = library, kind, reads, spec, why
         self._takes = signature(library.forward).parameters
         self._encoder = _path_of_encoder(library) if kind == "both" else ""
 
@@ -135,12 +133,12 @@ class RecordedNetwork(LibraryHolder):
             CannotChange: there are some.
         """
         if request.edits:
-            raise CannotChange(name=str(request.edits[0]), reason=NO_ROW)
+            raise CannotChange(name=str(request.edits[0]), reason=self.why)
 
     def missing(self) -> dict[str, Words]:
         """The tensors that a trace of it cannot hold, with the reasons."""
         absent = ("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions")
-        return dict.fromkeys(absent, NO_ROW)
+        return dict.fromkeys(absent, self.why)
 
 
 def _path_of_encoder(library: Any) -> str:

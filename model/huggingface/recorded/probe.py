@@ -17,7 +17,7 @@ CLOSE = 1e-4
 """Largest difference of two weights that rounding explains."""
 
 
-def _example(network: RecordedNetwork, last: int = 0) -> Pass:
+def example(network: RecordedNetwork, last: int = 0) -> Pass:
     """A short input: ids that are no special ones, the last one changed by `last`; or random features."""
     spec, form = network.spec, network.reads
     first = spec.encoder or spec.writer
@@ -34,7 +34,7 @@ def _example(network: RecordedNetwork, last: int = 0) -> Pass:
 @torch.inference_mode()
 def looks_back_only(network: RecordedNetwork) -> bool:
     """Whether the logits of a token stay the same when the next one changes: else nothing can be generated one by one."""
-    one, other = (network(_example(network, last)).logits[0, : PROBE - 1] for last in (0, 1))
+    one, other = (network(example(network, last)).logits[0, : PROBE - 1] for last in (0, 1))
     return bool(torch.allclose(one, other, atol=1e-4, rtol=1e-4))
 
 
@@ -45,7 +45,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
     Raises:
         UnsupportedModel: no attention was recognized, or another one than the library's.
     """
-    given = _example(network)
+    given = example(network)
     _out, recording = network.recorded(given)
     if not recording.sites:
         seen = "; ".join(f"{name.removeprefix('attention/')}: {why}" for name, why in list(recording.missing.items())[:2])

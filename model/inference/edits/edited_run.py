@@ -10,7 +10,7 @@ from torch import Tensor
 from model.checkpoints.loader import AnyNetwork, Runner
 from model.checkpoints.surveyed import surveyed_means
 from model.errors import CannotChange, Phrase, phrase
-from model.huggingface.network import ForeignNetwork
+from model.huggingface.network import MORE_THAN_PRODUCTS, ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import dtype_of
 from model.inference.edits import stack_edits
@@ -210,10 +210,8 @@ class EditedRun:
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores; in a network of transformers, which returns none, the queries that they are products of."""
         foreign = isinstance(self._checkpoint.network, ForeignNetwork)
-        if isinstance(self._checkpoint.network, ForeignNetwork) and self._checkpoint.network.family.positions == "relative":
-            raise CannotChange(
-                name="attention/*/scores", reason=phrase("a number for each distance is added to them inside the library")
-            )
+        if isinstance(self._checkpoint.network, ForeignNetwork) and not self._checkpoint.network.places.products:
+            raise CannotChange(name="attention/*/scores", reason=MORE_THAN_PRODUCTS)
         for site in self._parts.of(edit):
             yield f"attention/{site}/{'q' if foreign else 'scores'}", sharpened(self._parts.place(site), edit)
             yield f"attention/{site}/weights", finite(edit)

@@ -265,7 +265,7 @@ def test_a_patch_from_the_same_run_changes_nothing(value: str, marian: Opened) -
     [
         ("gpt2", "swap-layers stack=decoder a=0 b=1", "does not expose the order of its layers"),
         ("gpt2", "skip-sublayer at=decoder.0.0.feed_forward", "the transformers library does not expose"),
-        ("t5", "sharpen kind=cross", "a number for each distance is added"),
+        ("t5", "sharpen kind=cross", "more than products of queries and keys"),
         ("t5", "no-positions stack=encoder", "no positions are added"),
         ("llama", "no-positions stack=decoder", "no positions are added"),
     ],

@@ -1,0 +1,204 @@
+"""Finds the places of a network without a row, from a short run: which modules compute attention, and in which layers they are.
+
+Attention is where the library calls its attention interface (attention.py). The projection of a context is the module that is
+given exactly these numbers next. A layer is the member of a list of modules that holds an attention; the output of each must be
+the input of the next, since edits and pages take it for the residual stream. What does not fit is said in a sentence, and such a
+network is run as a whole and only recorded (`recorded`).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.errors import Phrase, phrase
+from model.huggingface.attention import Call, finding
+from model.huggingface.families import Kind
+from model.huggingface.places import Places, numbered, stacks_of
+from model.spec.external import ForeignAttention
+from model.trace.types import Kind as SiteKind
+
+OUTSIDE = phrase("its attention does not go through the library’s attention interface, where edits are made")
+
+
+class NotFoundError(Exception):
+    """The places of a network cannot be told.
+
+    Attributes:
+        why: the reason, for a sentence that begins elsewhere.
+    """
+
+    def __init__(self, why: Phrase) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+@dataclass
+class _Seen:
+    """What was seen in a short run.
+
+    Attributes:
+        calls: the calls of the attention interface, in their order.
+        outputs: the module that was given the context of each call.
+        entered: members of lists of modules that hold attention, in the order in which they ran, each with the tensor that it was
+            given and the one that it returned.
+    """
+
+    calls: list[Call] = field(default_factory=list)
+    outputs: list[nn.Module | None] = field(default_factory=list)
+    entered: list[tuple[nn.Module, Tensor | None, Tensor | None]] = field(default_factory=list)
+    context: Tensor | None = None
+
+    def attention(self, call: Call) -> None:
+        """Notes a call of the attention interface."""
+        self.calls.append(call)
+        self.outputs.append(None)
+        self.context = call.context
+
+    def given(self, module: nn.Module, arguments: Any) -> None:
+        """Notes the module that is given the context of the newest call first."""
+        if self.context is None or not arguments or not isinstance(arguments[0], Tensor):
+            return
+        weight = getattr(module, "weight", None)
+        first = arguments[0]
+        if not isinstance(weight, Tensor) or weight.dim() != 2 or first.numel() != self.context.numel():
+            return
+        if torch.equal(first.reshape(-1), self.context.reshape(-1)):
+            self.outputs[-1], self.context = module, None
+
+
+def found_places(
+    library: Any, kind: Kind, call: Callable[[], object], lengths: tuple[int, int], rotated: bool
+) -> tuple[Places, dict[str, ForeignAttention]]:
+    """The places of a network, and the attention of each stack.
+
+    Args:
+        kind: its stacks.
+        call: runs the network on a short input, one example, without a cache.
+        lengths: positions of the source and of the target in that run, two different numbers.
+        rotated: whether the settings say that queries and keys are rotated by their positions.
+
+    Raises:
+        NotFoundError: they cannot be told; the error says why.
+    """
+    stacks = stacks_of(kind)
+    seen, names = _Seen(), {module: name for name, module in library.named_modules()}
+    with torch.inference_mode(), _hooked(library, seen), finding(seen.attention):
+        call()
+    if not seen.calls:
+        raise NotFoundError(OUTSIDE)
+    kinds = [_kind(library, names, kind, each, lengths) for each in seen.calls]
+    selves = {stack: [each.module for each, of in zip(seen.calls, kinds, strict=True) if of == (stack, "self")] for stack in stacks}
+    layers = {stack: _layers(library, names, seen, modules) for stack, modules in selves.items()}
+    crosses = [of for of in kinds if of == ("decoder", "cross")]
+    if len(crosses) != (len(layers["decoder"]) if kind == "both" else 0):
+        raise NotFoundError(phrase("not each of its decoder’s layers attends to the source"))
+    sites = numbered(kinds)
+    if not all(each.weighs for each in seen.calls):
+        raise NotFoundError(phrase("its heads do more than weigh values by their weights"))
+    of_module: dict[nn.Module, list[int]] = {}
+    for number, each in enumerate(seen.calls):
+        of_module.setdefault(each.module, []).append(number)
+    places = Places(
+        stacks=stacks,
+        sites={module: tuple(sites[number] for number in numbers) for module, numbers in of_module.items()},
+        outputs={site: output for site, output in zip(sites, seen.outputs, strict=True) if output is not None},
+        layers=layers,
+        positions="rotary" if rotated else "unknown",
+        products=all(each.product for each in seen.calls),
+        scales={site: each.scale for site, each in zip(sites, seen.calls, strict=True)},
+    )
+    return places, {stack: _attention(stack, kinds, seen.calls) for stack in stacks}
+
+
+def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call]) -> ForeignAttention:
+    """The attention of a stack, the same in all its layers."""
+    found = {each.attention for each, (own, _kind_) in zip(calls, kinds, strict=True) if own == stack}
+    if len(found) != 1:
+        raise NotFoundError(phrase("its layers have different numbers of heads"))
+    return next(iter(found))
+
+
+@contextmanager
+def _hooked(library: nn.Module, seen: _Seen) -> Iterator[None]:
+    """Hooks that note what goes into modules, while the library runs."""
+    lists = {module for parent in library.modules() if isinstance(parent, nn.ModuleList) for module in parent.children()}
+
+    def returned(module: nn.Module, arguments: Any, named: Any, made: Any) -> None:
+        given = arguments[0] if arguments else named.get("hidden_states")
+        first = made[0] if isinstance(made, tuple) and made else made
+        seen.entered.append((module, *_tensors(given, first)))
+
+    handles = [module.register_forward_pre_hook(seen.given) for module in library.modules() if not list(module.children())]
+    handles += [module.register_forward_hook(returned, with_kwargs=True) for module in lists]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _tensors(given: Any, made: Any) -> tuple[Tensor | None, Tensor | None]:
+    return given if isinstance(given, Tensor) else None, made if isinstance(made, Tensor) else None
+
+
+def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, lengths: tuple[int, int]) -> tuple[str, SiteKind]:
+    """The stack of a call, and whether it is self- or cross-attention."""
+    stack, (source, target) = kind if kind != "both" else "decoder", lengths
+    if kind == "both":
+        encoder = names[library.get_encoder()]
+        stack = "encoder" if f"{names[call.module]}.".startswith(f"{encoder}.") else "decoder"
+    own = target if stack == "decoder" and kind == "both" else source
+    if call.batch != 1:
+        raise NotFoundError(phrase("it cuts its input into blocks"))
+    if (call.queries, call.keys) == (own, own):
+        return stack, "self"
+    if kind == "both" and stack == "decoder" and (call.queries, call.keys) == (target, source):
+        return stack, "cross"
+    raise NotFoundError(
+        phrase(
+            "its attention {name} has {queries} queries and {keys} keys for {count} tokens",
+            name=names[call.module],
+            queries=call.queries,
+            keys=call.keys,
+            count=own,
+        )
+    )
+
+
+def _layer(library: nn.Module, name: str) -> str:
+    """The path of the outermost list of modules that a module is in."""
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        if isinstance(library.get_submodule(".".join(parts[:end])), nn.ModuleList):
+            return ".".join(parts[:end])
+    raise NotFoundError(phrase("its attention {name} is in no list of layers", name=name))
+
+
+def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attentions: list[nn.Module]) -> tuple[nn.Module, ...]:
+    """The layers of a stack, in the order in which they ran, one for each self-attention.
+
+    Raises:
+        NotFoundError: there are layers without self-attention or with several, or their outputs are not the next ones' inputs.
+    """
+    if not attentions:
+        raise NotFoundError(OUTSIDE)
+    lists = {_layer(library, names[module]) for module in attentions}
+    if len(lists) != 1:
+        raise NotFoundError(phrase("its layers are not in one list: {names}", names=", ".join(sorted(lists))))
+    path = next(iter(lists))
+    members = set(library.get_submodule(path).children())
+    ran = [entry for entry in seen.entered if entry[0] in members]
+    wanted = [library.get_submodule(f"{path}.{names[each].removeprefix(f'{path}.').split('.')[0]}") for each in attentions]
+    if [entry[0] for entry in ran] != wanted or any(layer in attentions for layer in wanted):
+        raise NotFoundError(phrase("not each of its layers has one self-attention"))
+    for (_one, _given, made), (_other, given, _made) in pairwise(ran):
+        if made is None or given is None or made.shape != given.shape or not torch.equal(made, given):
+            raise NotFoundError(phrase("the output of a layer is not the input of the next"))
+    if any(given is None or made is None or given.dim() != 3 or made.shape != given.shape for _layer_, given, made in ran):
+        raise NotFoundError(phrase("its layers do not pass on one vector for each token"))
+    return tuple(wanted)

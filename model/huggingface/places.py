@@ -1,0 +1,115 @@
+"""Places: which modules of a network of the library are its attention, its layers and its tables of positions."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from torch import nn
+
+from model.huggingface.families import Family, Kind
+from model.spec.external import ForeignPositions
+from model.trace.types import Kind as SiteKind
+from model.trace.types import Site
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where a network computes what a run records and changes.
+
+    A module may run several times in one pass, as the one layer of ALBERT does: it then has as many sites, and its layer is
+    listed as often.
+
+    Attributes:
+        stacks: names of the stacks, in the order in which they run.
+        sites: the sites of each attention module, in the order in which they run.
+        outputs: the projection of each site's context; a site where it was not found has none.
+        layers: the layers of each stack, in the order in which they run.
+        tables: the table of positions of each stack that has one.
+        offset: rows at the start of a table that are not positions; None: up to the padding row.
+        positions: the kind of positional encoding.
+        products: whether each score is the product of a query and a key, scaled, and nothing else.
+        scales: the scale of each site's scores, as far as a run told it; else the module says it.
+    """
+
+    stacks: tuple[str, ...]
+    sites: Mapping[nn.Module, tuple[Site, ...]]
+    outputs: Mapping[Site, nn.Module]
+    layers: Mapping[str, tuple[nn.Module, ...]]
+    positions: ForeignPositions
+    tables: Mapping[str, nn.Module] = field(default_factory=dict)
+    offset: int | None = 0
+    products: bool = True
+    scales: Mapping[Site, float] = field(default_factory=dict)
+
+    def module(self, site: Site) -> nn.Module:
+        """The attention module that computes a site."""
+        return next(module for module, own in self.sites.items() if site in own)
+
+    def moved(self, library: nn.Module, other: nn.Module) -> Self:
+        """The same places in another network of the same configuration."""
+        names = {module: name for name, module in library.named_modules()}
+
+        def there(module: nn.Module) -> nn.Module:
+            return other.get_submodule(names[module])
+
+        return replace(
+            self,
+            sites={there(module): own for module, own in self.sites.items()},
+            outputs={site: there(module) for site, module in self.outputs.items()},
+            layers={stack: tuple(map(there, own)) for stack, own in self.layers.items()},
+            tables={stack: there(module) for stack, module in self.tables.items()},
+        )
+
+
+def named(library: nn.Module, family: Family) -> Places:
+    """The places that a family's row names."""
+    found = list(_named_sites(library, family))
+    tables = {stack: library.get_submodule(family.table.format(stack=stack)) for stack in family.stacks if family.table}
+    return Places(
+        stacks=family.stacks,
+        sites={module: (site,) for module, site in found},
+        outputs={site: _output(library, module, family) for module, site in found},
+        layers={stack: _children(library, family.layers.format(stack=stack)) for stack in family.stacks},
+        positions=family.positions,
+        tables=tables,
+        offset=family.offset,
+        products=family.positions != "relative",
+    )
+
+
+def _children(library: nn.Module, name: str) -> tuple[nn.Module, ...]:
+    return tuple(library.get_submodule(name).children())
+
+
+def _named_sites(library: nn.Module, family: Family) -> Iterator[tuple[nn.Module, Site]]:
+    """The attention modules with their sites, in the order in which they run."""
+    for stack in family.stacks:
+        kinds: dict[SiteKind, str] = {"self": family.attention}
+        if family.kind == "both" and stack == "decoder":
+            kinds["cross"] = family.cross
+        for index, layer in enumerate(_children(library, family.layers.format(stack=stack))):
+            yield from ((layer.get_submodule(name), Site(stack, 0, index, kind)) for kind, name in kinds.items())
+
+
+def _output(library: nn.Module, attention: nn.Module, family: Family) -> nn.Module:
+    """The output projection of an attention module: inside of it, or beside."""
+    if not family.output.startswith("../"):
+        return attention.get_submodule(family.output)
+    name = next(name for name, module in library.named_modules() if module is attention)
+    return library.get_submodule(f"{name.rpartition('.')[0]}.{family.output.removeprefix('../')}")
+
+
+def numbered(stacks: Sequence[tuple[str, SiteKind]]) -> list[Site]:
+    """The sites of attentions that ran one after the other, each counted within its stack and kind."""
+    counts: Counter[tuple[str, SiteKind]] = Counter()
+    found = list[Site]()
+    for stack, kind in stacks:
+        found.append(Site(stack, 0, counts[stack, kind], kind))
+        counts[stack, kind] += 1
+    return found
+
+
+def stacks_of(kind: Kind) -> tuple[str, ...]:
+    """The stacks of a network, in the order in which they run."""
+    return ("encoder", "decoder") if kind == "both" else (kind,)

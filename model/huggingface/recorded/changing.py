@@ -1,0 +1,124 @@
+"""Makes of a network without a row one that can be changed, where its places are found and a run of it is the library's own.
+
+What one short run tells is used for all later ones, so it is tried at once: maps, logits and last states must be those of the
+library's own call, and a decode with its cache must give the logits of one pass.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import headlight
+from model.errors import phrase
+from model.huggingface import library
+from model.huggingface.finding import OUTSIDE, NotFoundError, found_places
+from model.huggingface.network import NETWORKS, AnyForeign, ForeignTranslator, ForeignWriter
+from model.huggingface.places import Places
+from model.huggingface.recorded.network import Pass, RecordedNetwork
+from model.huggingface.recorded.probe import example
+from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.transformer.attention import Run
+
+CLOSE = 1e-4
+"""Largest difference of two numbers that rounding explains."""
+
+_OTHER = phrase("a run with its layers watched gives other numbers than the library’s own")
+
+
+def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headlight.Site, ...]) -> AnyForeign:
+    """The network as one whose runs record and change what those of a network with a row do.
+
+    Args:
+        recorded: the network, which is run as a whole.
+        interface: whether all of it computes attention by the library's interface, and so by our function.
+        sites: the attention that was recognized in that run.
+
+    Raises:
+        NotFoundError: its places cannot be told, or a run of it is another than the library's own.
+    """
+    own: Any = recorded.library
+    if recorded.reads.form != "ids":
+        raise NotFoundError(phrase("it reads no tokens"))
+    if not interface:
+        raise NotFoundError(OUTSIDE)
+    given = example(recorded)
+    lengths = given.source.shape[1], 0 if given.target is None else given.target.shape[1]
+    rotated = bool(getattr(own.config.get_text_config(), "rope_parameters", None))
+    with torch.inference_mode():
+        wanted = recorded(given)
+        places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated)
+        spec = _described(recorded.spec, places, attentions)
+        found = NETWORKS[recorded.kind](own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
+        try:
+            _compare(found, given, wanted, sites)
+        except Exception as error:  # of the library, too: what cannot be changed can still be recorded
+            found.release()
+            if isinstance(error, NotFoundError):
+                raise
+            message = " ".join(str(error).split()[:20])
+            why = phrase("its layers cannot be watched: {name}: {message}", name=type(error).__name__, message=message)
+            raise NotFoundError(why) from error
+    return found
+
+
+def _described(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignAttention]) -> ForeignSpec:
+    """The spec with the heads and positions that were found."""
+
+    def of(name: str, stack: ForeignStack | None) -> ForeignStack | None:
+        if stack is None:
+            return None
+        return replace(stack, attention=attentions[name], layers=len(places.layers[name]), positions=places.positions)
+
+    return replace(spec, encoder=of("encoder", spec.encoder), decoder=of("decoder", spec.decoder), recorded=False)
+
+
+def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlight.Site, ...]) -> None:
+    """Refuses a network whose runs are not the library's own.
+
+    Raises:
+        NotFoundError: they are not.
+    """
+    maps = list[Tensor]()
+
+    def keep(name: str, value: Tensor) -> None:
+        if name.endswith("/weights"):
+            maps.append(value[0])
+
+    writes = isinstance(network, ForeignWriter | ForeignTranslator)
+    own = getattr(wanted, "logits" if writes else "last_hidden_state", None)
+    if own is None:
+        raise NotFoundError(phrase("it returns no last states"))
+    if not _close(_states(network, given, keep), own):
+        raise NotFoundError(_OTHER)
+    if len(maps) != len(sites) or not all(_close(a, torch.from_numpy(b.written())) for a, b in zip(maps, sites, strict=True)):
+        raise NotFoundError(_OTHER)
+    if writes and not _close(_states(network, given, keep, at_once=False), own):
+        raise NotFoundError(phrase("a decode with its cache gives other logits than one pass"))
+
+
+def _states(network: AnyForeign, given: Pass, keep: Any, at_once: bool = True) -> Tensor:
+    """Logits of all positions, read at once or in two steps; or an encoder's last states."""
+    run = Run(keep, cache=network.past())
+    if isinstance(network, ForeignWriter):
+        ids = given.source
+        parts = [network(ids[:, :end], run, start) for start, end in _steps(ids.shape[1], at_once)]
+        return torch.cat(parts, dim=1)
+    mask = network.source_mask(given.source, torch.tensor([given.source.shape[1]]))
+    memory = network.encode(given.source, mask, run)
+    if not isinstance(network, ForeignTranslator):
+        return memory
+    assert given.target is not None
+    parts = [
+        network.decode(given.target[:, :end], memory, mask, run, start) for start, end in _steps(given.target.shape[1], at_once)
+    ]
+    return torch.cat(parts, dim=1)
+
+
+def _steps(count: int, at_once: bool) -> list[tuple[int, int]]:
+    return [(0, count)] if at_once else [(0, count // 2), (count // 2, count)]
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, atol=CLOSE, rtol=CLOSE)
