@@ -95,10 +95,12 @@ def call(network: Any, source: tuple[int, ...], target: tuple[int, ...] | None =
 
 
 def layers(network: nn.Module, decoder: bool) -> list[nn.Module]:
-    """The layers of a stack: the members of the longest list of modules that begins it. One shared layer is one member."""
-    lists = [
-        (name, module) for name, module in network.named_modules() if isinstance(module, nn.ModuleList) and "expert" not in name
-    ]
+    """The layers of a stack: the members of its first list of modules that hold attention. One shared layer is one member."""
+
+    def attends(module: nn.Module) -> bool:
+        return any("att" in name.lower() for name, _part in module.named_modules())
+
+    lists = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.ModuleList) and attends(module)]
     own = [module for name, module in lists if ("decoder" in name.split(".")) == decoder or not decoder]
     return list(own[0].children())
 

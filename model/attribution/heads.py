@@ -31,13 +31,10 @@ from math import factorial
 import numpy as np
 
 from model.attribution.copies import Copies, columns_of
-from model.attribution.questions import Heads, Prune
+from model.attribution.questions import MOST_EXACT, Heads, Prune
 from model.attribution.results import Head, HeadEffects, PruneCurve
 from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.trace.types import Array, Site, sites
-
-MOST_EXACT = 10
-"""Heads of a site up to which a share is exact."""
 
 
 def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:

@@ -1,6 +1,6 @@
 """Questions: what can be asked about one run. Frozen, small and hashable, like the RunRequest in each. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
@@ -15,6 +15,9 @@ from model.spec.validation import Between
 Measured = TypeVar("Measured", bound=Result)
 Measure: TypeAlias = Literal["without", "alone", "share"]
 Order: TypeAlias = Literal["least", "most"]
+
+MOST_EXACT = 10
+"""Heads of a site up to which a share is exact."""
 
 PERMUTATIONS = 32
 """Orders of heads from which a Shapley value is estimated where it is not exact."""
@@ -52,6 +55,16 @@ class Heads(Attribution[HeadEffects]):
     measures: tuple[Measure, ...] = ("without", "alone", "share")
     permutations: Annotated[int, Between(2, 1024)] = PERMUTATIONS
     seed: Annotated[int, Between(0, 2**32 - 1)] = 0
+
+    def copies(self, heads: Iterable[int]) -> int:
+        """Most edited copies of the run that are fed, for sites with these numbers of heads."""
+        return 1 + sum(map(self._copies, heads))
+
+    def _copies(self, heads: int) -> int:
+        if "share" in self.measures and heads <= MOST_EXACT:
+            return (1 << heads) - 1  # every set of heads but all of them; the other measures need no more
+        each = ("without" in self.measures) + ("alone" in self.measures and heads > 1)
+        return heads * each + (1 + self.permutations * (heads - 1) if "share" in self.measures else 0)
 
     @property
     def cost(self) -> int:

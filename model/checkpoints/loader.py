@@ -70,12 +70,20 @@ def locate(checkpoint: str, bundled: Path) -> Path:
     )
 
 
-def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of: TextsOf = texts_of_a_path) -> Runner:
+def load(
+    path: Path,
+    settings: Mapping[str, str],
+    device: torch.device,
+    texts_of: TextsOf = texts_of_a_path,
+    precision: Precision | None = None,
+) -> Runner:
     """The network at `path`, ready to run.
 
     Args:
         settings: answers to the open questions of a raw weight file.
         texts_of: reads a vocabulary that `settings` name.
+        precision: the one that a run asks for. A folder of the transformers library is opened in float32 for that one, else in
+            the precision of its weights; anything else is opened in float32. See `lowered`.
 
     Raises:
         CheckpointError: it cannot be read or is incomplete.
@@ -93,9 +101,9 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
         return native.load(path, device)
     from model.huggingface import loading as huggingface  # imports the transformers library, which takes seconds
 
-    opened = folder.open_folder(path)
+    opened, in_float32 = folder.open_folder(path), precision == "float32"
     cache.check_memory(opened)
-    return replace(huggingface.load(opened, device), folder=path)
+    return replace(huggingface.load(opened, device, in_float32), folder=path)
 
 
 def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Runner:
@@ -156,16 +164,26 @@ def _refuse(settings: Mapping[str, str]) -> None:
         raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))
 
 
-def lowered(found: Runner, precision: Precision) -> Runner:
-    """A copy of the checkpoint with its weights in `precision`; the checkpoint itself for float32.
+def own_precision(found: Runner) -> Precision:
+    """The precision in which a network was opened."""
+    dtype = next(iter(found.network.parameters())).dtype  # networks are opened in no other type than these
+    return str(dtype).removeprefix("torch.")  # type: ignore[return-value]
+
+
+def lowered(found: Runner, precision: Precision | None) -> Runner:
+    """A copy of the checkpoint with its weights in `precision`; itself for the precision in which it was opened.
+
+    Args:
+        precision: None: the one in which it was opened.
 
     Raises:
         BadSetting: another program runs the network; it may need some of its numbers in float32.
     """
-    if precision == "float32":
+    if precision is None or precision == (own := own_precision(found)):
         return found
     if isinstance(found, Foreign):
-        raise BadSetting(
-            name="precision", found=precision, allowed=phrase("float32 for a model that the transformers library runs")
-        )
+        allowed = phrase("{own}, in which the weights of this model are stored, or float32", own=own)
+        if own == "float32":
+            allowed = phrase("float32 for a model that the transformers library runs")
+        raise BadSetting(name="precision", found=precision, allowed=allowed)
     return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))

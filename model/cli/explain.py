@@ -89,9 +89,9 @@ def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     on = best_device(device)
     with going_on(f"Opening {request.model}"):
         path = loader.locate(request.model, CHECKPOINTS)
-        found = loader.load(path, dict(request.settings), on)
+        found = loader.load(path, dict(request.settings), on, precision=request.precision)
     request = replace(request, model=pinned(request.model, path))
-    lower = lowered(found, request.precision or "float32")
+    lower = lowered(found, request.precision)
     with told("tokens that it may write") as count:
 
         def report(make: Callable[[], Progress]) -> None:

@@ -84,8 +84,9 @@ def _answer(question: Attribution[Any], device: str) -> Result:
     """The result; standard error tells how far it is."""
     on = best_device(device)
     with going_on(f"Opening {question.request.model}"):
-        base = loader.load(loader.locate(question.request.model, CHECKPOINTS), dict(question.request.settings), on)
-    runner = lowered(base, question.request.precision or "float32")
+        asked, path = question.request, loader.locate(question.request.model, CHECKPOINTS)
+        base = loader.load(path, dict(asked.settings), on, precision=asked.precision)
+    runner = lowered(base, asked.precision)
     request, prompt = forced_run(base, question.request, on, environment.most_positions())
     trace = run_in(base, runner, request, on, str(on))
     counted = {Prune: "heads to silence one by one", Words: "edited copies and gradients of the run"}

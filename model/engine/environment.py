@@ -91,13 +91,14 @@ def batch_bytes() -> int:
     return found << 20
 
 
-def precision() -> Precision:
-    """The precision that HEADLIGHT_PRECISION names, else float32.
+def precision() -> Precision | None:
+    """The precision that HEADLIGHT_PRECISION names; None: each network runs in the one in which it is opened.
 
     Raises:
         BadSetting: there is no such precision.
     """
-    asked = os.environ.get("HEADLIGHT_PRECISION") or "float32"
+    if not (asked := os.environ.get("HEADLIGHT_PRECISION")):
+        return None
     if asked not in get_args(Precision):
         raise BadSetting(name="HEADLIGHT_PRECISION", found=asked[:40], allowed=", ".join(get_args(Precision)))
     return asked  # type: ignore[return-value]  # one of Precision

@@ -23,7 +23,7 @@ from model.attribution.scoring import OnCount
 from model.attribution.sums import Why, Writes
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
-from model.checkpoints.loader import Runner
+from model.checkpoints.loader import Runner, own_precision
 from model.checkpoints.native import Checkpoint
 from model.checkpoints.surveyed import FILE as SURVEY
 from model.engine import environment, memory, offers
@@ -102,7 +102,7 @@ class LocalEngine:
         cache_bytes: most bytes of traces, besides the budget; 0: none is cached.
         budget: bounds all caches together.
         scheduler: schedules the runs, not yet started; None: one with the default limits.
-        precision: default precision of runs, if the network supports it.
+        precision: default precision of runs, if the network supports it; None: the one in which a network is opened.
         uploads: store of uploaded files; None: one for this process alone.
     """
 
@@ -113,7 +113,7 @@ class LocalEngine:
         cache_bytes: float = math.inf,
         budget: Budget = BUDGET,
         scheduler: Scheduler | None = None,
-        precision: Precision = "float32",
+        precision: Precision | None = None,
         uploads: Uploads | None = None,
     ) -> None:
         self.folder, self._store = folder, CheckpointStore(folder)
@@ -124,6 +124,7 @@ class LocalEngine:
         self._list = ModelList(self._describe, self._models.version, self._models.is_weight_file, self._models.forget_gone)
         self._traces: LruCache[VersionedRequest, Trace] = LruCache(cache_bytes, attrgetter("nbytes"), budget=budget, kind="traces")
         self._results: LruCache[VersionedRequest, Arrays] = LruCache(math.inf, attrgetter("nbytes"), budget=budget, kind="results")
+        self._usual: LruCache[tuple[str, Settings, Stamp | None], Precision] = LruCache(math.inf, len, MOST_DRAFTS)
         self._drafts: LruCache[tuple[str, ModelKey], tuple[int, ...]] = LruCache(math.inf, len, MOST_DRAFTS)
         self.scheduler = (scheduler or Scheduler()).start()
 
@@ -177,8 +178,9 @@ class LocalEngine:
             case Inspect(model, settings):
                 return self._models.inspection(model, settings)
             case Run(request):
-                likely = replace(request, precision=request.precision or self._precision)
-                known = self._traces.get(VersionedRequest(likely, self._models.version(request.model)))
+                version = self._models.version(request.model)
+                usual = self._usual.get((request.model, request.settings, version))
+                known = self._traces.get(VersionedRequest(replace(request, precision=request.precision or usual), version))
                 return self._traced(request)[0] if known is None else known  # a cached trace needs no network
             case Explain(request, site, head, query, key):
                 trace, runner = self._traced(replace(request, keep=KEEP))
@@ -235,13 +237,16 @@ class LocalEngine:
     def _traced(self, request: RunRequest) -> tuple[Trace, Runner]:
         """The trace of a run and the network that ran, cached under the version of the network's files."""
         base = _usable(self._models.network(request.model, request.settings))
-        default = self._precision if isinstance(base.runner, Checkpoint) else "float32"
-        request = replace(request, precision=request.precision or default)
-        lower = _usable(self._models.in_precision(base, request.precision or default))
+        ours = isinstance(base.runner, Checkpoint)
+        default = self._precision if ours or self._precision == "float32" else None
+        self._usual.keep((request.model, request.settings, base.key.version), usual := default or own_precision(base.runner))
+        request = replace(request, precision=request.precision or usual)
+        lower = _usable(self._models.in_precision(base, request.precision))
         asked = VersionedRequest(request, base.key.version)
         visitor = SESSION.get().page, base.key
         if (trace := self._traces.get(asked)) is None:
-            earlier, most, runners = self._drafts.get(visitor) or (), self._most_positions, (base.runner, lower.runner)
+            earlier, most = self._drafts.get(visitor) or (), self._most_positions
+            runners = base.runner if ours else lower.runner, lower.runner
 
             def work(ask: Ask, report: Report) -> Trace:
                 return run_in(*runners, request, self._device, self._device_name, ask, most, report, earlier)
@@ -295,7 +300,7 @@ class LocalEngine:
         return cast(MeasuredTexts, self.scheduler.do(question, work))
 
     def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:
-        """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None is float32.
+        """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None: as it is opened.
 
         Raises:
             UnknownModel: the folder has none of that name.
@@ -305,7 +310,7 @@ class LocalEngine:
             NoRoom: the device has not enough memory.
         """
         loaded = _usable(self._models.network(name, settings))
-        return _usable(self._models.in_precision(loaded, precision or "float32")).runner
+        return _usable(self._models.in_precision(loaded, precision)).runner
 
 
 def _counting(report: Report) -> OnCount:

@@ -14,7 +14,8 @@ from typing import TypeVar
 import torch
 
 from model.checkpoints import loader
-from model.checkpoints.loader import Runner, lowered
+from model.checkpoints.loader import Runner, lowered, own_precision
+from model.checkpoints.native import Checkpoint
 from model.engine.api import ModelInfo
 from model.engine.model_list import FILES_AT_ONCE, CheckpointStore, Stamp, describe
 from model.engine.sent_files import uses_sent_vocabulary
@@ -42,6 +43,8 @@ TENSOR_BYTES = 2048
 TRIES = 3
 """How often files are read again if they change meanwhile."""
 
+CHANGING = phrase("its files cannot be read, or change while they are read")
+
 UPLOADED: Stamp = (("upload", 0, 0, 0, 0),)
 """The version of every upload: its name is a hash of its content, so it never changes."""
 
@@ -51,14 +54,15 @@ class ModelKey:
     """A model at one version of its files.
 
     Attributes:
-        name, settings, precision: as in a RunRequest.
+        name, settings: as in a RunRequest.
         version: of the files, taken before they were read.
+        precision: as in a RunRequest; None: the one in which it is opened when none is asked for.
     """
 
     name: str
     settings: Settings
     version: Stamp
-    precision: Precision = "float32"
+    precision: Precision | None = None
 
 
 @dataclass(frozen=True)
@@ -156,14 +160,21 @@ class ModelCache:
         found = self.network(key.name, key.settings)
         return found.info if isinstance(found, Loaded) else found
 
-    def in_precision(self, loaded: Loaded, precision: Precision) -> Outcome:
-        """A loaded network in `precision`, or the error of converting it."""
-        if precision == "float32":
+    def in_precision(self, loaded: Loaded, precision: Precision | None) -> Outcome:
+        """A loaded network in `precision`, or the error of converting it, or of opening it again in float32.
+
+        Args:
+            precision: None: the one in which it was opened.
+        """
+        if precision in (None, own_precision(loaded.runner)):
             return loaded
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
-        found = self._variants.get(key, lambda: self._attempt(key, lambda: lowered(loaded.runner, precision)))
-        assert found is not None
-        return found
+        again = precision == "float32" and not isinstance(loaded.runner, Checkpoint)
+        if again:
+            found = self._variants.get(key, lambda: self._unchanged(key, self._load))
+        else:
+            found = self._variants.get(key, lambda: self._attempt(key, lambda: lowered(loaded.runner, precision)))
+        return found or DamagedFile(path=key.name, detail=CHANGING)
 
     def inspection(self, name: str, settings: Settings = ()) -> Inspection:
         """The inspection report of a model's current file or folder.
@@ -194,7 +205,7 @@ class ModelCache:
             key = ModelKey(name, tuple(sorted(settings)), version)
             if (found := cache.get(key, lambda key=key: self._unchanged(key, make))) is not None:  # type: ignore[misc]
                 return found
-        raise DamagedFile(path=name, detail=phrase("its files cannot be read, or change while they are read"))
+        raise DamagedFile(path=name, detail=CHANGING)
 
     def _unchanged(self, key: ModelKey, make: Callable[[ModelKey], Value]) -> Value | None:
         """The result of `make`; None: the files changed meanwhile. Drops results of older files first."""
@@ -208,7 +219,7 @@ class ModelCache:
             return self._attempt(key, lambda: upload.load(settings, self._device))
         path = self._store.path(key.name)
         with self._opening_slot(path):
-            return self._attempt(key, lambda: loader.load(path, settings, self._device, self._uploads.texts_of))
+            return self._attempt(key, lambda: loader.load(path, settings, self._device, self._uploads.texts_of, key.precision))
 
     def _inspect(self, key: ModelKey) -> Inspection | HeadlightError:
         settings, upload = dict(key.settings), self._uploads.get(key.name)

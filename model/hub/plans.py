@@ -14,7 +14,7 @@ BYTES_OF = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "F64": 8, "
 """Bytes of a number, by the names of config.json and of safetensors."""
 
 RUNS_IN = 4
-"""Bytes of a number where the network runs, in float32."""
+"""Most bytes of a number where a network runs: it runs in the type of its weights, or in float32."""
 
 _LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
 _ABOVE = ("decoder_layers", "num_decoder_layers")
@@ -109,7 +109,8 @@ class Plan:
 
 def needed_memory(weight_bytes: int, dtype: str, parameters: int = 0) -> int:
     """Bytes of a network in memory, from the size of its weight files."""
-    return RUNS_IN * (parameters or weight_bytes // BYTES_OF.get(dtype, RUNS_IN))
+    of_a_number = BYTES_OF.get(dtype, RUNS_IN)
+    return min(of_a_number, RUNS_IN) * (parameters or weight_bytes // of_a_number)
 
 
 def is_weight(name: str) -> bool:

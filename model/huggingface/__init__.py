@@ -6,5 +6,6 @@ settings, `loading` builds the network, `network` runs it, `attention` and `hook
 (without tokenizer.json) split texts, `parts` counts parameters, `checks` are those of every folder, `places` says where the parts
 of a network are, `finding` finds them in an architecture without a row, `recorded` opens such folders.
 
-May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.trace, model.transformer.
+May import: model.errors, model.inspection, model.safe_loading, model.sharing, model.spec, model.tokenizers, model.trace,
+model.transformer.
 """

@@ -213,19 +213,20 @@ def _call(
     context: Tensor,
     weights: Tensor,
 ) -> Call:
-    groups = query.shape[1] // key.shape[1]
+    groups, close = query.shape[1] // key.shape[1], 1e-5 if query.dtype == torch.float32 else 1e-2
+    query, key, value = (tensor.float() for tensor in (query, key, value))
     key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
     scale = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     scores = query @ key.transpose(-1, -2) * scale + (0 if mask is None else mask)
-    product = not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights)
-    weighs = _close((weights @ value).transpose(1, 2), context)
+    product = not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
+    weighs = _close((weights.float() @ value).transpose(1, 2), context, close)
     attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1])
     return Call(module, attention, len(query), query.shape[2], key.shape[2], scale, context, product, weighs)
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and torch.allclose(one.float(), other.float(), atol=1e-5, rtol=1e-4)
+def _close(one: Tensor, other: Tensor, most: float) -> bool:
+    return one.shape == other.shape and torch.allclose(one.float(), other.float(), atol=most, rtol=10 * most)
 
 
 @dataclass(frozen=True)

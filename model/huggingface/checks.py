@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from model.errors import (
+    BadSetting,
     DamagedFile,
     HeadlightError,
     IncompleteWeights,
@@ -24,6 +26,7 @@ from model.inspection.diagnostics import tied
 from model.inspection.leftovers import noted
 from model.inspection.report import TensorInfo
 from model.inspection.tensor_stats import each_measured
+from model.sharing.system_memory import free_bytes
 
 SPARE = 1 << 22
 """Numbers by which a network may exceed its file: computed tables are not stored."""
@@ -84,6 +87,38 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
         raise UnsoundFile(path=folder.settings, detail=detail)
 
 
+def check_room(weights: Weights, dtype: torch.dtype) -> None:
+    """Refuses float32 for weights that take less in their file, where it would not fit into memory.
+
+    Raises:
+        BadSetting: it does not fit.
+    """
+    needed = sum(tensor.numel() for tensor in weights.shapes.values()) * dtype.itemsize
+    if dtype == weights.dtype or needed <= (free := free_bytes()):
+        return
+    own = named(weights.dtype)
+    allowed = phrase(
+        "{own}, as its file has them: in float32 its weights take {needed:.1f} GB, and {free:.1f} GB of memory are free",
+        own=own,
+        needed=needed / 1e9,
+        free=free / 1e9,
+    )
+    raise BadSetting(name="precision", found="float32", allowed=allowed)
+
+
+def run_by(network: nn.Module) -> Phrase:
+    """A note on what runs a network, and in which precision."""
+    return phrase(
+        "The network is run by the transformers library, with its own eager attention, in {precision}.",
+        precision=named(next(network.parameters()).dtype),
+    )
+
+
+def named(dtype: torch.dtype) -> str:
+    """The name of a precision, as requests have it."""
+    return str(dtype).removeprefix("torch.")
+
+
 def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> None:
     """Refuses weights that would leave parameters randomly initialized.
 
@@ -110,7 +145,7 @@ def described(
         name: TensorInfo(
             name,
             tuple(tensor.shape),
-            str(tensor.dtype).removeprefix("torch."),
+            named(tensor.dtype),
             "unneeded" if name in left_over else "matched",
         )
         for name, tensor in weights.shapes.items()

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from model.errors import CheckpointError, DamagedFile, MissingFile, Phrase, UnsupportedModel, Words, phrase
@@ -64,6 +65,15 @@ class Weights:
     tensors: Mapping[str, Tensor]
     shapes: Mapping[str, Tensor]
     broken: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The number type of most numbers, in which the network runs: bfloat16 or float16; for any other type float32."""
+        counts = Counter[torch.dtype]()
+        for tensor in self.shapes.values():
+            counts[tensor.dtype] += tensor.numel()
+        most = max(counts, key=counts.__getitem__, default=torch.float32)
+        return most if most in (torch.bfloat16, torch.float16) else torch.float32
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,13 @@ def outline(kind: Kind, config: Any) -> nn.Module:
     return network
 
 
-def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor], attention: str = RECORDED) -> tuple[nn.Module, dict[str, Any]]:
-    """The network with its weights, in float32 with eager attention, and the library's loading report.
+def filled(
+    kind: Kind, config: Any, weights: Mapping[str, Tensor], dtype: torch.dtype, attention: str = RECORDED
+) -> tuple[nn.Module, dict[str, Any]]:
+    """The network with its weights, with eager attention, and the library's loading report.
 
     Args:
+        dtype: of weights and arithmetic. The library keeps some numbers in float32 where an architecture needs it.
         attention: RECORDED or EAGER: the library's eager attention with our function around it, or by itself.
     """
     with _BUILDING:
@@ -96,7 +99,7 @@ def filled(kind: Kind, config: Any, weights: Mapping[str, Tensor], attention: st
             config=config,
             state_dict=dict(weights),
             attn_implementation=attention,
-            dtype=torch.float32,
+            dtype=dtype,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
             local_files_only=True,

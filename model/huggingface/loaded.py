@@ -38,7 +38,7 @@ class Foreign:
 
     Attributes:
         info: facts about it.
-        network: in float32, on its device.
+        network: on its device, in the precision of its file unless float32 was asked for.
         tokenizers: by strip.
         fingerprint: SHA-256 of its files.
         notes: remarks on its arithmetic for viewers, a sentence each.

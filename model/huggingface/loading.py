@@ -7,7 +7,16 @@ import torch
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
-from model.huggingface.checks import check_report, check_size, described, notes, running_a_short_input, said_by_the_library
+from model.huggingface.checks import (
+    check_report,
+    check_room,
+    check_size,
+    described,
+    notes,
+    run_by,
+    running_a_short_input,
+    said_by_the_library,
+)
 from model.huggingface.config import spec_of
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
@@ -23,8 +32,6 @@ from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
 from model.transformer.attention import Run
 
-_RUN_BY = phrase("The network is run by the transformers library, with its own eager attention, in float32.")
-
 QUESTIONS = (
     "What is the capital of France?",
     "Translate to German: The dog sleeps under the table.",
@@ -35,15 +42,18 @@ QUESTIONS = (
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
 
-def load(folder: Folder, device: torch.device) -> Foreign:
+def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Foreign:
     """The network of a folder, ready to run. Nothing in the folder is executed.
+
+    Args:
+        in_float32: whether it runs in float32; else in the precision in which its weights are stored.
 
     Raises:
         CheckpointError, BadSetting: it cannot be used; the error says why.
     """
     if folder.family is None:
-        return recorded.load(folder, device)
-    weights, network, left_over = _network(folder, folder.weights)
+        return recorded.load(folder, device, in_float32)
+    weights, network, left_over = _network(folder, folder.weights, in_float32)
     tokenizers = tokenizers_of(folder, network.spec)
     _probe(network.to(device), folder, device)
     title = name_of(folder.path)
@@ -59,7 +69,7 @@ def load(folder: Folder, device: torch.device) -> Foreign:
         network.spec,
         sampling=sampling_of(folder),
     )
-    said = (_RUN_BY, *_about(folder), *notes(folder, weights.broken, left_over))
+    said = (run_by(network.library), *_about(folder), *notes(folder, weights.broken, left_over))
     return Foreign(info, network, tokenizers, folder.fingerprint(), said)
 
 
@@ -86,11 +96,13 @@ def inspect(folder: Folder) -> Inspection:
         missing=(),
         parts=parts(network),
         tied=same,
-        notes=(_RUN_BY, *_about(folder), *notes(folder, broken, left_over), *recorded_notes(network)),
+        notes=(run_by(network.library), *_about(folder), *notes(folder, broken, left_over), *recorded_notes(network)),
     )
 
 
-def _network(folder: Folder, read: Callable[[], Weights]) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
+def _network(
+    folder: Folder, read: Callable[[], Weights], in_float32: bool = False
+) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
     """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
     family = folder.family
     assert family is not None, "an architecture without a row is opened by `recorded`"
@@ -103,9 +115,11 @@ def _network(folder: Folder, read: Callable[[], Weights]) -> tuple[Weights, AnyF
         spec = spec_of(folder, family, config, program)
     weights = read()
     check_layers(folder, len(weights.shapes))
+    dtype = torch.float32 if in_float32 else weights.dtype
+    check_room(weights, dtype)
     with said_by_the_library(folder):
         check_size(folder, library.outline(kind, config), weights.shapes)
-        filled, report = library.filled(kind, config, weights.shapes)
+        filled, report = library.filled(kind, config, weights.shapes, dtype)
     check_report(folder, spec.program, report)
     left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)
     windowed = getattr(config, "sliding_window", None) is not None

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from model.checkpoints.loader import Runner
 from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
+from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_search import BeamMemory, Hypothesis, beam
@@ -321,6 +322,8 @@ def run_in(
 ) -> Trace:
     """Runs `lower`, made of `found` by `lowered`, and adds the differences from a float32 run of the same tokens to the trace.
 
+    A network of another program that was opened in a lower precision is not in memory in float32, too, and not compared.
+
     Args:
         most: limit of positions for models that have more.
         report: receives the tokens written so far.
@@ -331,8 +334,8 @@ def run_in(
         HeadlightError: as `run`.
     """
     inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
-    if lower is found:
-        return run(found, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
+    if lower is found or isinstance(found, Foreign):
+        return run(lower, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
     trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     written = tuple(step.chosen.id for step in trace.steps)
     beside = run(found, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)

@@ -12,6 +12,10 @@ CONTAINER = Path("/sys/fs/cgroup/memory.max")
 """The limit of the container that the process runs in, on Linux; `max`: there is none."""
 
 
+FREE = Path("/proc/meminfo")
+"""What Linux tells of the machine's memory."""
+
+
 def machine_bytes() -> float:
     """Memory that this process may count on: the machine's, or its container's; infinity: unknown."""
     found = math.inf
@@ -20,6 +24,15 @@ def machine_bytes() -> float:
     with suppress(ValueError, OSError):
         found = min(found, float(CONTAINER.read_text(encoding="ascii")))
     return found
+
+
+def free_bytes() -> float:
+    """Memory that this process can still take without making the machine swap; infinity: unknown. Linux tells it."""
+    with suppress(ValueError, OSError, StopIteration):
+        lines = FREE.read_text(encoding="ascii").splitlines()
+        told = next(line for line in lines if line.startswith("MemAvailable:"))
+        return min(1024.0 * int(told.split()[1]), machine_bytes())
+    return math.inf
 
 
 @cache

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from model.attribution.questions import Heads
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.spec.edits import read_edits
@@ -19,8 +20,10 @@ from tests.app.visiting import Visitor
 from tests.held import HeldEngine
 from tests.networks import LANGUAGE_MODELS, VARIANTS, save_checkpoint
 from viz.session import state
+from viz.views.what_if import importance_heads
 from viz.views.what_if.edit_list import EditList
 
+CPU = torch.device("cpu")
 EDIT = "silence site=decoder.0.1.cross head=0,1"
 TEXT = "w4 w5 w6"
 
@@ -182,6 +185,27 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     assert len(EditList.of(visitor.view).edits) in (1, 2)
     measure(visitor, "edges")
     assert "Click to forbid that edge above" in " ".join(caption.value for caption in visitor.app.caption)
+    assert visitor.problems == []
+
+
+def test_what_a_share_costs_is_told_before_it_is_measured_where_it_takes_long(
+    stocked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importance_heads, "COSTLY", 20)
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    measure(visitor, "heads")
+    (table,) = (frame.value for frame in visitor.app.dataframe if "without" in frame.value)
+    assert "share" not in table
+    visitor.app.session_state["matters:measure"] = "share"
+    visitor._run()
+    heads = [attention.heads for attention in LocalEngine(stocked, CPU).ask(Run(RunRequest("tiny", TEXT))).attention.values()]
+    copies = Heads(RunRequest("tiny", TEXT)).copies(heads)
+    assert any(f"The share feeds {copies:,} edited copies" in info.value for info in visitor.app.info)
+    assert not any("share" in frame.value for frame in visitor.app.dataframe)
+    visitor.app.button(key="matters:share").click()
+    visitor._run()
+    (table,) = (frame.value for frame in visitor.app.dataframe if "without" in frame.value)
+    assert table["share"].notna().all()
     assert visitor.problems == []
 
 

@@ -11,7 +11,16 @@ import headlight
 from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
-from model.huggingface.checks import check_report, check_size, described, notes, running_a_short_input, said_by_the_library
+from model.huggingface.checks import (
+    check_report,
+    check_room,
+    check_size,
+    described,
+    notes,
+    run_by,
+    running_a_short_input,
+    said_by_the_library,
+)
 from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.loaded import Foreign, ForeignInfo
@@ -68,13 +77,19 @@ class _Fitted:
         return RecordedNetwork(self.module, self.folder.kind, self.form, spec, why)
 
 
-def load(folder: Folder, device: torch.device) -> Foreign:
+def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Foreign:
     """The network of a folder, ready to run. Nothing in the folder is executed.
+
+    Args:
+        in_float32: whether it runs in float32; else one that can be changed runs in the precision in which its weights are stored.
 
     Raises:
         CheckpointError: it cannot be used; the error says why.
     """
-    fitted, network, notes_ = _probed(_fitted(folder, folder.weights(), lambda weights: weights.tensors))
+    weights = folder.weights()
+    fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32))
+    if isinstance(network, RecordedNetwork) and weights.dtype != torch.float32 and not in_float32:
+        fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32=True))
     network, title = network.to(device), name_of(folder.path)
     tokenizers = dict(tokenizers_of(fitted.folder, network.spec))
     strips = {strip: strip for strip in tokenizers}
@@ -123,19 +138,21 @@ def inspect(folder: Folder) -> Inspection:
         tensors=tensors,
         missing=(),
         tied=same,
-        notes=(_RUN_BY, *fitted.said, found_by_running, *notes(folder, broken, fitted.left_over)),
+        notes=(run_by(fitted.module), *fitted.said, found_by_running, *notes(folder, broken, fitted.left_over)),
     )
 
 
-def _fitted(folder: Folder, weights: Weights, fill: Callable[[Weights], Mapping[str, Tensor]]) -> _Fitted:
+def _fitted(folder: Folder, weights: Weights, fill: Callable[[Weights], Mapping[str, Tensor]], in_float32: bool = False) -> _Fitted:
     """The network of a folder, filled with its weights, or with what has their shapes alone."""
     folder, config = _described(folder)
     check_layers(folder, len(weights.shapes))
+    dtype = torch.float32 if in_float32 else weights.dtype
+    check_room(weights, dtype)
     with said_by_the_library(folder):
         outline = library.outline(folder.kind, config)
         form = reads(folder, outline, config)
         check_size(folder, outline, weights.shapes)
-        module, report = library.filled(folder.kind, config, fill(weights), library.EAGER)
+        module, report = library.filled(folder.kind, config, fill(weights), dtype, library.EAGER)
     program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
     check_report(folder, program, report)
     left_over = fidelity.left_over(folder, module, set(report["unexpected_keys"]), weights.tensors)
@@ -159,7 +176,7 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
         about = (*_recorded_only(network), _listed(sites))
     ahead = (phrase("Its logits depend on later tokens, too, so no text is generated."),) if reads_ahead else ()
     told = notes(fitted.folder, fitted.weights.broken, fitted.left_over)
-    return fitted, network, (_RUN_BY, *about, *fitted.said, *ahead, *compared, *told)
+    return fitted, network, (run_by(fitted.module), *about, *fitted.said, *ahead, *compared, *told)
 
 
 def _described(folder: Folder) -> tuple[Folder, Any]:
@@ -190,7 +207,6 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
     return replace(folder, kind=kind), config
 
 
-_RUN_BY = phrase("The network is run by the transformers library, with its own eager attention, in float32.")
 _FOUND = phrase(
     "Its attention goes through the library’s attention interface, where it is recorded and can be changed; its layers were found "
     "by a short run."

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import headlight
 from model.errors import Phrase, phrase
@@ -13,8 +13,8 @@ from model.huggingface.recorded.network import Pass, RecordedNetwork
 PROBE = 8
 """Tokens of the probe."""
 
-CLOSE = 1e-4
-"""Largest difference of two weights that rounding explains."""
+CLOSE: Mapping[torch.dtype, float] = {torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 4e-3}
+"""Largest difference of two weights that rounding explains, by the precision of a network."""
 
 
 def example(network: RecordedNetwork, last: int = 0) -> Pass:
@@ -35,7 +35,7 @@ def example(network: RecordedNetwork, last: int = 0) -> Pass:
 def looks_back_only(network: RecordedNetwork) -> bool:
     """Whether the logits of a token stay the same when the next one changes: else nothing can be generated one by one."""
     one, other = (network(example(network, last)).logits[0, : PROBE - 1] for last in (0, 1))
-    return bool(torch.allclose(one, other, atol=1e-4, rtol=1e-4))
+    return bool(torch.allclose(one, other, atol=(close := close_of(network.library)), rtol=close))
 
 
 @torch.inference_mode()
@@ -54,10 +54,11 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
             model_type=repr(folder.model_type),
         )
         raise folder.unsupported((reason, seen) if seen else reason)
-    said = list(_compared(folder, recording, _maps(network, given)))
+    close = close_of(network.library)
+    said = list(_compared(folder, recording, _maps(network, given), close))
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
         said.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
-    if not all(_are_weights(torch.from_numpy(site.written())) for site in recording.sites):
+    if not all(_are_weights(torch.from_numpy(site.written()), close) for site in recording.sites):
         said.append(_SINKS)
     return tuple(recording.sites), tuple(said)
 
@@ -86,7 +87,12 @@ def _maps(network: RecordedNetwork, given: Pass) -> dict[str, list[Tensor]]:
     return {stack: maps for stack, maps in found.items() if maps}
 
 
-def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str, list[Tensor]]) -> Iterator[Phrase]:
+def close_of(library: nn.Module) -> float:
+    """Largest difference of two weights that rounding explains in a network of the library."""
+    return CLOSE[next(library.parameters()).dtype]
+
+
+def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str, list[Tensor]], close: float) -> Iterator[Phrase]:
     """How recorded weights compare with what the library returns: the largest difference, or why there is none.
 
     Raises:
@@ -102,13 +108,13 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
                 yield _other_number(place, len(sites), len(own))
         elif other := next((pair for pair in zip(sites, own, strict=True) if pair[1][0].shape != pair[0].shape), None):
             yield _other_shape(place, other[0].shape, tuple(other[1][0].shape))
-        elif all(map(_are_weights, own)) or max(map(_difference, sites, own)) <= CLOSE:
+        elif all(_are_weights(each, close) for each in own) or max(map(_difference, sites, own)) <= close:
             weights += map(_difference, sites, own)
-        elif max(map(_difference, sites, (each.softmax(-1) for each in own))) <= CLOSE:
+        elif max(map(_difference, sites, (each.softmax(-1) for each in own))) <= close:
             scores += map(_difference, sites, (each.softmax(-1) for each in own))
         else:
             yield phrase("What the library returns as the weights of {site} is something else, so it was not compared.", site=place)
-    if weights and not max(weights) <= CLOSE:
+    if weights and not max(weights) <= close:
         reason = phrase(
             "its recorded attention differs by {difference:.0e} from the maps that the library returns", difference=max(weights)
         )
@@ -144,14 +150,14 @@ def _other_shape(place: str, found: tuple[int, ...], own: tuple[int, ...]) -> Ph
     )
 
 
-def _are_weights(rows: Tensor) -> bool:
+def _are_weights(rows: Tensor, close: float) -> bool:
     """Whether no number is negative, and each row sums to 1, or to 0 where no key is allowed."""
-    sums = rows.sum(-1)
-    return bool((rows > -CLOSE).all() and ((sums - 1).abs().minimum(sums.abs()) < CLOSE).all())
+    sums = rows.float().sum(-1)
+    return bool((rows > -close).all() and ((sums - 1).abs().minimum(sums.abs()) < close).all())
 
 
 def _difference(site: headlight.Site, own: Tensor) -> float:
-    return float((torch.from_numpy(site.written()) - own[0].cpu()).abs().max())
+    return float((torch.from_numpy(site.written()) - own[0].float().cpu()).abs().max())
 
 
 def _belongs(site: headlight.Site, place: str) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model.attribution.heads import _orders
-from model.attribution.questions import Heads
+from model.attribution.questions import Heads, Measure
 from model.errors import CannotMeasure
 from model.inference.run import run
 from model.spec.edits import Allow, Silence
@@ -74,6 +74,15 @@ def test_batches_are_split_to_fit_into_memory_and_give_the_same_numbers(name: st
     small = answered(name, Heads(asked()), most_bytes=1, on_count=lambda done, of: sizes.append((done, of)))
     assert [done for done, _ in sizes] == list(range(sizes[0][1] + 1)), "the cost first, then one copy at a time"
     np.testing.assert_allclose(small.share, whole.share, atol=1e-5)
+
+
+@pytest.mark.parametrize("measures", [("without",), ("alone",), ("share",), ("without", "alone"), ("without", "alone", "share")])
+def test_the_number_of_copies_is_told_before_they_are_fed(measures: tuple[Measure, ...]) -> None:
+    fed, question = list[tuple[int, int]](), Heads(asked(), measures)
+    answered("uneven", question, on_count=lambda done, of: fed.append((done, of)))
+    assert question.copies(sites(SPECS["uneven"]).values()) == fed[-1][1]
+    assert Heads(asked()).copies([9] * 30) == 1 + 30 * 511
+    assert Heads(asked(), ("share",), permutations=32).copies([12]) == 1 + 1 + 32 * 11
 
 
 def test_what_is_asked_for_is_measured_and_no_more() -> None:

@@ -206,9 +206,9 @@ def test_an_inspection_tells_of_the_network_without_loading_or_running_it(
     given = dict[str, Tensor]()
     real = library.filled
 
-    def filled(kind: Any, config: Any, weights: dict[str, Tensor], attention: str) -> Any:
+    def filled(kind: Any, config: Any, weights: dict[str, Tensor], *how: Any) -> Any:
         given.update(weights)
-        return real(kind, config, weights, attention)
+        return real(kind, config, weights, *how)
 
     monkeypatch.setattr(library, "filled", filled)
     monkeypatch.setattr(recorded, "probed", lambda *_: pytest.fail("it was run"))

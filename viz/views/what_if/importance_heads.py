@@ -1,12 +1,13 @@
 """Heads: what each is for, as a map, a table and a scatter against how sharp it looks."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.questions import Heads
+from model.attribution.questions import Heads, Measure
 from model.attribution.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
@@ -22,12 +23,14 @@ from viz.views.what_if.importance_run import by_kind, of_token, request, token_c
 from viz.views.what_if.undo import change_edits
 from viz.widgets import download, numeric_tables
 
-_MEASURE = "matters:measure"
+_MEASURE, _AGREED = "matters:measure", "matters:agreed"
+
+COSTLY = 4000
+"""Most edited copies of a run that are fed without asking: those of the bundled models."""
 
 
 def draw(page: Page) -> None:
-    """Draws the three numbers of every head."""
-    found = page.engine.ask(Heads(request(page)))
+    """Draws the three numbers of every head; of a large network only those that are asked for."""
     titles = {
         "without": _("without this head"),
         "alone": _("with this head only"),
@@ -38,15 +41,53 @@ def draw(page: Page) -> None:
         chosen = st.segmented_control(
             _("Measure"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
         )
+    question = _question(page, chosen)
+    if chosen == "share" and not _agreed(page, question):
+        return
+    found = page.engine.ask(question)
     with right:
         token = token_choice(found, "heads")
     st.caption(tokens.markdown(_meaning(chosen)))
+    titles = {name: title for name, title in titles.items() if name in question.measures}
     numbers = {name: of_token(getattr(found, name), token) for name in titles}
     _map(page, found, numbers[chosen], titles[chosen])
     st.caption(tokens.markdown(_redundancy(found, token)))
     table = all_heads(page, found, numbers)
     _scatter(page, found, table, chosen, titles[chosen])
     _table(page, found, table, titles)
+
+
+def _question(page: Page, chosen: str) -> Heads:
+    """What is asked: everything at once, unless that takes so many copies that each measure is asked by itself."""
+    everything = Heads(request(page))
+    if _copies(page, everything) <= COSTLY:
+        return everything
+    few: dict[str, tuple[Measure, ...]] = {"without": ("without",), "alone": ("without", "alone")}
+    return replace(everything, measures=few.get(chosen, everything.measures))
+
+
+def _copies(page: Page, question: Heads) -> int:
+    return question.copies(attention.heads for attention in page.trace.attention.values())
+
+
+def _agreed(page: Page, question: Heads) -> bool:
+    """Whether the share is to be measured: at once where it takes few copies; else its cost is told first, with a button."""
+    if (copies := _copies(page, question)) <= COSTLY or question in st.session_state.setdefault(_AGREED, set()):
+        return True
+    few = _copies(page, replace(question, measures=("without", "alone")))
+    minutes = max(1, round(copies * page.trace.model["milliseconds"] / 60_000))
+    st.info(
+        _(
+            "The share feeds {copies:,} edited copies of this run to the network, up to {minutes:,} min at the speed of the run "
+            "shown; the other two measures feed {few:,}.",
+            copies=copies,
+            minutes=minutes,
+            few=few,
+        ),
+        icon=":material/hourglass:",
+    )
+    st.button(_("Measure the share"), key="matters:share", on_click=st.session_state[_AGREED].add, args=(question,))
+    return False
 
 
 def _meaning(name: str) -> str:
