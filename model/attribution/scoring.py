@@ -19,11 +19,10 @@ from model.attribution.example import VOCAB_CHUNK, Example, ForcedLogits, Forced
 from model.attribution.layerwise import Layerwise
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
-from model.inference.calls import Ask, Call, cache_of
-from model.inference.inputs import LONG, needs_weights
+from model.inference.calls import Ask, Call
+from model.inference.inputs import LONG, can_fuse, needs_weights
 from model.trace.types import Array, sites
 from model.transformer.attention import Intervention, Run
-from model.transformer.cache import NO_CACHE
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderDecoder
 
@@ -183,10 +182,9 @@ class _Batch:
         example = self.example
         own = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
         interventions = chained(own, self.also)
-        foreign = isinstance(example.runner.network, ForeignNetwork)
         longest = max(example.fed.shape[1], 0 if example.source is None else example.source.shape[1])
-        fused = not foreign and longest > LONG and not needs_weights(interventions)
-        return Run(interventions=interventions, cache=cache_of(example.runner.network) if foreign else NO_CACHE, fused=fused)
+        fused = can_fuse(example.runner.network) and longest > LONG and not needs_weights(interventions)
+        return Run(interventions=interventions, fused=fused)
 
     def memory(self, network: EncoderDecoder | ForeignTranslator) -> tuple[Tensor, Mask]:
         """The encoder's output [row or 1, key, model] and its mask: each different encoder runs once."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from model.errors import UnsupportedModel, phrase
 from model.spec.external import ForeignAttention
@@ -128,7 +129,7 @@ class Call:
         batch, queries, keys: sizes.
         scale: of the scores.
         context: [batch, query, head, head_dim].
-        product: whether the weights are the softmax of scaled products of queries and keys, with the mask.
+        product: whether the weights are the softmax of scaled products of queries and keys, where a mask only closes cells.
         weighs: whether the context is the values, weighed by the weights.
     """
 
@@ -158,8 +159,8 @@ def finding(note: Callable[[Call], None]) -> Iterator[None]:
 
 def attend(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
-) -> tuple[Tensor, Tensor]:
-    """The library's eager attention of `module`'s architecture, recorded.
+) -> tuple[Tensor, Tensor | None]:
+    """The library's eager attention of `module`'s architecture, recorded; of a long input, torch's fused kernel.
 
     Args:
         query: [batch, head, query, head_dim].
@@ -167,7 +168,7 @@ def attend(
         attention_mask: [batch, 1, query, key], added to the scores; None: nothing is hidden.
 
     Returns:
-        context [batch, query, head, head_dim], and weights [batch, head, query, key].
+        context [batch, query, head, head_dim], and weights [batch, head, query, key], which the fused kernel does not return.
     """
     kind: Any = type(module)
     eager = _eager(kind)
@@ -182,6 +183,11 @@ def attend(
     groups = query.shape[1] // key.shape[1]
     key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
     attention_mask = site.mask(attention_mask, query, key.shape[2])
+    if watch.run.fused:
+        context = scaled_dot_product_attention(
+            query, key, value, attention_mask, scale=options.get("scaling"), enable_gqa=groups > 1
+        )
+        return site.see("context", context).transpose(1, 2).contiguous(), None
     context, computed = eager(module, query, key, value, attention_mask, **options)
     weights = site.see("weights", computed)
     if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
@@ -219,7 +225,8 @@ def _call(
     scale = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     scores = query @ key.transpose(-1, -2) * scale + (0 if mask is None else mask)
-    product = not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
+    plain = mask is None or bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
+    product = plain and not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
     weighs = _close((weights.float() @ value).transpose(1, 2), context, close)
     attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1])
     return Call(module, attention, len(query), query.shape[2], key.shape[2], scale, context, product, weighs)

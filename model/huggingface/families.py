@@ -25,6 +25,7 @@ class Family:
         positions: the kind of positional encoding.
         table: the position table; empty: none.
         offset: rows at the start of the table that are not positions; None: up to the padding row.
+        scale: the factor of a score, where queries are scaled before; None: the attention module says it.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Family:
     table: str = ""
     cross: str = ""
     offset: int | None = 0
+    scale: float | None = None
 
     @property
     def stacks(self) -> tuple[str, ...]:
@@ -102,6 +104,7 @@ FAMILIES: Mapping[str, Family] = {
         positions="learned",
         table="model.decoder.embed_positions",
         offset=2,
+        scale=1.0,
     ),
     "gpt_neox": Family("decoder", layers="gpt_neox.layers", attention="attention", output="dense", positions="rotary"),
     "llama": _ROTATING,

@@ -123,11 +123,14 @@ class ForeignNetwork(LibraryHolder):
         output = self.places.outputs.get(site)
         if output is None:
             raise NoArithmetic(site=site, reason=NO_OUTPUT)
-        weight, scale = output.get_parameter("weight").detach(), self.places.scales.get(site)
-        if scale is None:
-            scale = self.places.module(site).scaling  # type: ignore[assignment]  # untyped library
-        assert isinstance(scale, float)
-        return scale, weight if isinstance(output, nn.Linear) else weight.T
+        weight = output.get_parameter("weight").detach()
+        return self.scale(site), weight if isinstance(output, nn.Linear) else weight.T
+
+    def scale(self, site: Site) -> float:
+        """The factor of a site's products of queries and keys."""
+        found = self.places.scales.get(site)
+        scale: Any = self.places.module(site).scaling if found is None else found
+        return float(scale)
 
     def missing(self) -> dict[str, Words]:
         """The tensors that a trace of it cannot hold, with the reasons."""
@@ -189,8 +192,7 @@ class ForeignTranslator(ForeignEncoder):
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Mask, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits [batch, query, vocab] for the token after each target position from `start` on."""
-        assert isinstance(run.cache, Past)
-        past = run.cache.library
+        past = run.cache.library if isinstance(run.cache, Past) else None
         everything = torch.ones_like(target, dtype=torch.bool)[:, None, None, :]
         watch = self._watch(run, "decoder", target, start, {"self": everything, "cross": source_mask.padding})
         logits: Tensor = watch(
@@ -199,7 +201,7 @@ class ForeignTranslator(ForeignEncoder):
                 attention_mask=_flat(source_mask),
                 decoder_input_ids=target[:, start:],
                 past_key_values=past,
-                use_cache=True,
+                use_cache=past is not None,
             )
         ).logits
         return replace(run, start=start).see("logits", logits)
@@ -213,15 +215,16 @@ class ForeignWriter(ForeignNetwork):
 
         Padding before a text takes no position: the first token after it has position 0.
         """
-        assert isinstance(run.cache, Past)
-        past = run.cache.library
+        past = run.cache.library if isinstance(run.cache, Past) else None
         padding = padding_mask(ids, self.spec.pad_id)
         there = padding[:, 0, 0].long()
         positions = (there.cumsum(dim=-1) - 1).clamp(min=0)[:, start:]
         watch = self._watch(run, "decoder", ids, start, {"self": padding})
         given = {"position_ids": positions} if "position_ids" in self._takes else {}
         logits: Tensor = watch(
-            lambda: self.library(input_ids=ids[:, start:], attention_mask=there, past_key_values=past, use_cache=True, **given)
+            lambda: self.library(
+                input_ids=ids[:, start:], attention_mask=there, past_key_values=past, use_cache=past is not None, **given
+            )
         ).logits
         return replace(run, start=start).see("logits", logits)
 

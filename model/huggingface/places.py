@@ -75,6 +75,7 @@ def named(library: nn.Module, family: Family) -> Places:
         tables=tables,
         offset=family.offset,
         products=family.positions != "relative",
+        scales={} if family.scale is None else {site: family.scale for _module, site in found},
     )
 
 

@@ -29,6 +29,10 @@ CANDIDATES = 8
 """Number of likeliest tokens in a Step."""
 
 
+TOGETHER = 16
+"""Rows of a forced target whose log-probabilities are computed at once."""
+
+
 def log_probabilities_of(logits: Tensor) -> Tensor:
     """Natural log-probabilities of logits [..., vocab], as float32 on the CPU."""
     return logits.float().log_softmax(dim=-1).cpu()
@@ -86,10 +90,14 @@ def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device,
     Args:
         last: one more token, which is predicted but not read (the end token of a typed target).
     """
-    log_probabilities = writer.normalise(read(torch.tensor([list(ids)], device=device), 0)[0])  # [query, vocab]
+    logits = read(torch.tensor([list(ids)], device=device), 0)[0]  # [query, vocab]
     following = [*ids[1:], *([] if last is None else [last])]
-    places = [(i, i + 1) for i in range(len(following))]
-    return writer.steps(count(), following, log_probabilities[: len(following)], places)
+    found = list[Step]()
+    for start in range(0, len(following), TOGETHER):  # a second array of the size of all logits would take long to fill
+        rows = following[start : start + TOGETHER]
+        places = [(i, i + 1) for i in range(start, start + len(rows))]
+        found += writer.steps(count(start), rows, writer.normalise(logits[start : start + len(rows)]), places)
+    return found
 
 
 def greedy(log_probabilities: Tensor) -> Iterator[int]:

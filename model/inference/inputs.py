@@ -10,7 +10,7 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from model.checkpoints.loader import Runner
+from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import BadChat, BadSetting, DoesNotFit, InputError, MustNotBeSet, TooManyTokens, Words, phrase
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
@@ -276,23 +276,26 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
     if isinstance(checkpoint.network, RecordedNetwork) and request.target is None:  # the recorded pass reads all that was written
         grown = len(inputs.source) if checkpoint.network.kind == "decoder" else 0
         longest = max(longest, min(grown + request.decoding.max_length, checkpoint.info.spec.writer.max_positions))
-    ours = not isinstance(
-        checkpoint.network, ForeignNetwork | RecordedNetwork
-    )  # the library's attention writes weights out, and scores never
-    scores = ours and "scores" in request.keep
-    if ours and not scores and not changed:
+    foreign = isinstance(checkpoint.network, ForeignNetwork | RecordedNetwork)  # the library's attention never writes scores out
+    scores = not foreign and "scores" in request.keep
+    if (fuses := can_fuse(checkpoint.network)) and not scores and not changed:
         return longest > LONG
     heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
     if (needed := bytes_ * heads * longest**2) > LARGEST:
         size = {"heads": heads, "gigabytes": needed / 2**30}
         if scores:
             reason = phrase("scores and weights of {heads:,} heads would take {gigabytes:.1f} GB; without scores, more fit", **size)
-        elif changed and ours:
+        elif changed and fuses:
             reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB; more fit where they are not changed", **size)
         else:
             reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB", **size)
         raise TooManyTokens(found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
     return False
+
+
+def can_fuse(network: AnyNetwork) -> bool:
+    """Whether weights can be computed from queries and keys afterwards, so that a run needs not write them out."""
+    return network.places.products if isinstance(network, ForeignNetwork) else not isinstance(network, RecordedNetwork)
 
 
 def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:

@@ -112,6 +112,8 @@ class TraceMaker:
         # `MemoryLayer` computes a row for each source position when the decoder reads one target token.
         one_row = self.request.target is None and spec.decoder is not None and spec.decoder.wiring == "memory"
         arrays = self.recorder.arrays(written.lineage, one_row)
+        network = self.checkpoint.network
+        scale = network.scale if isinstance(network, ForeignNetwork) else None
         found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         found["notes"] += [] if self.edited is None else self.edited.notes()
         found |= {"drafted": written.drafted} if written.drafted else {}
@@ -122,7 +124,7 @@ class TraceMaker:
             model=found,
             request=self.request.to_json(),
             tokens=dict(tokens) if self.edited is None else self.edited.shown(tokens),
-            attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}),
+            attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}, scale),
             positions=_group(arrays, "positions/"),
             embedded=_group(arrays, "embedded/"),
             hidden=_group(arrays, "hidden/"),

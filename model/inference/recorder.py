@@ -6,7 +6,7 @@ and such a score NaN.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 import torch
@@ -30,6 +30,9 @@ _KEPT_AS: dict[str, Keep] = {
     "embedded": "hidden",
     "stages": "stages",
 }
+_OF_LAZY = ("q", "k")
+"""What weights are computed from when they are read."""
+
 NAN_UNCOMPUTED = phrase("keys that came after the step of a row have no score in it: those scores are NaN")
 _FILL = {"weights": 0.0, "scores": torch.nan, "mask": False, "mask_causal": False}
 
@@ -48,7 +51,7 @@ class Recorder:
     """
 
     def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False) -> None:
-        self._keep = frozenset(keep) | ({"qkv"} if fused else set())
+        self._keep = frozenset(keep)
         self._fused, self._last_logits = fused, last_logits
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
         self.prompt: int | None = None
@@ -76,6 +79,8 @@ class Recorder:
     def wants(self, name: str) -> bool:
         """Whether it records the tensor of this name."""
         kind = _kept_as(name)
+        if self._fused and name.rpartition("/")[2] in _OF_LAZY:
+            return True
         return (kind is None or kind in self._keep) and not (name == "logits" and self._last_logits)
 
     def prune(self, lineages: Collection[Sequence[int]]) -> None:
@@ -136,7 +141,7 @@ class Recorder:
             name: phrase("not recorded: ask for it with --keep {kind}", kind=kind)
             for kind in absent
             for name, k in _KEPT_AS.items()
-            if k == kind
+            if k == kind and not (self._fused and name in _OF_LAZY)
         }
         named = {
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
@@ -157,7 +162,12 @@ FUSED = phrase(
 )
 
 
-def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Mapping[str, AnyAttention]) -> dict[Site, Attention]:
+def attentions(
+    arrays: dict[str, Array],
+    tokens: Mapping[str, Tokens],
+    specs: Mapping[str, AnyAttention],
+    scale: Callable[[Site], float] | None = None,
+) -> dict[Site, Attention]:
     """Groups the arrays by site, in the order in which the sites ran.
 
     Args:
@@ -165,6 +175,7 @@ def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Ma
             k.
         tokens: the token strips.
         specs: description of the attention of each stack.
+        scale: the factor of a site's scores; None: 1 / √(head width).
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
     sites = {}
@@ -173,9 +184,8 @@ def attentions(arrays: dict[str, Array], tokens: Mapping[str, Tokens], specs: Ma
         tensors |= {name: array[0] for name, array in tensors.items() if name.startswith("mask")}  # the same for every head
         if "weights" not in tensors:
             spec = specs[site.stack]
-            tensors["weights"] = LazyAttention(
-                tensors["q"], tensors["k"], tensors["mask"], spec.head_dim**-0.5, spec.empty_rows
-            ).array
+            factor = spec.head_dim**-0.5 if scale is None else scale(site)
+            tensors["weights"] = LazyAttention(tensors["q"], tensors["k"], tensors["mask"], factor, spec.empty_rows).array
         queries, keys = _strips(site, len(tensors["mask"]), tokens)
         sites[site] = Attention(site, queries, keys, **tensors)
     return sites

@@ -17,7 +17,7 @@ from torch import Tensor
 from model.checkpoints.loader import Runner
 from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
 from model.huggingface.loaded import Foreign
-from model.huggingface.network import ForeignEncoder, ForeignTranslator, ForeignWriter
+from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_search import BeamMemory, Hypothesis, beam
 from model.inference.calls import Ask, Call, Passes, alone, cache_of, dtype_of
@@ -46,7 +46,7 @@ from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
-from model.transformer.cache import KVCache
+from model.transformer.cache import NO_CACHE, KVCache
 from model.transformer.masks import Mask
 from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
 
@@ -86,7 +86,8 @@ def run(
         fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
         recorder, cache = Recorder(request.keep, fused, last_logits), cache_of(checkpoint.network)
-        own = Run(recorder, changes, cache, fused, last_logits=last_logits)
+        once = isinstance(checkpoint.network, ForeignNetwork) and (inputs.target is not None or not request.decoding.max_length)
+        own = Run(recorder, changes, NO_CACHE if once else cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source.chat)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)

@@ -180,7 +180,7 @@ def precision(tied: dict[str, Any]) -> None:
     names = {"": _("Engine default")} | {name: name for name in PRECISIONS}
     help_ = _(
         "The precision of weights and calculations. At lower precision the run is repeated in float32 and the difference "
-        "is reported."
+        "is reported. A model of the transformers library runs in the precision of its weights or in float32, and is not repeated."
     )
     st.selectbox(_("Precision"), list(names), format_func=names.__getitem__, help=help_, **tied)
 
