@@ -70,7 +70,7 @@ def table(rows: Sequence[Row]) -> str:
 
 # --- The aims -----------------------------------------------------------------------------------------------------------
 
-SMALL, MEDIUM, PADDED, LARGE = map(str, drawing.CASES)
+SMALL, MEDIUM, HEADS, PADDED, LARGE = map(str, drawing.CASES)
 
 
 def _small() -> Iterator[Aim]:
@@ -90,6 +90,8 @@ def _small() -> Iterator[Aim]:
 def _large() -> Iterator[Aim]:
     yield from _opening(MEDIUM, 700, 3, less=200)
     yield Aim(f"{MEDIUM}: any head exact, from the click", f"{MEDIUM}: a head exact, from the click", "milliseconds", 300, "ms")
+    yield from _opening(HEADS, 1000, 8)
+    yield Aim(f"{HEADS}: another head, in the browser", handling.ANOTHER, "milliseconds", 50, "ms")
     yield from _opening(PADDED, 800)
     yield Aim(
         f"{PADDED}: padding seen in a tile, of what it is", f"{PADDED}: padding in a tile", "ratio", 0.8, least=True, aim="seen"

@@ -20,7 +20,7 @@ from benchmarks.servers import HERE, serving, serving_atlas, serving_files
 from benchmarks.timing import Row, ratio
 from benchmarks.visiting import ATLAS, visit
 
-CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(6, 8, 1000, 890), Case(1, 1, 4096))
+CASES = (Case(12, 12, 128), Case(12, 12, 512), Case(32, 32, 256), Case(6, 8, 1000, 890), Case(1, 1, 4096))
 
 COLD, LESS, TIMES = "ours, the first visit of a server", "ours less the empty app", "times our page"
 

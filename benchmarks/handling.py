@@ -21,6 +21,8 @@ from viz.figures.theme import LIGHT
 TOUCHED = (HERE / "touched.js").read_text(encoding="utf-8")
 
 KINDS, MEDIUM, PADDED, LARGE, MANY = "3 × 8 × 128, three kinds", "12 × 12 × 512", "6 × 8 × 1,000", "1 × 1 × 4,096", "1 × 6 × 4,096"
+HEADS = "32 × 32 × 256"
+ANOTHER = f"{HEADS}: a click on another head"
 VALID = 890
 SWITCH = {"head": ("encoder.0.1.self", 2), "layer": ("encoder.0.2.self", 2), "kind": ("decoder.0.2.cross", 2)}
 """Targets of clicks. Each follows the previous one, so that a click changes what its name says."""
@@ -52,6 +54,7 @@ def measure(repeats: int) -> Iterator[Row]:
 def _traces() -> Iterator[tuple[str, Trace]]:
     yield KINDS, runs.translation(3, 8, 128)
     yield MEDIUM, runs.encoder(12, 12, 512)
+    yield HEADS, runs.encoder(32, 32, 256)
     yield PADDED, runs.encoder(6, 8, 1000, VALID)
     yield LARGE, runs.encoder(1, 1, 4096)
     yield MANY, runs.encoder(1, 6, 4096)
@@ -72,6 +75,20 @@ def _switching(page: Page, repeats: int) -> Iterator[Row]:
     for name, own in spans.items():
         note = f"{fetched} bytes of weights fetched in {repeats * len(SWITCH)} clicks"
         yield Row(f"{KINDS}: a click on another {name}", statistics.median(own), note=note, megabytes=fetched / 1e6)
+
+
+def _a_thousand(page: Page, repeats: int) -> Iterator[Row]:
+    """Clicks on heads of a thousand that were not shown before."""
+    seen = [tile for tile in tiles(page) if tile["width"] and _inside(page, tile)]
+    spans = [_click(page, (tile["site"], tile["head"])) for tile in seen[5::7][:repeats]]
+    first, last = (statistics.median(span[name] for span in spans) for name in ("first", "last"))
+    yield Row(ANOTHER, first, note=f"the first frame; the last one after {last:.0f} ms")
+
+
+def _inside(page: Page, tile: Tile) -> bool:
+    """Whether the middle of a tile is in the window."""
+    _x, y = _middle(page, tile)
+    return 0 < y < float(page.evaluate("innerHeight"))
 
 
 def _click(page: Page, place: tuple[str, int]) -> dict[str, float]:
@@ -207,6 +224,7 @@ def _reading(name: str, page: Page, trace: Trace, centre: tuple[float, float], r
 PARTS: dict[str, Callable[[Page, int], Iterator[Row]]] = {
     KINDS: _switching,
     MEDIUM: _exact(MEDIUM, lambda: runs.encoder(12, 12, 512)),
+    HEADS: _a_thousand,
     PADDED: _padding,
     LARGE: _opening(LARGE, lambda: runs.encoder(1, 1, 4096)),
 }

@@ -49,20 +49,18 @@ def readings(weights: Array, mask: Array, distance: Array, rescaled: bool) -> Ar
         [reading, head] of float64.
     """
     counted = np.isfinite(weights).all(axis=-1) & (mask.sum(axis=-1) >= 2)  # [head, query]
-
-    def mean(by_row: Array, rows: slice = slice(None)) -> Array:
-        """Mean over the counted ones of these rows; `by_row` is [head, row]."""
-        there = counted[:, rows]
-        total = np.where(there, by_row, 0).sum(axis=-1, dtype=np.float64)
-        return np.asarray(np.divide(total, there.sum(axis=-1), out=np.full(len(total), np.nan), where=there.any(axis=-1)))
-
     known = np.nan_to_num(weights) if not counted.all() else weights
-    found = [mean(known[..., 0]), mean(known.max(axis=-1)), mean(np.einsum("hqk,qk->hq", known, distance.astype(np.float32)))]
-    for offset in (-1, 0, 1):
-        rows = np.arange(max(0, -offset), min(weights.shape[1], weights.shape[2] - offset))
-        span = slice(rows[0], rows[-1] + 1) if len(rows) else slice(0)
-        found.append(mean(known[:, rows, rows + offset], span) if not rescaled else np.full(len(weights), np.nan))
-    return np.array(found)
+    by_row = np.zeros((len(READINGS), *counted.shape), known.dtype)  # [reading, head, query]
+    there = np.zeros(by_row.shape, bool)  # the rows of each mean
+    there[:3] = counted
+    by_row[0], by_row[1] = known[..., 0], known.max(axis=-1)
+    by_row[2] = np.einsum("hqk,qk->hq", known, distance.astype(np.float32, copy=False))
+    for at, offset in enumerate(() if rescaled else (-1, 0, 1), start=3):
+        line = np.diagonal(known, offset, axis1=1, axis2=2)
+        rows = slice(max(0, -offset), max(0, -offset) + line.shape[-1])
+        by_row[at, :, rows], there[at, :, rows] = line, counted[:, rows]
+    total, count = np.where(there, by_row, 0).sum(axis=-1, dtype=np.float64), there.sum(axis=-1)
+    return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
 
 
 def kinds(found: Array) -> Array:

@@ -158,7 +158,7 @@ def _heads(attention: Attention, down: int, across: int, rest: bool) -> Iterator
     """
     small = down == across == 1 and attention.mask.size <= WHOLE_CELLS
     queries, keys = attention.mask.shape
-    distance = distances(queries, keys, rescaled=attention.site.kind == "cross")
+    distance = distances(queries, keys, rescaled=attention.site.kind == "cross").astype(np.float32)
     for weights in [attention.weights[:]] if small else (attention.head(head)[None] for head in range(attention.heads)):
         shown = allowed(weights, attention.mask)
         readings = head_kinds.readings(shown, attention.mask, distance, attention.site.kind == "cross")
