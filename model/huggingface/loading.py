@@ -1,6 +1,8 @@
 """Loads or inspects a Hugging Face folder."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 
@@ -27,6 +29,7 @@ from model.huggingface.recorded import loading as recorded
 from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
+from model.spec.external import ForeignSpec
 from model.spec.network import to_json
 from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
@@ -53,10 +56,12 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     """
     if folder.family is None:
         return recorded.load(folder, device, in_float32)
-    weights, network, left_over = _network(folder, folder.weights, in_float32)
-    tokenizers = tokenizers_of(folder, network.spec)
-    _probe(network.to(device), folder, device)
-    title = name_of(folder.path)
+    config, spec = _described(folder)
+    with ThreadPoolExecutor(2) as beside:  # a process that starts and a hash of all files take as long as the rest
+        cutting, hashing = beside.submit(tokenizers_of, folder, spec), beside.submit(folder.fingerprint)
+        weights, network, left_over = _network(folder, config, spec, folder.weights, in_float32)
+        _probe(network.to(device), folder, device)
+    tokenizers, title = cutting.result(), name_of(folder.path)
     reader = tokenizers["source"]
     talks = isinstance(reader, ReadsChats) and reader.template is not None
     examples = () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else (EXAMPLE,)
@@ -70,7 +75,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         sampling=sampling_of(folder),
     )
     said = (run_by(network.library), *_about(folder), *notes(folder, weights.broken, left_over))
-    return Foreign(info, network, tokenizers, folder.fingerprint(), said)
+    return Foreign(info, network, tokenizers, hashing.result(), said)
 
 
 def inspect(folder: Folder) -> Inspection:
@@ -84,7 +89,7 @@ def inspect(folder: Folder) -> Inspection:
     """
     if folder.family is None:
         return recorded.inspect(folder)
-    weights, network, left_over = _network(folder, folder.stored)
+    weights, network, left_over = _network(folder, *_described(folder), folder.stored)
     tokenizers_of(folder, network.spec)
     tensors, same = described(folder, weights, left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
@@ -100,19 +105,23 @@ def inspect(folder: Folder) -> Inspection:
     )
 
 
-def _network(
-    folder: Folder, read: Callable[[], Weights], in_float32: bool = False
-) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
-    """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
-    family = folder.family
-    assert family is not None, "an architecture without a row is opened by `recorded`"
-    kind = family.kind
+def _described(folder: Folder) -> tuple[Any, ForeignSpec]:
+    """The library's config, and the spec."""
+    assert folder.family is not None, "an architecture without a row is opened by `recorded`"
     check_sizes(folder)
     with said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
-        program = f"transformers {library.VERSION}, {library.class_name(kind, config)}"
+        program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
         fidelity.check_settings(folder, config)
-        spec = spec_of(folder, family, config, program)
+        return config, spec_of(folder, folder.family, config, program)
+
+
+def _network(
+    folder: Folder, config: Any, spec: ForeignSpec, read: Callable[[], Weights], in_float32: bool = False
+) -> tuple[Weights, AnyForeign, dict[str, Phrase]]:
+    """The weights as `read` reads them, the network with their shapes, and its unused tensors."""
+    family, kind = folder.family, folder.kind
+    assert family is not None
     weights = read()
     check_layers(folder, len(weights.shapes))
     dtype = torch.float32 if in_float32 else weights.dtype

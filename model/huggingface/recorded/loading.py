@@ -1,6 +1,7 @@
 """Opens the folder of an architecture without a row: finds the class, checks the weights, and records a short run as a probe."""
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,10 +87,11 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     Raises:
         CheckpointError: it cannot be used; the error says why.
     """
-    weights = folder.weights()
-    fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32))
-    if isinstance(network, RecordedNetwork) and weights.dtype != torch.float32 and not in_float32:
-        fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32=True))
+    with ThreadPoolExecutor(1) as beside:
+        hashing, weights = beside.submit(folder.fingerprint), folder.weights()
+        fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32))
+        if isinstance(network, RecordedNetwork) and weights.dtype != torch.float32 and not in_float32:
+            fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32=True))
     network, title = network.to(device), name_of(folder.path)
     tokenizers = dict(tokenizers_of(fitted.folder, network.spec))
     strips = {strip: strip for strip in tokenizers}
@@ -113,7 +115,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         network.spec,
         sampling=sampling_of(folder),
     )
-    return Foreign(info, network, tokenizers, folder.fingerprint(), notes_)
+    return Foreign(info, network, tokenizers, hashing.result(), notes_)
 
 
 def inspect(folder: Folder) -> Inspection:
