@@ -17,6 +17,7 @@ from benchmarks.timing import Row, in_turns
 from model import known_models
 from model.checkpoints import loader
 from model.inference.run import run
+from model.sharing.system_memory import give_back
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
 from viz.canvas.scenes import attention
@@ -154,6 +155,7 @@ def take(folder: Path, name: str, length: int) -> int:
     network, feed = (opened(folder), fed) if name == "fed" else (load(folder), recorded)
     vocab = network.config.vocab_size if name == "fed" else network.info.spec.writer.vocab
     feed(network, text(8, vocab))
+    give_back()  # else what a process keeps in reserve after opening would hide a part
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
     before = _resident("VmRSS")
     held = feed(network, text(length, vocab))

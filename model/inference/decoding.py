@@ -29,7 +29,7 @@ CANDIDATES = 8
 """Number of likeliest tokens in a Step."""
 
 
-TOGETHER = 16
+TOGETHER = 4
 """Rows of a forced target whose log-probabilities are computed at once."""
 
 

@@ -191,7 +191,7 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
 def test_what_a_share_costs_is_told_before_it_is_measured_where_it_takes_long(
     stocked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importance_heads, "COSTLY", 20)
+    monkeypatch.setattr(importance_heads, "COSTLY", 5)
     visitor = Visitor("whatif", text=TEXT, off="all")
     measure(visitor, "heads")
     (table,) = (frame.value for frame in visitor.app.dataframe if "without" in frame.value)
