@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,10 +47,11 @@ def rotation(network: AnyNetwork, site: Site) -> Tensor | None:
 
 def _library_rotation(network: ForeignNetwork, site: Site) -> Tensor | None:
     """As `rotation`, from the library's own tables and its own function that exchanges the columns of a pair."""
-    module = next((module for module, own in network.sites.items() if own == site), None)
+    places = network.places
+    module = next((module for module, own in places.sites.items() if site in own), None)
     exchange = module and getattr(sys.modules[type(module).__module__], "rotate_half", None)
-    if exchange is None or network.family.positions != "rotary":
-        return None
+    if exchange is None or places.positions != "rotary" or places.found:
+        return None  # in some architectures without a row not every layer turns, or not every column
     config = network.library.config.get_text_config()  # type: ignore[operator, union-attr]  # untyped library
     kind = layers[site.layer] if (layers := getattr(config, "layer_types", None)) else ""
     rope = getattr(config, "rope_parameters", None) or {}
@@ -74,12 +76,11 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
 
     Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1.
     """
-    if not isinstance(network, ForeignNetwork) or network.family.positions != "relative" or site.kind != "self":
+    if not isinstance(network, ForeignNetwork) or network.places.positions != "relative" or site.kind != "self":
         return None
-    modules = {own: module for module, own in network.sites.items()}
+    modules: dict[Site, Any] = {own: module for module, sites in network.places.sites.items() for own in sites}
     if site not in modules:
         return None
-    first = modules[replace(site, layer=0)]
     with torch.inference_mode():
-        table: Tensor = first.compute_bias(2 * FARTHEST + 1, 2 * FARTHEST + 1)  # type: ignore[operator]  # [1, head, query, key]
+        table: Tensor = modules[replace(site, layer=0)].compute_bias(2 * FARTHEST + 1, 2 * FARTHEST + 1)  # [1, head, query, key]
     return table[0, :, FARTHEST].detach().cpu().double()

@@ -109,6 +109,7 @@ def found_places(
         outputs={site: output for site, output in zip(sites, seen.outputs, strict=True) if output is not None},
         layers=layers,
         positions="rotary" if rotated else "unknown",
+        found=True,
         products=all(each.product for each in seen.calls),
         scales={site: each.scale for site, each in zip(sites, seen.calls, strict=True)},
     )

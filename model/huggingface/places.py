@@ -29,6 +29,7 @@ class Places:
         offset: rows at the start of a table that are not positions; None: up to the padding row.
         positions: the kind of positional encoding.
         products: whether each score is the product of a query and a key, scaled, and nothing else.
+        found: whether a short run told them, and no row.
         scales: the scale of each site's scores, as far as a run told it; else the module says it.
     """
 
@@ -40,6 +41,7 @@ class Places:
     tables: Mapping[str, nn.Module] = field(default_factory=dict)
     offset: int | None = 0
     products: bool = True
+    found: bool = False
     scales: Mapping[Site, float] = field(default_factory=dict)
 
     def module(self, site: Site) -> nn.Module:
