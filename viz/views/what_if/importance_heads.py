@@ -78,8 +78,8 @@ def _agreed(page: Page, question: Heads) -> bool:
     minutes = max(1, round(copies * page.trace.model["milliseconds"] / 60_000))
     st.info(
         _(
-            "The share feeds {copies:,} edited copies of this run to the network, up to {minutes:,} min at the speed of the run "
-            "shown; the other two measures feed {few:,}.",
+            "Edited copies of this run that are fed to the network for the share: {copies:,}. At the speed of the run shown that "
+            "takes up to {minutes:,} min. The other two measures need fewer: {few:,}.",
             copies=copies,
             minutes=minutes,
             few=few,
