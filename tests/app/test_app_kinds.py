@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 
 from model.checkpoints import native
 from model.engine.api import Run
@@ -172,3 +173,19 @@ def test_files_that_wait_for_answers_do_not_cry_on_every_page(stocked: Path) -> 
     assert asked.problems == []
     assert PARTS[0] in said(asked), "its questions stand on the page"
     assert not asked.drawn
+
+
+def test_the_sidebar_tells_models_that_ask_from_damaged_ones_and_from_those_still_being_opened() -> None:
+    def listed() -> None:
+        from model.engine.api import ModelInfo
+        from viz.widgets import sidebar
+
+        told = {"asks": "OpenQuestions", "broken": "DamagedFile", "slow": "StillOpening", "lost": "MissingFile"}
+        sidebar.waiting([ModelInfo(name, name, "", {}, (), 0, {}, 0, 0, problem={"error": error}) for name, error in told.items()])
+
+    captions = [caption.value.replace("\\", "") for caption in AppTest.from_function(listed).run().sidebar.caption]
+    assert captions == [
+        "Not ready, answer the questions about them on the Checkpoint page: asks.",
+        "Cannot be used; the Checkpoint page says why: broken, lost.",
+        "Still being opened: slow. Reload the page in a minute.",
+    ]
