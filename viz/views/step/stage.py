@@ -18,7 +18,7 @@ from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, said
 from viz.labels import alt_text, tokens
 from viz.session.state import Page, address, bind, decimals, update
-from viz.views.step import formulas, numbers, sentences, titles
+from viz.views.step import formulas, numbers, sentences, tiles, titles
 from viz.widgets import download, numeric_tables, print_dialog
 from viz.widgets.cards import card, chart, say
 
@@ -42,6 +42,8 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
         _picture(page, trace, stage)
         _numbers(page, trace, stage)
         _code(trace, stage)
+        if stage.name == "weights":
+            tiles.draw(page, trace)
 
 
 def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:

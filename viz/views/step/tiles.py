@@ -1,0 +1,100 @@
+"""The weights of a head as FlashAttention computes them: tile by tile, with the scores of this run."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.trace.types import Attention, Trace
+from viz.figures import tiles as figures
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, _n
+from viz.labels import alt_text, tokens
+from viz.metrics import flash_attention
+from viz.session.state import Page
+from viz.widgets import numeric_tables
+from viz.widgets.cards import chart, expander_state
+
+SIZES = (2, 4, 8, 16)
+"""Queries and keys of a tile. Real kernels take 64 to 128, which would hold a whole sentence."""
+
+LONGEST = 64
+"""Most queries and keys of a head that is shown in tiles."""
+
+
+def draw(page: Page, trace: Trace) -> None:
+    """Draws the head in tiles, if its scores, values and contexts were recorded."""
+    own = trace.at(page.attention.site)
+    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > LONGEST:
+        return
+    with st.expander(_("In tiles, as FlashAttention computes it"), icon=":material/grid_on:", **expander_state("tiles")) as part:
+        if not part.open:
+            return
+        st.markdown(
+            _(
+                "A fused kernel never writes the weights out. It takes a tile of queries and keys at a time, keeps for each row "
+                "the largest score so far and the sum of the exponentials, and corrects the sum when a later tile has a larger "
+                "score. The result is that of the whole row, but for rounding."
+            )
+        )
+        _tiled(page, trace, own)
+
+
+def _tiled(page: Page, trace: Trace, own: Attention) -> None:
+    """Draws one step of the tiled computation, its numbers, and the comparison with the run."""
+    assert own.scores is not None
+    assert own.v is not None
+    assert own.context is not None
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    size = int(left.segmented_control(_("Size of a tile"), SIZES, default=4, required=True, key="tile-size") or 4)
+    found = flash_attention.attend(own.scores[page.head], own.mask, own.v[page.head], size)
+    steps = len(found.tiles)
+    if not steps:
+        st.info(_("The mask closes every cell of this head, so there is no tile to compute."))
+        return
+    step = int(right.slider(_("Tile"), 1, steps, min(2, steps), key=f"tile-{size}-{steps}")) if steps > 1 else 1
+    tile = found.tiles[step - 1]
+    met = np.zeros(own.mask.shape, bool)
+    for each in found.tiles[:step]:
+        met[each.queries.start : each.queries.stop, each.keys.start : each.keys.stop] = True
+    rows, columns = tokens.queries(trace, own), tokens.keys(trace, own)
+    table = np.where(own.mask, own.scores[page.head], np.nan)
+    axes = (tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site))
+    figure = figures.scores(table, met, (tile.queries, tile.keys), (rows, columns), page.dark, axes)
+    title = _("Scores in tiles")
+    chart(figure, (trace, title), config=CONFIG, key="tiles-chart", alt=alt_text.table(np.where(met, table, np.nan), axes[1]))
+    names = pd.Index([rows[place] for place in tile.queries], name=_("query"))
+    state = {_("largest so far"): tile.largest, _("earlier sum times"): tile.factor, _("sum of exponentials"): tile.total}
+    numeric_tables.draw(pd.DataFrame(state, index=names), key="tiles-table")
+    _compared(page, own, found, size)
+
+
+def _compared(page: Page, own: Attention, found: flash_attention.Tiled, size: int) -> None:
+    """Says how far the tiled context is from the recorded one, and how many numbers each way moves."""
+    assert own.context is not None
+    assert own.v is not None
+    ran = own.context[page.head].astype(np.float64)
+    rows = own.mask.any(axis=1)
+    difference = float(np.abs(found.context[rows] - ran[rows]).max(initial=0.0))
+    st.caption(_("Largest difference of the contexts from those of this run: {difference:.1e}.", difference=difference))
+    if found.skipped:
+        st.caption(
+            _n(
+                "{count} tile was skipped: the mask closes all of it.",
+                "{count} tiles were skipped: the mask closes all of them.",
+                found.skipped,
+                count=found.skipped,
+            )
+        )
+    queries, keys = own.mask.shape
+    plain, tiled = flash_attention.numbers_moved(queries, keys, own.v.shape[-1], size, len(found.tiles))
+    long_plain, long_tiled = flash_attention.numbers_moved(4096, 4096, own.v.shape[-1], 64, 64 * 65 // 2)
+    st.caption(
+        _(
+            "Numbers that this head reads from and writes to the large memory: {plain:,} if written out, {tiled:,} if computed in "
+            "tiles. For a causal head of this width over 4,096 tokens, in tiles of 64: {long_plain:,} and {long_tiled:,}.",
+            plain=plain,
+            tiled=tiled,
+            long_plain=long_plain,
+            long_tiled=long_tiled,
+        )
+    )
