@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,9 +122,9 @@ def test_settings_are_refused_as_for_the_whole_folder(shelf: Path) -> None:
 def test_only_so_many_snapshots_stay_loaded(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
-    def load(path: Path, settings: object, device: torch.device, texts_of: TextsOf) -> object:
+    def load(path: Path, settings: object, device: torch.device, texts_of: TextsOf, *more: Any) -> object:
         loaded.append(path.stem)
-        return true_load(path, {}, device, texts_of)
+        return true_load(path, {}, device, texts_of, *more)
 
     true_load = loader.load
     monkeypatch.setattr(loader, "load", load)

@@ -114,7 +114,7 @@ def test_limits_are_kept_and_said(local: LocalEngine) -> None:
     public = AccessLimits.from_environment({"HEADLIGHT_PUBLIC": "1"})
     with pytest.raises(Refused, match="accepts no files"):
         behind(local, public).ask(Receive(b"x", "x.pt"))
-    with pytest.raises(Refused, match=r"^The input has 600 tokens, and this server accepts at most 512\. Shorten it\.$"):
+    with pytest.raises(Refused, match=r"^The source has 600 tokens, and this server accepts at most 512\. Shorten it\.$"):
         behind(local, public).ask(Run(RunRequest("tiny", (4,) * 600)))
     with pytest.raises(Refused, match=r"^The file or request is 4\.1 MB, and this server accepts at most 4 MB\.$"):
         behind(local).ask(Texts("tiny", strip="source", ids=(4,) * (BODY // 3)))
