@@ -1,6 +1,7 @@
 """Folders of the transformers library on every page of the app."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -77,3 +78,18 @@ def test_every_page_of_an_architecture_whose_layers_were_found_draws(shelf: Path
     visitor.go("whatif")
     assert visitor.drawn
     assert not any("no head can be silenced" in each.value for each in visitor.app.info)
+
+
+def test_a_folder_in_bfloat16_runs_so_on_every_page_and_in_float32_on_request(shelf: Path) -> None:
+    made: Any = folders.save(shelf / "llama", "llama")
+    made.to(torch.bfloat16).save_pretrained(shelf / "llama")
+    visitor = Visitor(model="llama", text="4 6 5", max="4")
+    for page in EVERY_PAGE:
+        visitor.go(page)
+        assert visitor.problems == [], page
+        assert visitor.drawn or page not in PAGES or page == "positions", page
+    visitor.go("explore")
+    assert any("bfloat16 · not compared with float32" in each.value for each in visitor.app.caption)
+    visitor.choose("precision", "float32")
+    assert visitor.problems == []
+    assert not any("bfloat16" in each.value for each in visitor.app.caption)

@@ -98,4 +98,4 @@ def test_why_something_was_not_recorded_is_said_in_the_language_of_the_page() ->
             "be changed: {reason}.",
             reason=OUTSIDE,
         )
-        assert translate.said(whole).endswith("而修改正是在那里进行的。")
+        assert translate.said(whole).endswith("而干预正是在那里进行的。")
