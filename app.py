@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
+from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.join_codes import process
@@ -60,6 +61,7 @@ ROUTES = [
     patient_engine.ROUTE,
     route.ROUTE,
     *LECTURES,
+    library.ROUTE,
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names
     ROUTE,
     Route("/explore", first_page),

@@ -23,6 +23,7 @@ from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
 from viz.views.checkpoint import page as checkpoint
+from viz.views.circuit import page as circuit
 from viz.views.compare import page as compare
 from viz.views.explore import page as explore
 from viz.views.run_page import PageFrame, PageSpec
@@ -113,6 +114,7 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
         comparison,
         entry(experiment, _("What if"), "whatif", "science"),
+        entry(drawing(circuit.show), _("Circuit"), "circuit", "account_tree"),
         entry(over_texts, _("Survey"), "survey", "query_stats"),
         entry(drawing(training.show), _("Training"), "training", "movie"),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),

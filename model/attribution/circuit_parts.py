@@ -112,7 +112,7 @@ def _of_head(
 def _sum(heads: Heads, side: Side, reading: Array, vectors: Array) -> float:
     """The sum over the rows of reading · vector, both [row, head_dim]; queries and keys are turned by their positions."""
     if side != "value":
-        vectors = heads.rotation(torch.from_numpy(np.ascontiguousarray(vectors))[None], 0)[0].numpy()
+        vectors = heads.rotation(torch.from_numpy(np.array(vectors))[None], 0)[0].numpy()
     return float(np.vdot(reading, vectors))
 
 

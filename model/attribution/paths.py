@@ -52,8 +52,8 @@ def corrupted_request(asked: Paths, request: RunRequest, example: Example, promp
         )
         raise DoesNotFit(name="corrupted", reason=reason)
     if prompt:
-        return replace(request, source=(*ids, *clean[prompt:]))
-    return replace(request, source=asked.corrupted, target=example.strips["target"].ids)
+        return replace(request, source=(*ids, *clean[prompt:])[: example.fed.shape[1]])
+    return replace(request, source=asked.corrupted, target=example.strips["target"].ids[: example.fed.shape[1]])
 
 
 def path_effects(
@@ -80,10 +80,8 @@ def path_effects(
         raise BadSetting(
             name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(example.following) - 1)
         )
-    if example.source is None:
-        request = replace(request, source=example.strips["source"].ids)
-    else:
-        request = replace(request, target=example.strips["target"].ids)
+    fed = example.strips[example.written].ids[: example.fed.shape[1]]  # the last one is predicted, and there may be no more room
+    request = replace(request, source=fed) if example.source is None else replace(request, target=fed)
     clean_run, corrupted_run = (
         run(replace(own, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for own in (request, corrupted)
     )

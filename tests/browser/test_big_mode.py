@@ -78,7 +78,9 @@ def projector(watched: Page) -> Page:
     return watched
 
 
-@pytest.mark.parametrize("path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "checkpoint"])
+@pytest.mark.parametrize(
+    "path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "circuit", "checkpoint"]
+)
 def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(
     projector: Page, within: Callable[[str], Page], serve: Serve, path: str
 ) -> None:

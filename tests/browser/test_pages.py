@@ -26,6 +26,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("positions", {"text": LONGER}),
     ("compare", {"text": LONGER, "against": "decode=beam"}),
     ("whatif", {"text": LONGER}),
+    ("circuit", {"text": LONGER}),
     ("training", {"model": "reverse-digits"}),
     ("checkpoint", {}),
     ("lecture", {}),

@@ -205,7 +205,7 @@ def test_what_a_cell_is_compared_with_and_the_cells_that_led_to_it() -> None:
 
 
 def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
-    of_why = {"minus": "", "trail": "", "rival": "runner-up"}
+    of_why = {"minus": "", "trail": "", "rival": "runner-up", "corrupted": ""}
     of_a_run = {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
     assert of_a_run | of_why == NEW_SENTENCE
 
@@ -217,7 +217,7 @@ def test_edits_that_are_not_there_cannot_be_off() -> None:
 
 
 def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
-    assert {"against", "begin", "chat", "edit", "set", "target", "text"} == TYPED
+    assert {"against", "begin", "chat", "corrupted", "edit", "set", "target", "text"} == TYPED
 
 
 @pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])

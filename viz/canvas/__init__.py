@@ -7,12 +7,14 @@ script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree]` is a drawing; `changes` is an atlas of differences.
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit]` is a drawing; `changes` is an atlas of
+  differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
   `rows` and `columns` count the visible cells, `row` and `column` are the first of them (with a fraction when zoomed). The middle
   of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. Player and
-  cells have the same for their heatmap, the lines a list of `{side, index, x, y}`.
+  cells have the same for their heatmap, the lines a list of `{side, index, x, y}`,
+  the circuit of `{site, head, x, y}`.
 - `.hl .readout` describes the cell or token under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`,
   `data-query`, `data-key`, `data-weight` (absent if there is none).
 - `.chip[data-position]` is a token; `data-row` is its query row, `data-probability` the probability it was generated with.
@@ -85,7 +87,7 @@ def _is_site(text: str) -> bool:
 
 DRAWINGS = {
     name: st.components.v2.component(f"headlight.{name}", **component(name.capitalize()))
-    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "cells")
+    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "cells")
 }
 
 

@@ -49,6 +49,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Player": ((*_HEATMAP, "chips.js", "transport.js", "player.js"), ("common.css", "chips.css", "player.css")),
     "Network": (("transport.js", "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
+    "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),
 }
 """The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""

@@ -184,6 +184,8 @@ class ViewState:
         "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
     )
     up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
+    least: float = parameter(0.05, "share", "Circuit: the smallest share of an edge that is drawn", values.number(0.01, 1))
+    corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
     hide: str = parameter(
         "",
         "hide",

@@ -34,6 +34,21 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "why.md",
     ),
+    "circuit": (
+        N_("Which heads a head used"),
+        N_("Takes queries, keys and values of every head apart into what earlier heads wrote. The sums are compared with the run."),
+        "circuit.md",
+    ),
+    "composition": (
+        N_("Composition and copying"),
+        N_("Shows what the weights alone say. Some heads could read each other, and some make what they read more likely."),
+        "circuit.md",
+    ),
+    "paths": (
+        N_("Path by path"),
+        N_("Lets one head read another as in a corrupted run, and measures what that changes. Estimates stand beside it."),
+        "circuit.md",
+    ),
     # Step through
     "search": (
         N_("The beam search"),

@@ -1,0 +1,68 @@
+"""The page Circuit in the whole app: its numbers are those of the engine, and paths are measured when they are asked for."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.attribution.circuits import Circuit, CircuitGraph, PathEffects
+from model.attribution.questions import Paths
+from model.engine.environment import best_device
+from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
+from tests.app.visiting import Visitor
+
+TEXT, CORRUPTED = "w4 w5 w6", "w4 w7 w6"
+
+
+@pytest.fixture
+def graph(stocked: Path) -> CircuitGraph:
+    return LocalEngine(stocked, best_device("cpu")).ask(Circuit(RunRequest("tiny", TEXT)))
+
+
+def said(visitor: Visitor) -> str:
+    return "\n".join(str(each.value) for each in (*visitor.app.caption, *visitor.app.markdown)).replace("\\", "")
+
+
+def test_edges_and_what_is_omitted_are_those_of_the_engine(graph: CircuitGraph) -> None:
+    visitor = Visitor("circuit", model="tiny", text=TEXT, share="0.1", site="decoder.0.1.self", head="1")
+    assert visitor.problems == []
+    edges = [edge for edge in graph.edges(0.1) if edge.part.kind == "head"]
+    assert edges
+    assert f"Edges shown: {len(edges):,}, with a share of at least 0.10" in said(visitor)
+    assert f"{graph.left_out(0.1):.0%} is omitted" in said(visitor)
+    assert "all sums are what the run recorded" in said(visitor)
+    assert "The queries of Decoder self-attention, layer 2, head 2 used:" in said(visitor)
+    tables = [table.value for table in visitor.app.dataframe]
+    whole = next(table for table in tables if "composition" in table.columns)
+    assert len(whole) == int((~np.isnan(graph.used)).sum())
+    np.testing.assert_allclose(np.sort(whole["share"]), np.sort(graph.shares[~np.isnan(graph.shares)]), atol=1e-4)
+    visitor.set("least", 0.5)
+    assert visitor.app.query_params["share"] == "0.5"
+    fewer = [edge for edge in graph.edges(0.5) if edge.part.kind == "head"]
+    assert f"Edges shown: {len(fewer):,}, with a share of at least 0.50" in said(visitor)
+
+
+def test_paths_are_measured_when_they_are_asked_for(stocked: Path) -> None:
+    visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted=CORRUPTED, step="1")
+    toggle = visitor.app.toggle(key="paths-shown")
+    assert not toggle.value
+    expected: PathEffects = LocalEngine(stocked, best_device("cpu")).ask(Paths(RunRequest("tiny", TEXT), CORRUPTED, 1))
+    assert f"({int((~np.isnan(expected.effects)).sum()):,})" in toggle.label
+    toggle.set_value(True).run()
+    assert visitor.problems == []
+    assert f"{expected.clean:.3f} here".replace("-", "−") in said(visitor).replace("-", "−")
+    assert f"{expected.rank:+.2f}" in said(visitor)
+    whole = next(table.value for table in visitor.app.dataframe if "estimate" in table.value.columns)
+    assert len(whole) == int((~np.isnan(expected.effects)).sum())
+    assert abs(float(whole["effect"].iloc[0])) == pytest.approx(float(np.nanmax(np.abs(expected.effects))), abs=1e-3)
+
+
+def test_a_sentence_of_another_length_is_one_sentence(stocked: Path) -> None:
+    visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted="w4 w7")
+    visitor.app.toggle(key="paths-shown").set_value(True).run()
+    assert "both must have as many" in "\n".join(visitor.problems)
+
+
+def test_without_a_corrupted_sentence_nothing_can_be_measured(stocked: Path) -> None:
+    assert Visitor("circuit", model="tiny", text=TEXT).app.toggle(key="paths-shown").disabled

@@ -1,0 +1,82 @@
+"""Scene of a circuit: every head, layer above layer, and the edges from each head to the later heads that used what it wrote."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from model.trace.types import Site, Trace
+from viz.canvas import library
+from viz.canvas.scenes.attention import base
+from viz.canvas.wire import strings
+from viz.canvas.wire.transport import pack
+from viz.i18n.translate import _n
+from viz.labels import tokens
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One edge.
+
+    Attributes:
+        side: what of the later head it leads to.
+        since, to: the earlier and the later head, as site and number.
+        width: from 0 to 1.
+        negative: whether the number that it stands for is below 0.
+        said: the edge in words.
+    """
+
+    side: Literal["query", "key", "value"]
+    since: tuple[Site, int]
+    to: tuple[Site, int]
+    width: float
+    negative: bool
+    said: str
+
+
+def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
+    """The graph of a run.
+
+    Args:
+        edges: those that are drawn.
+        site, head: the selected head.
+    """
+    stacks = list(dict.fromkeys(own.stack for own in trace.attention))
+    rows: dict[str, int] = dict.fromkeys(stacks, 0)
+    nodes = list[dict[str, Any]]()
+    for own, attention in trace.attention.items():
+        nodes += [
+            {
+                "id": f"{own}/{one}",
+                "site": str(own),
+                "head": one,
+                "stack": stacks.index(own.stack),
+                "row": rows[own.stack],
+                "heads": attention.heads,
+                "name": tokens.site(own, one),
+            }
+            for one in range(attention.heads)
+        ]
+        rows[own.stack] += 1
+    description = _n(
+        "Graph with {count} edge between heads", "Graph with {count} edges between heads", len(edges), count=len(edges)
+    )
+    header = {
+        **base(trace),
+        "texts": strings.circuit(),
+        "library": library.where(library.GRAPHS),
+        "nodes": nodes,
+        "edges": [
+            {
+                "side": edge.side,
+                "source": f"{edge.since[0]}/{edge.since[1]}",
+                "target": f"{edge.to[0]}/{edge.to[1]}",
+                "width": edge.width,
+                "negative": edge.negative,
+                "said": edge.said,
+            }
+            for edge in edges
+        ],
+        "selected": f"{site}/{head}",
+        "description": description,
+    }
+    return pack(header, {})

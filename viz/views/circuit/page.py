@@ -1,0 +1,205 @@
+"""The page Circuit: which earlier head each head's queries, keys and values used, as a graph beside the overview."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.circuits import SIDES, Circuit, CircuitGraph, Edge, Side
+from model.attribution.results import Head
+from model.errors import HeadlightError
+from model.trace.types import Site
+from viz import canvas
+from viz.canvas.scenes import attention
+from viz.canvas.scenes import circuit as scene
+from viz.figures import importance
+from viz.i18n.translate import _, error_message, number
+from viz.labels import tokens
+from viz.session import patient_engine
+from viz.session.state import Page, bind, decimals, update
+from viz.views import stream_parts
+from viz.views.circuit import paths
+from viz.views.what_if.cell_clicks import clickable
+from viz.widgets import download, numeric_tables, recorded_run
+from viz.widgets.cards import panel, say
+
+MOST_SAID = 3
+"""Edges of the selected head that a sentence names, for each side."""
+
+
+def show(page: Page) -> None:
+    """Draws the page."""
+    if page.info.recorded:
+        st.info(recorded_run.needs_network(), icon=":material/info:")
+        return
+    with patient_engine.show_pending():
+        try:
+            found = page.engine.ask(Circuit(page.view.request()))
+        except HeadlightError as error:
+            say(error_message(error))
+            return
+        with panel("circuit"):
+            _about(page, found)
+            graph, overview = st.columns([3, 2])
+        with graph:
+            _graph(page, found)
+        with overview:
+            overview_scene = attention.atlas(page.trace, page.attention.site, page.head, -1)
+            canvas.draw("atlas", overview_scene, key="circuit-atlas", chosen=update)
+        for sentence in _of_head(page, found):
+            st.markdown(tokens.markdown(sentence))
+        _table(page, found)
+        with panel("composition"):
+            _composition(page, found)
+        paths.draw(page, found)
+
+
+def side_name(side: Side) -> str:
+    """The side of a head, in the plural."""
+    return {"query": _("queries"), "key": _("keys"), "value": _("values")}[side]
+
+
+def head_name(head: Head) -> str:
+    """The name of a head, counted from 1."""
+    return tokens.site(Site.parse(head.site), head.head)
+
+
+def _about(page: Page, found: CircuitGraph) -> None:
+    """Draws the title, whether the sums are what ran, and the threshold."""
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown("**" + _("Which earlier heads each head used in this run") + "**", width="content")
+        _badge(found)
+    st.slider(
+        _("Smallest share of an edge"),
+        0.01,
+        1.0,
+        step=0.01,
+        help=_("A share is the size of what one part adds, divided by the sum over all parts of that side."),
+        **bind("least"),
+    )
+
+
+def _graph(page: Page, found: CircuitGraph) -> None:
+    """Draws the graph, and says what it leaves out."""
+    least = page.view.least
+    edges = [edge for edge in found.edges(least) if edge.part.kind == "head"]
+    drawn = [
+        scene.Edge(
+            edge.side,
+            (Site.parse(edge.part.place), edge.part.head),
+            (Site.parse(edge.head.site), edge.head.head),
+            edge.share,
+            edge.used < 0,
+            _said(edge),
+        )
+        for edge in edges
+    ]
+    canvas.draw("circuit", scene.scene(page.trace, drawn, page.attention.site, page.head), key="circuit", chosen=update)
+    gaps = {"count": len(edges), "least": number(least, ".2f"), "left": number(found.left_out(least), ".0%")}
+    st.caption(
+        _(
+            "Edges shown: {count:,}, with a share of at least {least}. Of all that heads used of earlier heads, {left} is "
+            "omitted. Thin: small share; a bar at the end: negative. What heads used of embeddings, positions, feed-forward "
+            "networks and biases is in the table.",
+            **gaps,
+        )
+    )
+
+
+def _badge(found: CircuitGraph) -> None:
+    """Draws whether all sums are what the run recorded."""
+    gap = tokens.power_of_ten(float(np.nanmax(found.difference)))
+    if found.agrees:
+        said = _("all sums are what the run recorded, difference at most {difference}", difference=gap)
+        st.badge(said, icon=":material/check:", color="green")
+    else:
+        said = _("some sums are not what the run recorded: difference up to {difference}", difference=gap)
+        st.badge(said, icon=":material/error:", color="red")
+
+
+def _said(edge: Edge) -> str:
+    """An edge in words."""
+    gaps = {"part": stream_parts.name(edge.part), "head": head_name(edge.head), "share": number(edge.share, ".2f")}
+    return {
+        "query": _("{part} → queries of {head}: share {share}", **gaps),
+        "key": _("{part} → keys of {head}: share {share}", **gaps),
+        "value": _("{part} → values of {head}: share {share}", **gaps),
+    }[edge.side]
+
+
+def _of_head(page: Page, found: CircuitGraph) -> list[str]:
+    """What the selected head used most, a sentence for each side; and whether it copies."""
+    head = Head(str(page.attention.site), page.head)
+    said, name = list[str](), head_name(head)
+    own = sorted((edge for edge in found.edges(page.view.least) if edge.head == head), key=lambda edge: -edge.share)
+    for side in SIDES:
+        there = [f"{stream_parts.name(edge.part)} ({number(edge.share, '.2f')})" for edge in own if edge.side == side]
+        if there:
+            gaps = {"head": name, "parts": " · ".join(there[:MOST_SAID])}
+            said.append(
+                {
+                    "query": _("The queries of {head} used: {parts}", **gaps),
+                    "key": _("The keys of {head} used: {parts}", **gaps),
+                    "value": _("The values of {head} used: {parts}", **gaps),
+                }[side]
+            )
+    copying = found.copying[found.heads.index(head)]
+    if not np.isnan(copying):
+        said.append(
+            _(
+                "Copying score of {head}: {copying} (1: what it reads becomes more likely)",
+                head=name,
+                copying=number(copying, "+.2f"),
+            )
+        )
+    return said
+
+
+def table(found: CircuitGraph) -> pd.DataFrame:
+    """A row for each edge of every size, to the heads in the order of the run."""
+    rows = [
+        (stream_parts.name(edge.part), side_name(edge.side), head_name(edge.head), edge.share, edge.used, edge.composition)
+        for edge in sorted(found.edges(), key=lambda edge: -edge.share)
+    ]
+    return pd.DataFrame(rows, columns=[_("from"), _("side"), _("to"), _("share"), _("used"), _("composition")])
+
+
+def _table(page: Page, found: CircuitGraph) -> None:
+    with st.expander(_("All edges as numbers"), icon=":material/table:"):
+        whole = table(found)
+        numeric_tables.draw(whole, hide_index=True)
+        download.csv(whole, page.trace, "circuit", key="circuit-csv")
+
+
+def _composition(page: Page, found: CircuitGraph) -> None:
+    """Draws composition by the weights alone against the share in this run, for each pair of heads and each side."""
+    st.markdown("**" + _("From the weights alone: how far two heads compose") + "**")
+    st.caption(
+        _(
+            "Each point is an edge between two heads. From left to right: the norm of the product of both heads’ matrices, as a "
+            "multiple of what random matrices have. From bottom to top: its share in this run."
+        )
+    )
+    edges = [edge for edge in found.edges() if not np.isnan(edge.composition)]
+    if not edges:
+        st.caption(_("No head reads what an earlier head wrote."))
+        return
+    chance = dict(zip(found.heads, found.chance.tolist(), strict=True))
+    across = np.array([edge.composition / chance[edge.head] for edge in edges])
+    shares, names = np.array([edge.share for edge in edges]), [_said(edge) for edge in edges]
+    axes = _("composition, as a multiple of chance"), _("share in this run")
+    figure = importance.scatter(across, shares, names, [side_name(edge.side) for edge in edges], page.dark, axes)
+    alt = _("For each pair of heads: how far they compose by the weights, and the share in this run")
+    places = tuple((edge.head.site, edge.head.head) for edge in edges)
+    clickable(figure, "composition", partial(_select, places), alt, (page.trace, alt.partition(":")[0]))
+    copies = [row for row, value in enumerate(found.copying) if not np.isnan(value)]
+    if copies:
+        with st.expander(_("Copying scores of all heads"), icon=":material/table:"):
+            scores = pd.DataFrame({_("head"): [head_name(found.heads[row]) for row in copies], _("copying"): found.copying[copies]})
+            numeric_tables.draw(scores, hide_index=True, decimals=int(decimals(2)[1]))
+
+
+def _select(places: tuple[tuple[str, int], ...], index: int) -> None:
+    site, head = places[index]
+    update(site=site, head=head)

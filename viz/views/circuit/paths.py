@@ -1,0 +1,176 @@
+"""Paths: what each path between two heads carries of what tells the sentence from a corrupted one."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.circuits import SIDES, CircuitGraph, PathEffects, Side
+from model.attribution.questions import Paths
+from model.errors import HeadlightError
+from model.trace.types import Site
+from viz.figures import circuit as figures
+from viz.figures.annotated_heatmap import grid
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, error_message, number
+from viz.labels import tokens
+from viz.session import patient_engine
+from viz.session.state import Page, bind, decimals, update
+from viz.views.what_if.cell_clicks import clickable
+from viz.widgets import download, numeric_tables
+from viz.widgets.cards import chart, panel, say
+
+MOST_ROWS = 24
+"""Heads on either side of the map: those that the largest effects lead to, or come from."""
+
+
+def draw(page: Page, graph: CircuitGraph) -> None:
+    """Draws the corrupted sentence, and on demand what each path carries."""
+    if not page.trace.steps:
+        return
+    with panel("paths"):
+        st.markdown("**" + _("Path by path: what tells this sentence from a corrupted one") + "**")
+        left, right = st.columns(2)
+        with left:
+            st.text_input(
+                _("Corrupted sentence"),
+                help=_("A sentence of as many tokens, in which something is changed that changes the output."),
+                **bind("corrupted"),
+            )
+        with right:
+            _token(page)
+        shared = _shared(page)
+        heads = np.array([part.kind == "head" for part in graph.parts])
+        count = int((~np.isnan(graph.used[:, :, heads])).sum())
+        gaps = {"count": count}
+        if not st.toggle(
+            _("Measure all paths ({count:,})", **gaps),
+            key="paths-shown",
+            disabled=not page.view.corrupted.strip(),
+            help=_("Runs the sentence once for each path. The page says how far it is, and it can be stopped."),
+        ):
+            return
+        with patient_engine.show_pending():
+            try:
+                asked = Paths(replace(page.view.request(), edits=()), page.view.corrupted, max(page.view.step, 0), shared=shared)
+                found = page.engine.ask(asked)
+            except HeadlightError as error:
+                say(error_message(error))
+                return
+            _found(page, found)
+
+
+def _token(page: Page) -> None:
+    """Draws the choice of the token whose logit is measured."""
+    written = {step.index: f"{step.index + 1} {tokens.word(step.chosen.text)}" for step in page.trace.steps}
+    tied = bind("step")
+    st.session_state[tied["key"]] = min(max(page.view.step, 0), len(written) - 1)
+    st.selectbox(_("Token"), list(written), format_func=written.__getitem__, **tied)
+
+
+def _shared(page: Page) -> bool:
+    """Draws, where heads share keys, whether a path leads to all of them."""
+    stacks = (page.info.spec.get(name) or {} for name in ("encoder", "decoder"))
+    if all((stack.get("attention") or {}).get("key_heads") is None for stack in stacks):
+        return False
+    return bool(st.checkbox(_("A path to a key or value is one to all heads that share it"), key="paths-together"))
+
+
+def _found(page: Page, found: PathEffects) -> None:
+    form = decimals(3)
+    gaps = {
+        "token": tokens.word(found.tokens[found.token]),
+        "other": tokens.word(found.other_text),
+        "clean": number(found.clean, form),
+        "corrupted": number(found.corrupted, form),
+    }
+    st.markdown(
+        tokens.markdown(
+            _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps),
+        )
+    )
+    names = {"query": _("to queries"), "key": _("to keys"), "value": _("to values")}
+    strongest = max(SIDES, key=lambda side: float(np.nanmax(np.abs(found.effects[SIDES.index(side)]), initial=0.0)))
+    side: Side = (
+        st.segmented_control(_("Paths"), SIDES, format_func=names.__getitem__, default=strongest, key="paths-side") or strongest
+    )
+    _map(page, found, side)
+    if np.isnan(found.rank):
+        st.caption(_("There are too few paths for a rank correlation."))
+    else:
+        st.caption(
+            _(
+                "Rank correlation with the estimate by gradients: {rank}. Normalizations between two heads "
+                "are those of the clean run; everything after the later head is recomputed.",
+                rank=number(found.rank, "+.2f"),
+            )
+        )
+    _kept(page, found)
+    with st.expander(_("All paths as numbers"), icon=":material/table:"):
+        whole = table(found)
+        numeric_tables.draw(whole, hide_index=True)
+        download.csv(whole, page.trace, "paths", key="paths-csv")
+
+
+def _map(page: Page, found: PathEffects, side: Side) -> None:
+    """Draws the effects of the paths to one side: later heads by earlier heads."""
+    effects = found.effects[SIDES.index(side)]
+    sizes = np.nan_to_num(np.abs(effects))
+    to = np.sort(np.argsort(-sizes.max(axis=1), kind="stable")[:MOST_ROWS])
+    since = np.sort(np.argsort(-sizes.max(axis=0), kind="stable")[:MOST_ROWS])
+    to = to[~np.isnan(effects[to]).all(axis=1)]
+    since = since[~np.isnan(effects[:, since]).all(axis=0)]
+    if not len(to) or not len(since):
+        st.caption(_("No path leads there."))
+        return
+    labels = [tokens.site(Site.parse(head.site), head.head) for head in found.heads]
+    form = f"+{decimals(4)}"
+
+    def said(row: int, column: int) -> str:
+        gaps = {"since": labels[column], "to": labels[row], "effect": number(float(effects[row, column]), form)}
+        return _("{since} → {to}: {effect}", **gaps)
+
+    hover = [[said(row, column) for column in since] for row in to]
+    shown = effects[np.ix_(to, since)]
+    figure = grid(
+        [labels[row] for row in to], [labels[one] for one in since], shown, hover, page.dark, _("change of the logit difference")
+    )
+    alt = _("Map of paths: one row per later head, one column per earlier head; the table below has the numbers")
+    heads = tuple((found.heads[row].site, found.heads[row].head) for row in to)
+    clickable(figure, f"paths-{side}", partial(_select, heads), alt, (page.trace, alt.partition(":")[0]))
+
+
+def _select(heads: tuple[tuple[str, int], ...], at: list[int]) -> None:
+    """Selects the later head of the clicked path."""
+    site, head = heads[at[0]]
+    update(site=site, head=head)
+
+
+def _kept(page: Page, found: PathEffects) -> None:
+    """Draws how much of the run a few paths carry."""
+    st.markdown("**" + _("How much of the run do the strongest paths carry?") + "**")
+    st.caption(
+        _(
+            "So many paths, those with the largest effects, are kept as they are; on all others the earlier head is read as in the "
+            "corrupted run. Embeddings, feed-forward networks and what heads add to the logits directly are not cut."
+        )
+    )
+    figure = figures.kept(found.kept, found.kept_log_probability, page.dark)
+    ends = number(float(found.kept_log_probability[0]), ".2f"), number(float(found.kept_log_probability[-1]), ".2f")
+    alt = _("Log-probability of the token by the number of paths kept: from {none} without any to {all}", none=ends[0], all=ends[1])
+    chart(figure, (page.trace, alt.partition(":")[0]), config=CONFIG, key="paths-kept", alt=alt)
+
+
+def table(found: PathEffects) -> pd.DataFrame:
+    """A row for each path, the largest effect first."""
+    labels = [tokens.site(Site.parse(head.site), head.head) for head in found.heads]
+    places = np.argwhere(~np.isnan(found.effects))
+    order = np.argsort(-np.abs(found.effects[tuple(places.T)]), kind="stable")
+    sides = {"query": _("queries"), "key": _("keys"), "value": _("values")}
+    rows = [
+        (labels[since], sides[SIDES[side]], labels[to], found.effects[side, to, since], found.estimates[side, to, since])
+        for side, to, since in places[order].tolist()
+    ]
+    return pd.DataFrame(rows, columns=[_("from"), _("side"), _("to"), _("effect"), _("estimate")])
