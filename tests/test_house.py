@@ -265,6 +265,8 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.attribution.results",
         "model.attribution.sums",
         "model.survey.agreement",
+        "model.survey.differences",
+        "model.survey.film",
         "model.survey.measures",
         "model.survey.questions",
         "model.survey.tables",

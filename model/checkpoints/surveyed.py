@@ -14,6 +14,9 @@ from model.trace.types import Array, Site
 FILE = "survey.parquet"
 """Name of a model's survey in its folder."""
 
+FILM = "survey-film.parquet"
+"""Name of the film of a survey over the model's snapshots, in its folder."""
+
 ABOUT, CONTEXTS = b"headlight.survey", b"headlight.contexts"
 """Where the metadata of the file say what it is of, and where they hold the vectors, as safetensors."""
 

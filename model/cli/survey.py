@@ -16,14 +16,19 @@ from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from model.spec.edits import read_edits
+from model.survey import film as films
 from model.survey import tables, texts
+from model.survey.differences import Difference, differences
 from model.survey.measures import MEASURES
-from model.survey.questions import MeasureTexts
+from model.survey.questions import MeasureTexts, StoredSurvey, plain
 from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
 
 SAVE_EVERY = 8
 """Batches after which what is there is saved, so that a survey that is interrupted goes on from there."""
+
+MOST_LINES = 40
+"""Differences that are printed; --json has all of them."""
 
 
 @click.command()
@@ -41,6 +46,8 @@ SAVE_EVERY = 8
     "--edit", "edits", multiple=True, metavar="EDIT", help="NAME key=value …: a change in every run (what-if.md); repeatable"
 )
 @click.option("--out", type=click.Path(path_type=Path), help="the Parquet file to write; one that was interrupted goes on")
+@click.option("--against", metavar="FILE|MODEL", help="tell the differences from this survey, or from that of this model")
+@click.option("--film", is_flag=True, help="measure the texts in every snapshot of the model's training")
 @SETTINGS
 @AS_JSON
 @DEVICE
@@ -50,6 +57,8 @@ def survey(
     most: int | None,
     edits: tuple[str, ...],
     out: Path | None,
+    against: str | None,
+    film: bool,
     settings: tuple[str, ...],
     as_json: bool,
     device: str,
@@ -59,8 +68,15 @@ def survey(
     name = engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if _is_path(checkpoint) else checkpoint
     question = MeasureTexts(name, tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits)))
     chosen = _texts(given, checkpoint, engine, question)
-    found = _surveyed(engine, question, replace(chosen, items=chosen.items[:most]), out)
-    if as_json:
+    chosen = replace(chosen, items=chosen.items[:most])
+    if film:
+        _film(engine, question, chosen, out, as_json)
+        return
+    other = None if against is None else _other(against, engine)
+    found = _surveyed(engine, question, chosen, out)
+    if other is not None:
+        _against(differences(other, found), as_json)
+    elif as_json:
         click.echo(json.dumps(found.to_json(), ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
@@ -131,3 +147,75 @@ def _lines(found: Survey) -> Iterator[str]:
                 + (f"; in the others most of {role.rest} ({role.rest_mean:.3f})" if role.rest else "")
             )
     yield from (f"no roles without a baseline: {why['fields'].get('reason', why)}" for why in found.without.values())
+
+
+def _other(against: str, engine: LocalEngine) -> Survey:
+    """The survey of --against: a file, or that of a model.
+
+    Raises:
+        BadSetting: there is none.
+    """
+    if Path(against).is_file():
+        return tables.read(Path(against))
+    data = engine.ask(StoredSurvey(against))
+    if not data:
+        raise BadSetting(name="--against", found=against, allowed="the file of a survey, or a model that has one")
+    return tables.from_bytes(data, against)
+
+
+def _against(found: list[Difference], as_json: bool) -> None:
+    """Tells the differences: this survey minus the other one."""
+    if as_json:
+        told_ = [vars(each) | {"difference": each.difference, "errors": plain(each.errors)} for each in found]
+        click.echo(json.dumps(told_, ensure_ascii=False))
+        return
+    click.echo(f"{'site':22}{'head':>5}  {'measure':16}{'before':>9}{'now':>9}{'change':>9}{'error':>8}{'in errors':>11}")
+    for each in found[:MOST_LINES]:
+        numbers = f"{each.first:9.3f}{each.second:9.3f}{each.difference:+9.3f}{each.error:8.3f}{each.errors:+11.1f}"
+        click.echo(f"{each.site:22}{each.head:5}  {each.measure:16}{numbers}")
+    if len(found) > MOST_LINES:
+        click.echo(f"{len(found) - MOST_LINES:,} further ones are smaller beside their errors; --json has all")
+
+
+def _film(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None, as_json: bool) -> None:
+    """Measures the texts in every snapshot, and tells the film.
+
+    Raises:
+        BadSetting: the model has no snapshots, or the film cannot be written.
+    """
+    steps = engine.ask(Describe(question.model, question.settings)).snapshots
+    if not steps:
+        raise BadSetting(name="--film", found=question.model, allowed="a model with snapshots of its training")
+    with told("texts") as on_count:
+        of = len(steps) * len(chosen.items)
+        found = films.filmed(engine.ask, question, chosen, steps, lambda done: on_count(done, of))
+    if out is not None:
+        try:
+            films.write(found, out)
+        except OSError as error:
+            raise BadSetting(name="--out", found=str(out), allowed=f"a path that can be written ({error.strerror})") from error
+    if as_json:
+        click.echo(json.dumps(_of_film(found), ensure_ascii=False))
+        return
+    names = [name for column, name in enumerate(MEASURES) if found.count[:, :, column].any()]
+    click.echo(f"{len(chosen.items):,} texts of {chosen.name} in {len(steps)} snapshots; mean ± standard deviation over texts")
+    click.echo(f"{'step':>8}  {'site':22}{'head':>5}" + "".join(f"{name[:13]:>16}" for name in names))
+    for at, step in enumerate(found.steps):
+        for row, (site, head) in enumerate(found.heads):
+            columns = [list(MEASURES).index(name) for name in names]
+            cells = (f"{found.mean[at, row, c]:10.3f} ±{found.std[at, row, c]:4.2f}" for c in columns)
+            click.echo(f"{step:8}  {site:22}{head:5}" + "".join(cells))
+
+
+def _of_film(found: films.SurveyFilm) -> dict[str, object]:
+    """A film as JSON values."""
+
+    def numbers(row: int) -> dict[str, dict[str, list[float | None]]]:
+        return {
+            name: {key: [plain(value) for value in getattr(found, key)[:, row, column]] for key in films.COLUMNS}
+            for column, name in enumerate(MEASURES)
+            if found.count[:, row, column].any()
+        }
+
+    heads = [{"site": site, "head": head, "measures": numbers(row)} for row, (site, head) in enumerate(found.heads)]
+    return vars(found.about) | {"steps": list(found.steps), "heads": heads}

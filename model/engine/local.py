@@ -26,6 +26,7 @@ from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner, own_precision
 from model.checkpoints.native import Checkpoint
 from model.checkpoints.surveyed import FILE as SURVEY
+from model.checkpoints.surveyed import FILM
 from model.engine import environment, memory, offers
 from model.engine.api import (
     Batches,
@@ -196,7 +197,7 @@ class LocalEngine:
             case Attribution():
                 return self._attribute(question)
             case StoredSurvey(model):
-                place = self._store.path(model) / SURVEY if self._store.holds(model) else Path()
+                place = self._store.path(model) / (FILM if question.film else SURVEY) if self._store.holds(model) else Path()
                 return place.read_bytes() if place.is_file() else b""
             case MeasureTexts():
                 return self._measure(question)

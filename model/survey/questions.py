@@ -74,7 +74,13 @@ class MeasureTexts(ModelQuestion["MeasuredTexts"]):
 
 @dataclass(frozen=True)
 class StoredSurvey(ModelQuestion[bytes]):
-    """The survey that lies in the model's folder, as the bytes of its Parquet file; empty if there is none."""
+    """The survey that lies in the model's folder, as the bytes of its Parquet file; empty if there is none.
+
+    Attributes:
+        film: whether the film over its snapshots is meant instead.
+    """
+
+    film: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

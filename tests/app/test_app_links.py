@@ -57,6 +57,7 @@ FULL: dict[str, tuple[str, object]] = {
     "y": ("next", "next"),
     "share": ("0.25", 0.25),
     "corrupted": ("w4 w7", "w4 w7"),
+    "survey": ("tiny", "tiny"),
 }
 """Every parameter: what a link says, and the value in the state. At their default: settings, target, and what this model has not: a
 conversation."""
@@ -188,9 +189,13 @@ def test_a_run_without_attention_is_answered_in_a_sentence(stocked: Path, monkey
 
 def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: Path) -> None:
     visitor = Visitor(
-        **{parameter.name: "\x00<img src=x>{" for parameter in PARAMETERS if parameter.name not in ("text", "target", "corrupted")}
+        **{
+            parameter.name: "\x00<img src=x>{"
+            for parameter in PARAMETERS
+            if parameter.name not in ("text", "target", "corrupted", "survey")
+        }
     )
-    assert len(visitor.problems) == len(PARAMETERS) - 3
+    assert len(visitor.problems) == len(PARAMETERS) - 4
     assert visitor.drawn
     assert visitor.view == ViewState(model="tiny", text="w4 w5.")
 

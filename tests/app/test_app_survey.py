@@ -1,5 +1,6 @@
 """The page Survey in the whole app: a stored survey is shown and compared with the weights; one is made; a head is selected."""
 
+import shutil
 import time
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from model.engine.api import Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
+from model.spec.edits import read_edits
 from model.spec.request import RunRequest
 from model.survey import tables
 from model.survey.measures import MEASURES, measured
@@ -100,3 +102,32 @@ def test_nothing_pasted_is_refused(stocked: Path) -> None:
     visitor.app.run()
     visitor.press("survey-start")
     assert "holds no text" in "\n".join(visitor.problems)
+
+
+def test_two_surveys_are_shown_side_by_side_with_their_differences(surveyed: Path) -> None:
+    shutil.copytree(surveyed / "tiny", surveyed / "edited")
+    engine = LocalEngine(surveyed, best_device("cpu"))
+    question = MeasureTexts("edited", texts=(), edits=read_edits("sharpen kind=cross factor=0"))
+    *_, found = gone_on(engine.ask, question, TEXTS, begun(question, TEXTS))
+    tables.write(found, surveyed / "edited" / "survey.parquet")
+    visitor = Visitor("survey", model="tiny", text="w4 w5", y="entropy", survey="edited")
+    assert visitor.problems == []
+    assert "First: edited over mine.txt (6). Second: tiny over mine.txt (6)." in captions(visitor)
+    assert "In every run of the first: sharpen" in captions(visitor)
+    assert "text by text" in captions(visitor)
+    table = next(each.value for each in visitor.app.dataframe if "errors" in each.value)
+    own = tables.read(surveyed / "tiny" / "survey.parquet")
+    row = table[(table["head"] == "Cross-attention, layer 1, head 1") & (table["measure"] == "Entropy (nats)")].iloc[0]
+    place = own.statistics.heads.index(("decoder.0.0.cross", 0)), list(MEASURES).index("entropy")
+    assert row["difference"] == pytest.approx(own.statistics.mean[place] - found.statistics.mean[place], abs=6e-4)
+
+
+def test_a_model_without_a_survey_to_compare_with_is_named(surveyed: Path) -> None:
+    shutil.copytree(surveyed / "tiny", surveyed / "bare")
+    (surveyed / "bare" / "survey.parquet").unlink()
+    assert "no stored survey of “bare”" in "\n".join(Visitor("survey", model="tiny", text="w4 w5", survey="bare").problems)
+
+
+def test_the_film_of_a_survey_says_when_a_head_changes_most() -> None:
+    visitor = Visitor("survey", model="induction", site="decoder.0.1.self", head="1", y="induction")
+    assert "Largest change of Decoder" in captions(visitor)

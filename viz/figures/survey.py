@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from model.trace.types import Array
 from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
 from viz.figures.theme import scheme
+from viz.figures.training import places, steps_axis
 
 SYMBOLS = ("circle", "diamond", "square", "cross")
 """One for each kind of site, so that color is not all that tells them apart."""
@@ -139,3 +140,89 @@ def alike(short: Sequence[str], names: Sequence[str], divergence: Array, quantit
     every = {"tickvals": places, "ticktext": [literal(text) for text in short], "tickangle": 0} if count <= 40 else {"nticks": 1}
     layout = {"xaxis": axis(colours, "") | every, "yaxis": axis(colours, "") | every | {"autorange": "reversed"}}
     return picture(dark, 110 + min(max(14 * count, 130), 430), [cells], layout, bar=quantity)
+
+
+def two(
+    names: Sequence[str],
+    heads: Sequence[int],
+    first: Array,
+    second: Array,
+    errors: Array,
+    titles: tuple[str, str],
+    selected: int,
+    dark: bool,
+) -> go.Figure:
+    """A dot for each head by one measure in two surveys; on the line both have the same mean.
+
+    Args:
+        names, heads: of each dot: its name, and what a click on it reports.
+        first, second: [dot], the means.
+        errors: [dot], standard errors of the differences, drawn upwards and downwards.
+        titles: of the axes.
+        selected: the head with a ring; -1: none.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    ends = [float(min(first.min(), second.min())), float(max(first.max(), second.max()))]
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": ends,
+        "y": ends,
+        "hoverinfo": "skip",
+        "line": {"color": colours.faint, "width": 1},
+    }
+    bars = {
+        **line,
+        "x": np.repeat(first, 3),
+        "y": np.stack([second - errors, second + errors, np.full(len(second), np.nan)], axis=1).ravel(),
+    }
+    dots = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": first,
+        "y": second,
+        "customdata": [[literal(name), head] for name, head in zip(names, heads, strict=True)],
+        "marker": {
+            "size": [15 if head == selected else 10 for head in heads],
+            "color": colours.accent,
+            "line": {"width": [3 if head == selected else 1 for head in heads], "color": colours.text},
+        },
+        "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b> → <b>%{y:.3f}</b><extra></extra>",
+    }
+    grid = {"showgrid": True, "zeroline": False}
+    layout = {"xaxis": axis(colours, titles[0]) | grid, "yaxis": axis(colours, titles[1]) | grid, "showlegend": False}
+    return picture(dark, 380, [line, bars, dots], layout, above=16)
+
+
+def film(steps: Sequence[int], mean: Array, spread: Array, names: Sequence[str], chosen: int, title: str, dark: bool) -> go.Figure:
+    """A line for each head over the snapshots of a training; that of the chosen one is bold, between dotted lines of its spread.
+
+    Args:
+        steps: of the snapshots.
+        mean, spread: [snapshot, head], the mean over texts and its standard deviation.
+        names: of the heads.
+        chosen: column of the chosen head.
+        title: of the measure.
+        dark: which scheme.
+    """
+    colours, at = scheme(dark), places(steps, steps)
+    edge = {"type": "scatter", "mode": "lines", "line": {"color": colours.accent, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
+    band = [edge | {"x": at, "y": mean[:, chosen] + sign * spread[:, chosen]} for sign in (-1, 1)]
+    order = [column for column in range(len(names)) if column != chosen] + [chosen]
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": at,
+            "y": mean[:, column],
+            "customdata": [[step, deviation] for step, deviation in zip(steps, spread[:, column], strict=True)],
+            "line": {"color": colours.accent if column == chosen else colours.faint, "width": 3 if column == chosen else 1.2},
+            "marker": {"size": 6 if column == chosen else 3.5},
+            "hovertemplate": f"{literal(names[column])}, %{{customdata[0]:,}}: <b>%{{y:.3f}}</b> ± %{{customdata[1]:.3f}}"
+            + "<extra></extra>",
+        }
+        for column in order
+    ]
+    layout = {"xaxis": steps_axis(colours, steps), "yaxis": axis(colours, title) | {"showgrid": True}, "showlegend": False}
+    return picture(dark, 340, [*band, *lines], layout, above=16)

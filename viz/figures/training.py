@@ -108,6 +108,15 @@ def _zero(snapshots: Sequence[int]) -> float:
     return min((step for step in snapshots if step > 0), default=1) / 2
 
 
+def steps_axis(colours: Scheme, snapshots: Sequence[int]) -> dict[str, Any]:
+    """The logarithmic axis of training steps, with a place for step 0."""
+    first, last = _zero(snapshots), max(*snapshots, 1)
+    tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
+    ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(number(ten, ",") for ten in tens)]}
+    across = axis(colours, _("training step (log scale)")) | ticks
+    return across | {"type": "log", "range": [math.log10(first * 0.8), math.log10(last * 1.25)], "tickmode": "array"}
+
+
 def _figure(
     colours: Scheme,
     dark: bool,
@@ -119,11 +128,7 @@ def _figure(
     more: dict[str, Any],
 ) -> go.Figure:
     """Figure with the parts of both pictures: the axis of steps, the line at the current snapshot, the legend above."""
-    first, last = _zero(snapshots), max(*snapshots, 1)
-    tens = [10**power for power in range(math.ceil(math.log10(first)), math.floor(math.log10(last)) + 1) if 10**power > 1.3 * first]
-    ticks = {"tickvals": [first, *tens], "ticktext": ["0", *(number(ten, ",") for ten in tens)]}
-    across = axis(colours, _("training step (log scale)")) | ticks
-    across |= {"type": "log", "range": [math.log10(first * 0.8), math.log10(last * 1.25)], "tickmode": "array"}
+    across = steps_axis(colours, snapshots)
     line = {"type": "line", "x0": places([at], snapshots)[0], "x1": places([at], snapshots)[0], "y0": 0, "y1": 1, "yref": "paper"}
     shapes = [line | {"line": {"color": colours.text, "width": 1.5, "dash": "dash"}, "layer": "below"}]
     down = axis(colours, title) | more.get("yaxis", {})

@@ -186,6 +186,7 @@ class ViewState:
     up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
     least: float = parameter(0.05, "share", "Circuit: the smallest share of an edge that is drawn", values.number(0.01, 1))
     corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
+    beside: str = parameter("", "survey", "the model whose stored survey Survey compares with", values.text, reset_by="model")
     hide: str = parameter(
         "",
         "hide",
@@ -302,8 +303,7 @@ def second_side(view: ViewState) -> ViewState:
     anew: dict[str, Any] = {"settings": "", "chat": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
     if {"model", "text", "target"} & different.keys():
         anew["begin"] = ""  # it continues side A
-    if "edits" in different:
-        anew["off"] = ""  # it counts the edits of side A
+    anew |= {"off": ""} if "edits" in different else {}  # it counts the edits of side A
     return replace(view, **anew | different)
 
 

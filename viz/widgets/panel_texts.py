@@ -1,6 +1,7 @@
 """The help of every panel in words, page by page: its title, two sentences, and the page of docs/ that tells more."""
 
 from viz.i18n.translate import N_
+from viz.widgets.survey_texts import SURVEY
 
 HELP: dict[str, tuple[str, str, str]] = {
     # Explore
@@ -158,46 +159,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("The same sentence runs through every saved snapshot of a training. Press play to watch the heads emerge."),
         "training.md",
     ),
-    "survey": (
-        N_("Survey: all heads"),
-        N_(
-            "Each dot is the mean of one head over many texts, by two measures. "
-            "Heads that meet the criterion of a role carry its name."
-        ),
-        "survey.md",
-    ),
-    "survey-head": (
-        N_("Survey: the selected head"),
-        N_(
-            "The roles of the head with their criteria and baselines, and how one of its numbers is spread over the texts. "
-            "A role says what the head does most, not why."
-        ),
-        "survey.md",
-    ),
-    "survey-texts": (
-        N_("Survey: single texts"),
-        N_(
-            "Texts in which the number of the head is largest, smallest and between. "
-            "The map is of a run that is made when a text is chosen."
-        ),
-        "survey.md",
-    ),
-    "survey-alike": (
-        N_("Survey: heads that are alike"),
-        N_(
-            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Heads that are alike are side by "
-            "side (clusters by average linkage)."
-        ),
-        "survey.md",
-    ),
-    "survey-table": (
-        N_("Survey: all numbers"),
-        N_(
-            "The mean of every head over the texts, for each measure. "
-            "An empty cell means that the measure has no meaning for the head."
-        ),
-        "survey.md",
-    ),
     "heads": (
         N_("All heads during training"),
         N_("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),
@@ -297,5 +258,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Every tensor of the file with its statistics. Search the table, or sort it by a column."),
         "glossary.md",
     ),
+    **SURVEY,
 }
 """By panel: its title, two sentences, and a page of docs/; in English, for `translated`."""

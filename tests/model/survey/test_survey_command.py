@@ -77,3 +77,28 @@ def test_what_was_saved_before_a_stop_is_not_run_again(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("given", ["repeated:0", "repeated:x", "nothing.txt"])
 def test_texts_that_are_not_there(given: str) -> None:
     assert given.partition(":")[0] in str(told("--texts", given).exception)
+
+
+def test_two_surveys_are_told_side_by_side(tmp_path: Path) -> None:
+    assert told("--most", 20, "--out", tmp_path / "plain.parquet").exit_code == 0
+    edit = ("--edit", "silence site=decoder.0.0.self head=1", "--most", 20, "--against", tmp_path / "plain.parquet")
+    found = json.loads(told(*edit, "--json").stdout)
+    first = next(each for each in found if (each["site"], each["head"], each["measure"]) == ("decoder.0.1.self", 1, "induction"))
+    assert first["paired"]
+    assert first["first"] > 0.7 > 0.3 > first["second"]
+    assert first["errors"] == pytest.approx(first["difference"] / first["error"])
+    assert "in errors" in told(*edit).output
+    assert "a model that has one" in str(told("--most", 2, "--against", "nothing").exception)
+    assert json.loads(told("--most", 20, "--against", "induction", "--json").stdout)[0]["paired"] is False
+
+
+def test_a_film_measures_every_snapshot(tmp_path: Path) -> None:
+    found = json.loads(told("--film", "--most", 4, "--out", tmp_path / "film.parquet", "--json").stdout)
+    assert (found["steps"][0], found["steps"][-1]) == (0, 4800)
+    means = found["heads"][3]["measures"]["induction"]["mean"]
+    assert len(means) == len(found["steps"])
+    assert means[0] < 0.2 < 0.7 < means[-1]
+    assert (tmp_path / "film.parquet").is_file()
+    assert "4 texts of repetition.txt.gz in 19 snapshots" in told("--film", "--most", 4).output
+    refused = CliRunner().invoke(program.cli, ["survey", "tatoeba-en-zh", "--film"])
+    assert "a model with snapshots" in str(refused.exception)

@@ -9,9 +9,9 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Engine
 from model.errors import BadTexts, HeadlightError
-from model.survey import tables, texts
+from model.survey import texts
 from model.survey.measures import MEASURES
-from model.survey.questions import MeasureTexts, StoredSurvey
+from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv
@@ -21,7 +21,7 @@ from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, bind, survey_engine, update
-from viz.views.survey import alike, making, selected_head
+from viz.views.survey import alike, born, making, selected_head, side_by_side, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
@@ -56,17 +56,11 @@ def show(page: Page, explore: StreamlitPage) -> None:
 
 def _stored(page: Page) -> Survey | None:
     """The survey in the model's folder; None: there is none that can be read."""
-    data = page.engine.ask(StoredSurvey(page.info.name))
     try:
-        return _read(data) if data else None
+        return stored.stored(page.engine, page.info.name)
     except BadTexts as error:
         say(error_message(error))
         return None
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _read(data: bytes) -> Survey:
-    return tables.from_bytes(data, "survey.parquet")
 
 
 def _about(page: Page, found: Survey) -> None:
@@ -101,8 +95,11 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     if found.compared is not None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
+    born.draw(page)
     with card("survey-table"):
         _table(page, found)
+    with card("survey-two"):
+        side_by_side.draw(page, found, names, selected)
 
 
 def _role_names(found: Survey) -> list[str]:

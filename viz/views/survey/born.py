@@ -1,0 +1,58 @@
+"""The film of a survey: one measure of every head in the snapshots of a training, with its spread over the texts."""
+
+import numpy as np
+import streamlit as st
+
+from model.errors import BadTexts
+from model.survey.measures import MEASURES
+from model.trace.types import Site
+from viz.figures import survey as figures
+from viz.i18n.translate import _, error_message, number
+from viz.labels import alt_text, tokens
+from viz.labels import survey as labels
+from viz.session.state import Page
+from viz.views.survey.stored import stored_film
+from viz.widgets.cards import card, chart, heading, say
+
+
+def draw(page: Page) -> None:
+    """Draws the film, where the model has one."""
+    if not page.info.snapshots:
+        return
+    try:
+        film = stored_film(page.engine, page.info.name)
+    except BadTexts as error:
+        say(error_message(error))
+        return
+    if film is None or len(film.steps) < 2:
+        return
+    column, title = list(MEASURES).index(page.view.up), labels.measures()[page.view.up]
+    there = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
+    with card("survey-film"):
+        st.html(
+            heading(
+                _("In the training"), _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
+            )
+        )
+        if not there:
+            st.caption(_("No head has this measure in every snapshot."))
+            return
+        place = (str(page.attention.site), page.head)
+        selected = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
+        names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in there)]
+        mean, spread = film.mean[:, there, column], film.std[:, there, column]
+        chosen = there.index(selected)
+        fastest = int(np.argmax(np.abs(np.diff(mean[:, chosen]))))
+        gaps: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
+        for name, values in (("mean", mean), ("std", spread)):
+            gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
+        gaps |= {"count": int(film.count[:, selected, column].min()), "texts": film.about.texts}
+        text = _(
+            "Largest change of {head}, between steps {before:,} and {after:,}: from {mean0} ± {std0} to {mean1} ± {std1}. "
+            "Texts: {count:,} ({texts}).",
+            **gaps,
+        )
+        st.caption(tokens.markdown(text))
+        figure = figures.film(film.steps, mean, spread, names, chosen, title, page.dark)
+        said = alt_text.curves([names[chosen]], [list(film.steps)], [mean[:, chosen]])
+        chart(figure, (page.trace, title), key="survey-film-chart", alt=f"{text} {said}")

@@ -1,0 +1,34 @@
+"""The surveys that lie in the folders of models."""
+
+import streamlit as st
+
+from model.engine.api import Engine
+from model.survey import film, tables
+from model.survey.film import SurveyFilm
+from model.survey.questions import StoredSurvey
+from model.survey.survey import Survey
+
+
+def stored(engine: Engine, model: str) -> Survey | None:
+    """The survey in a model's folder; None: there is none.
+
+    Raises:
+        BadTexts: it cannot be read.
+    """
+    data = engine.ask(StoredSurvey(model))
+    return _read(data) if data else None
+
+
+def stored_film(engine: Engine, model: str) -> SurveyFilm | None:
+    """The film of a survey in a model's folder; None: there is none.
+
+    Raises:
+        BadTexts: it cannot be read.
+    """
+    data = engine.ask(StoredSurvey(model, film=True))
+    return film.from_bytes(data, "survey-film.parquet") if data else None
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _read(data: bytes) -> Survey:
+    return tables.from_bytes(data, "survey.parquet")

@@ -1,0 +1,62 @@
+"""The help of the panels of the page Survey: as in panel_texts.py."""
+
+from viz.i18n.translate import N_
+
+SURVEY: dict[str, tuple[str, str, str]] = {
+    "survey": (
+        N_("Survey: all heads"),
+        N_(
+            "Each dot is the mean of one head over many texts, by two measures. "
+            "Heads that meet the criterion of a role carry its name."
+        ),
+        "survey.md",
+    ),
+    "survey-head": (
+        N_("Survey: the selected head"),
+        N_(
+            "The roles of the head with their criteria and baselines, and how one of its numbers is spread over the texts. "
+            "A role says what the head does most, not why."
+        ),
+        "survey.md",
+    ),
+    "survey-texts": (
+        N_("Survey: single texts"),
+        N_(
+            "Texts in which the number of the head is largest, smallest and between. "
+            "The map is of a run that is made when a text is chosen."
+        ),
+        "survey.md",
+    ),
+    "survey-alike": (
+        N_("Survey: heads that are alike"),
+        N_(
+            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Heads that are alike are side by "
+            "side (clusters by average linkage)."
+        ),
+        "survey.md",
+    ),
+    "survey-film": (
+        N_("Survey: in the training"),
+        N_(
+            "The same texts, measured in every snapshot. The dotted lines are one standard deviation over the texts away: "
+            "they tell how much single texts differ."
+        ),
+        "survey.md",
+    ),
+    "survey-two": (
+        N_("Survey: two surveys side by side"),
+        N_(
+            "The mean of every head in two surveys. A difference of fewer than two or three standard errors may be chance; "
+            "among hundreds of differences some larger ones are chance, too."
+        ),
+        "survey.md",
+    ),
+    "survey-table": (
+        N_("Survey: all numbers"),
+        N_(
+            "The mean of every head over the texts, for each measure. "
+            "An empty cell means that the measure has no meaning for the head."
+        ),
+        "survey.md",
+    ),
+}
