@@ -48,7 +48,7 @@ def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: st
         (GERMAN, "asdf qwer zxcv", f"{MOST}.", ""),
         (CHINESE, "Zwei Hunde spielen im Schnee.", f"{MOST}. “German → English” reads German.", GERMAN),
         (LANGUAGE_MODEL, "Zwei Hunde spielen im Schnee.", f"{MOST}. “German → English” reads German.", GERMAN),
-        (WORDS, "He is taller than me.", f"{MOST}. “English language model” reads English.", LANGUAGE_MODEL),
+        (WORDS, "He is taller than me.", f"{MOST}. “Modern language model” reads English.", "captions-lm"),
         (GERMAN, "Eine Frau trägt eine Ledertasche.", "", ""),
         (GERMAN, "Der Bundeskanzler hielt gestern eine Rede im Parlament.", "", ""),
     ],
