@@ -218,7 +218,8 @@ async def forged(address: str) -> None:
                 await visitor._set(widget, fragment, state)
             del visitor._widgets[widget]
         await visitor.type("Ein Mann.")
-        assert "mann" in visitor.tokens("source"), "other choices of the page may have changed by a value that is right"
+        spelled = "".join(visitor.tokens("source")).replace("##", "")  # a value that is right may have chosen another model
+        assert "mann" in spelled
 
 
 def widgets(visitor: Visitor) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from tests.runs import CPU
 pytestmark = pytest.mark.slow  # every bundled checkpoint
 
 GERMAN, FILM, CHINESE = "multi30k-de-en", "multi30k-de-en-film", "tatoeba-en-zh"
-ENGLISH, DIGITS, REPEATED = "wikitext2-lm", "reverse-digits", "induction"
+ENGLISH, DIGITS, REPEATED, CAPTIONS = "wikitext2-lm", "reverse-digits", "induction", "captions-lm"
 
 
 @cache
@@ -161,6 +161,31 @@ def looks_at(word: str) -> Callable[[str], None]:
     return check
 
 
+def reads(site: str, heads: Sequence[int], word: str) -> Callable[[str], None]:
+    """The last word of the caption has most of its weight on `word` in these heads."""
+
+    def check(text: str) -> None:
+        trace = ran(CAPTIONS, text, max_length=1)
+        found = trace.at(Site.parse(site))
+        keys = trace.tokens["source"].texts
+        row = len(text.split()) - 1
+        assert keys[row] == text.split()[-1]
+        for head in heads:
+            assert keys[found.head(head)[row].argmax()] == word
+            assert found.head(head)[row].max() > 0.9
+
+    return check
+
+
+def expects_grass(text: str) -> None:
+    best = max(ran(CAPTIONS, text, max_length=1).steps[-1].candidates, key=lambda one: one.log_probability)
+    assert best.text == "grass"
+
+
+def is_in_pieces(text: str) -> None:
+    assert ran(CAPTIONS, text, max_length=1).tokens["source"].texts[5:7] == ("birth", "##day")
+
+
 def expects_the(text: str) -> None:
     best = max(ran(ENGLISH, text, max_length=1).steps[-1].candidates, key=lambda one: one.log_probability)
     assert best.text == "the"
@@ -198,6 +223,13 @@ CLAIMS: dict[str, list[Callable[[str], None]]] = {
     FILM: [from_a_to_this, straight, two_from_one],
     CHINESE: [than_first, mostly_rests, three_from_one, reads_no_word, four_characters],
     ENGLISH: [looks_at("film"), looks_at("century"), expects_the, unsure, looks_at("born")],
+    CAPTIONS: [
+        reads("decoder.0.2.self", [1], "shirt"),
+        expects_grass,
+        reads("decoder.0.2.self", [1, 2, 3, 5], "holding"),
+        reads("decoder.0.1.self", [1, 2], "people"),
+        is_in_pieces,
+    ],
     REPEATED: [
         looks_up("potter rain key", 0.8),
         looks_up("sun egg red boat sun egg red boat", 0.6),
