@@ -30,7 +30,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
 def sent(name: str, data: bytes) -> Visitor:
     """A visitor who has sent a file."""
-    visitor = Visitor("checkpoint")
+    visitor = Visitor("checkpoint", model="tiny")
     visitor.app.file_uploader[0].upload(name, data)
     visitor._run()
     return visitor

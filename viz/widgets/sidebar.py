@@ -14,6 +14,7 @@ from model.trace.types import UNWRITTEN, Trace
 from viz.i18n import translate
 from viz.i18n.translate import _, join_list, join_sentences, said
 from viz.labels import tokens
+from viz.session import access
 from viz.session.state import bind, update
 from viz.url.default_run import NO_TURNS
 from viz.url.parsers import PLAIN
@@ -22,6 +23,13 @@ from viz.widgets.sentence_box import most_characters
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
+
+
+OPEN = " "
+"""The last entry of the list of models; no model is called so."""
+
+ASKS = "asks-for-a-model"
+"""Whether this session asked to open another model."""
 
 
 def shows(view: ViewState) -> tuple[object, ...]:
@@ -86,10 +94,19 @@ def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
 
 
 def models(titles: Mapping[str, str]) -> None:
-    """Draws the logo and the list of models. `titles`: by model name."""
+    """Draws the logo and the list of models, which ends with the way to open another one. `titles`: by model name."""
     logo()
+    names = {**titles, OPEN: _("Open a model…")} if access.opens_models() else dict(titles)
+    bound = bind("model", **ANOTHER_MODEL)
+
+    def change() -> None:
+        if st.session_state[bound["key"]] == OPEN:
+            st.session_state[ASKS] = True  # the list goes on showing the model in use
+        else:
+            bound["on_change"]()
+
     with st.sidebar:
-        st.selectbox(_("Model"), list(titles), format_func=dict(titles).__getitem__, **bind("model", **ANOTHER_MODEL))
+        st.selectbox(_("Model"), list(names), format_func=names.__getitem__, key=bound["key"], on_change=change)
 
 
 def logo() -> None:

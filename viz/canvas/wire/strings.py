@@ -94,6 +94,16 @@ def how_far_measuring() -> str:
     return _("{written} of {most} measured, {rate} per second, about {left} s left")
 
 
+def how_far_fetched() -> str:
+    """Text about the bytes of a download that are there, and how long the rest will take, in minutes and seconds."""
+    return _("{written} of {most} MB, about {left} min left")
+
+
+def fetched_at_first() -> str:
+    """Text about the bytes of a download that are there, before its speed is known."""
+    return _("{written} of {most} MB")
+
+
 def to_measure() -> str:
     """Text about what a question will measure, before the first of it is done."""
     return _("{most} to measure; how long it takes is known after the first few")
