@@ -35,6 +35,9 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
 
+PICTURES = ("heads", "head", "lines")
+"""The pictures of Explore, one of which fills the screen in big mode."""
+
 LONGEST_TRAIL = 8
 """Most cells of a trail."""
 

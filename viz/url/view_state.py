@@ -202,6 +202,12 @@ class ViewState:
     feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
     opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
+    picture: str = parameter(
+        "heads",
+        "picture",
+        f"the picture that fills Explore in big mode: {', '.join(values.PICTURES)}",
+        values.choice(*values.PICTURES),
+    )
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     @property

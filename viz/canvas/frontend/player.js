@@ -249,7 +249,7 @@ class Player extends Drawing {
     const known = decodes && keyStrip === written ? revealed : keys.length;
     this.map.take(this.heads[this.head], queries, keys);
     const room = this.canvas.parentElement.clientWidth - 28;
-    this.map.draw(room, mapHeight(this.canvas, 330, 420), { colours, font: this.font(), lit, selected: this.row, revealed, known });
+    this.map.draw(room, mapHeight(this.canvas, 330, 420, Infinity, 16), { colours, font: this.font(), lit, selected: this.row, revealed, known });
   }
 
   layout() {
