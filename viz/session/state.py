@@ -78,6 +78,11 @@ def get_view_state() -> tuple[ViewState, list[str]]:
     return view_state.read(_query()) if view is None else (view, [])
 
 
+def known_view() -> bool:
+    """Whether the session has a state already."""
+    return _VIEW in st.session_state
+
+
 def _settled() -> ViewState | None:
     """The session's state; None while the URL has parameters that were not read yet."""
     query = _query()
