@@ -30,7 +30,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
 def sent(name: str, data: bytes) -> Visitor:
     """A visitor who has sent a file."""
-    visitor = Visitor("checkpoint", model="tiny")
+    visitor = Visitor("checkpoint")
     visitor.app.file_uploader[0].upload(name, data)
     visitor._run()
     return visitor
@@ -220,7 +220,7 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(stocked: Path, name: s
 
 
 def test_a_folder_of_our_own_is_diagnosed_and_asks_nothing(stocked: Path) -> None:  # noqa: F811
-    visitor = Visitor("checkpoint")
+    visitor = Visitor("checkpoint", model="tiny")
     assert visitor.problems == []
     assert "A Headlight checkpoint folder (format" in said(visitor)
     assert numbers(visitor)["missing"] == "0"
