@@ -15,6 +15,7 @@ from model.trace.types import Trace
 from viz.i18n.translate import _, problem, speak
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
+from viz.lectures.script.parser import PAGES as STEP_PAGES
 from viz.live import sessions as live
 from viz.session import patient_engine
 from viz.session.background_calls import NotCached, Pending, Stopped
@@ -80,8 +81,8 @@ def main() -> None:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
-    if frame is not None:
-        add, page = _("Add this view to a lecture"), chosen.url_path or "explore"
+    if frame is not None and (page := chosen.url_path or "explore") in STEP_PAGES:
+        add = _("Add this view to a lecture")
         st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
     sidebar.languages()
     big_mode_button(get_view_state()[0])

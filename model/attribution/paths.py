@@ -15,8 +15,9 @@ Syed et al. 2023, "Attribution Patching Outperforms Automated Circuit Discovery"
 Automated Circuit Discovery for Mechanistic Interpretability", for the paths that are kept.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from model.inference.inputs import Reader
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace, sites
 from model.transformer.attention import Intervention, Run
+
+Copied = TypeVar("Copied")
+"""What one copy of the run is changed by: a path, or a number of paths that are kept."""
 
 
 def corrupted_request(asked: Paths, request: RunRequest, example: Example, prompt: int, most: int) -> RunRequest:
@@ -75,44 +79,36 @@ def path_effects(
         CannotMeasure: there are too many paths.
         BadSetting, UnknownSite, UnknownHead: the run has no such token or head.
     """
-    example = scorer.example
-    if asked.token >= len(example.following):
-        raise BadSetting(
-            name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(example.following) - 1)
-        )
-    fed = example.strips[example.written].ids[: example.fed.shape[1]]  # the last one is predicted, and there may be no more room
-    request = replace(request, source=fed) if example.source is None else replace(request, target=fed)
-    clean_run, corrupted_run = (
-        run(replace(own, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for own in (request, corrupted)
-    )
-    wanted = Patching(asked, scorer, (clean_run, corrupted_run))
+    wanted = _patching(asked, request, corrupted, run, scorer)
+    example, size = scorer.example, _rows(scorer)
+    ids = int(example.following[asked.token]), wanted.other
     everything = wanted.places()
     paths = [path for path in everything if bool(path.change.any())]
     steps = [] if asked.site else _steps(len(everything))
     on_count(0, of := len(paths) + len(steps))
-    ids = int(example.following[asked.token]), wanted.other
+
+    def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
+        """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
+        found = [np.zeros((2, 0))]
+        for begin in range(0, len(copies), size):
+            own = copies[begin : begin + size]
+            found.append(_measured(scorer, ids, asked.token, len(own), changed(own)))
+            on_count(done + begin + len(own), of)
+        return np.concatenate(found, axis=1)
+
     effects = np.full((len(SIDES), len(wanted.heads), len(wanted.heads)), np.nan)
     estimates = effects.copy()
-    for path in everything:
+    for path in everything:  # those without a change have no effect
         effects[path.side, path.to, path.since] = estimates[path.side, path.to, path.since] = 0.0
     clean = _measured(scorer, ids, asked.token, 1, {})
-    size = _rows(scorer)
-    for begin in range(0, len(paths), size):
-        own = paths[begin : begin + size]
-        found = _measured(scorer, ids, asked.token, len(own), wanted.adding(own))
-        for path, value in zip(own, found[0] - clean[0], strict=True):
-            effects[path.side, path.to, path.since] = value
-        on_count(begin + len(own), of)
-    for path, value in zip(paths, wanted.estimated(ids, paths), strict=True):
-        estimates[path.side, path.to, path.since] = value
+    patched = measured(paths, 0, wanted.adding)[0] - clean[0]
+    for path, effect, estimate in zip(paths, patched, wanted.estimated(ids, paths), strict=True):
+        effects[path.side, path.to, path.since] = effect
+        estimates[path.side, path.to, path.since] = estimate
     order = sorted(everything, key=lambda path: -abs(effects[path.side, path.to, path.since]))
-    kept = list[Array]()
-    for begin in range(0, len(steps), size):
-        kept.append(_measured(scorer, ids, asked.token, len(steps[begin:][:size]), wanted.cutting(order, steps[begin:][:size])))
-        on_count(min(of, len(paths) + begin + size), of)
+    kept = measured(steps, len(paths), lambda own: wanted.cutting(order, own))
     for array in (effects, estimates):
         wanted.spread(array)
-    joined = np.concatenate(kept, axis=1) if kept else np.zeros((2, 0))
     return PathEffects(
         tokens=example.tokens,
         ids=tuple(example.following.tolist()),
@@ -127,9 +123,26 @@ def path_effects(
         clean=float(clean[0, 0]),
         corrupted=wanted.corrupted,
         kept=np.array(steps, np.float64),
-        kept_difference=joined[0].copy(),
-        kept_log_probability=joined[1].copy(),
+        kept_difference=kept[0].copy(),
+        kept_log_probability=kept[1].copy(),
     )
+
+
+def _patching(
+    asked: Paths, request: RunRequest, corrupted: RunRequest, run: Callable[[RunRequest], Trace], scorer: Scorer
+) -> Patching:
+    """What patches the paths between both runs, which are fed the same text or target."""
+    example = scorer.example
+    if asked.token >= len(example.following):
+        raise BadSetting(
+            name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(example.following) - 1)
+        )
+    fed = example.strips[example.written].ids[: example.fed.shape[1]]  # the last one is predicted, and there may be no more room
+    request = replace(request, source=fed) if example.source is None else replace(request, target=fed)
+    clean_run, corrupted_run = (
+        run(replace(own, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for own in (request, corrupted)
+    )
+    return Patching(asked, scorer, (clean_run, corrupted_run))
 
 
 def _steps(count: int) -> list[int]:

@@ -42,8 +42,6 @@ QUESTIONS = (
 )
 """Examples for a model that chats."""
 
-EXAMPLE = "The animal did not cross the street because it was too tired."
-
 
 def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Foreign:
     """The network of a folder, ready to run. Nothing in the folder is executed.
@@ -64,7 +62,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     tokenizers, title = cutting.result(), name_of(folder.path)
     reader = tokenizers["source"]
     talks = isinstance(reader, ReadsChats) and reader.template is not None
-    examples = () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else (EXAMPLE,)
+    examples = () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else (recorded.EXAMPLE,)
     info = ForeignInfo(
         title,
         title,
@@ -81,8 +79,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
 def inspect(folder: Folder) -> Inspection:
     """The inspection report of a folder, with what a run records.
 
-    The network is built from shapes alone, and the file is read once, one tensor after another. A folder of an architecture without
-    a row is loaded as a whole: only a run of it tells where its attention is.
+    The network is built from shapes alone and not run, and the file is read once, one tensor after another.
 
     Raises:
         CheckpointError, BadSetting: as for `load`.

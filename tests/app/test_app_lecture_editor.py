@@ -12,6 +12,13 @@ def text(visitor: Visitor) -> str:
     return str(visitor.app.session_state["lecture-draft"].text)
 
 
+def test_a_page_that_no_step_can_show_is_not_offered(stocked: Path) -> None:
+    visitor = Visitor("circuit")
+    assert "add-to-lecture" not in [button.key for button in visitor.app.button]
+    visitor.go("masks")
+    assert "add-to-lecture" in [button.key for button in visitor.app.button]
+
+
 def test_views_are_added_to_a_lecture_that_is_edited_and_saved(
     stocked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

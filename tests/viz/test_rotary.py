@@ -59,6 +59,17 @@ def test_arrows_have_the_direction_of_each_pair() -> None:
     assert len(figure.data) == 3 * len(HALVES)
 
 
+def test_a_phone_has_room_for_the_arrows_of_a_row() -> None:
+    many = np.stack([np.arange(32), np.arange(32, 64), 10000.0 ** -(np.arange(32) / 32)], axis=1)
+    layout = rotary.arrows(np.ones(64), np.ones(64), many, dark=True, position=1).layout
+    rooms = [(layout[f"xaxis{place}"].domain, layout[f"yaxis{place}"].domain) for place in range(1, rotary.MOST_ARROWS + 1)]
+    assert all(right - left > 0.2 for (left, right), _ in rooms)
+    for place, (across, down) in enumerate(rooms):
+        for other_across, other_down in rooms[:place]:
+            beside = across[0] >= other_across[1] or across[1] <= other_across[0]
+            assert beside or down[0] >= other_down[1] or down[1] <= other_down[0]
+
+
 def test_many_pairs_are_shown_from_the_fastest_to_the_slowest() -> None:
     many = np.stack([np.arange(32), np.arange(32, 64), 10000.0 ** -(np.arange(32) / 32)], axis=1)
     shown = rotary.shown_pairs(many)

@@ -14,6 +14,9 @@ from viz.i18n.translate import _
 MOST_ARROWS = 8
 """Pairs whose arrows are drawn: spread evenly from the fastest to the slowest."""
 
+PER_ROW = 4
+"""Pairs side by side: as many as a phone has room for."""
+
 
 def shown_pairs(rotation: Array) -> list[int]:
     """The pairs that `arrows` draws, counted from 0."""
@@ -53,14 +56,23 @@ def arrows(vector: Array, after: Array, rotation: Array, dark: bool, position: i
         arrow = {"mode": "lines+markers", "line": {"color": colours.accent, "width": 3}, "hoverinfo": "text", "text": tip}
         arrow["marker"] = {"symbol": "arrow", "size": [0, 12], "angleref": "previous", "color": colours.accent}
         traces.append(own | arrow | {"x": [0, now[0] / size], "y": [0, now[1] / size]})
-        left = place / len(pairs)
+        row, column = divmod(place, PER_ROW)
+        left, bottom = column / PER_ROW, 0.0 if row or len(pairs) <= PER_ROW else 0.5
+        top = bottom + (1.0 if len(pairs) <= PER_ROW else 0.5)
         plain = {"visible": False, "range": [-1.15, 1.15], "fixedrange": True}
-        layout[f"xaxis{name}"] = plain | {"domain": [left, left + 0.94 / len(pairs)], "anchor": f"y{name}"}
-        layout[f"yaxis{name}"] = plain | {"domain": [0.14, 1], "anchor": f"x{name}", "scaleanchor": f"x{name}"}
+        layout[f"xaxis{name}"] = plain | {"domain": [left, left + 0.94 / PER_ROW], "anchor": f"y{name}"}
+        layout[f"yaxis{name}"] = plain | {"domain": [bottom + 0.08, top], "anchor": f"x{name}", "scaleanchor": f"x{name}"}
         title = {"text": _("pair {number}", number=pair + 1), "font": {"size": 12, "color": colours.faint}, "showarrow": False}
-        below = {"xref": "paper", "yref": "paper", "x": left + 0.47 / len(pairs), "y": 0, "xanchor": "center"}
+        below = {
+            "xref": "paper",
+            "yref": "paper",
+            "x": left + 0.47 / PER_ROW,
+            "y": bottom,
+            "xanchor": "center",
+            "yanchor": "bottom",
+        }
         layout["annotations"].append(title | below)
-    return picture(dark, 210, traces, layout)
+    return picture(dark, 320 if len(pairs) > PER_ROW else 190, traces, layout)
 
 
 def score_curve(distances: Array, scores: Array, recorded: tuple[int, float], dark: bool, height: int = 320) -> go.Figure:

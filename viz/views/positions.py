@@ -41,7 +41,7 @@ def show(page: Page) -> None:
     stack = _chosen_stack(page)
     kind = _kind(page, stack)
     if kind in TABLELESS and kind != "none":
-        if not relative_positions.show(page, stack):
+        if not relative_positions.show(page, stack, kind):
             st.info(_about_attention(kind))
         return
     if kind == "none":

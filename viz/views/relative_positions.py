@@ -5,6 +5,7 @@ import streamlit as st
 
 from model.engine.api import Explain, Tensors
 from model.errors import HeadlightError, UnknownTensor
+from model.spec.network import ROTARY
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz.figures import positions, rotary
@@ -22,18 +23,26 @@ ALIKE = 64
 """Positions whose similarity is drawn."""
 
 
-def show(page: Page, stack: str) -> bool:
-    """Draws how positions enter the self-attention of a stack; False: its numbers are not known."""
-    sites = [own for site, own in page.trace.attention.items() if site.stack == stack and site.kind == "self"]
-    if not sites or page.info.recorded:
+def show(page: Page, stack: str, kind: str) -> bool:
+    """Draws how positions enter the self-attention of a stack; False: its numbers are not known.
+
+    Args:
+        kind: the kind of its positions, one of TABLELESS.
+    """
+    sites = {site: own for site, own in page.trace.attention.items() if site.stack == stack and site.kind == "self"}
+    name = "rotation" if kind in ROTARY else "biases" if kind == "relative" else ""
+    if not sites or not name or page.info.recorded:
         return False
-    own = page.attention if page.attention in sites else sites[0]
-    rotation, biases = (_numbers(page, f"{name}/{own.site}") for name in ("rotation", "biases"))
-    if rotation is not None:
-        _rotary(page, own, rotation)
-    elif biases is not None:
-        _biases(page, own, biases)
-    return rotation is not None or biases is not None
+    chosen = page.attention.site in sites
+    own, head = sites[page.attention.site if chosen else next(iter(sites))], page.head if chosen else 0
+    table = _numbers(page, f"{name}/{own.site}")
+    if table is None:
+        return False
+    if name == "rotation":
+        _rotary(page, own, head, table)
+    else:
+        _biases(page, own, head, table)
+    return True
 
 
 def _numbers(page: Page, name: str) -> Array | None:
@@ -44,8 +53,8 @@ def _numbers(page: Page, name: str) -> Array | None:
         return None
 
 
-def _rotary(page: Page, own: Attention, rotation: Array) -> None:
-    """Draws what rotary positions do to the selected head, or to the first one."""
+def _rotary(page: Page, own: Attention, head: int, rotation: Array) -> None:
+    """Draws what rotary positions do to a head."""
     waves = 2 * np.pi / rotation[:, 2]
     with card("rotary", "content"):
         title = _("Rotary positions: queries and keys are rotated, nothing is added")
@@ -60,8 +69,7 @@ def _rotary(page: Page, own: Attention, rotation: Array) -> None:
                 longest=waves[-1],
             )
         )
-        query, key = _chosen_cell(page, own)
-        head = page.head if own is page.attention else 0
+        query, key = _chosen_cell(page, own, head)
         found: Explanation | None = None
         try:
             found = page.engine.ask(Explain(page.view.request(), str(own.site), head, query, key))
@@ -89,10 +97,9 @@ def _rotary(page: Page, own: Attention, rotation: Array) -> None:
         chart(figure, (page.trace, title), config=CONFIG, key="rotary-alike-chart", alt=words)
 
 
-def _chosen_cell(page: Page, own: Attention) -> tuple[int, int]:
+def _chosen_cell(page: Page, own: Attention, head: int) -> tuple[int, int]:
     """Draws the choice of a query and a key; without one, the last query and the key with its largest weight."""
     rows, columns = tokens.queries(page.trace, own), tokens.keys(page.trace, own)
-    head = page.head if own is page.attention else 0
     query = page.view.query if 0 <= page.view.query < len(rows) else len(rows) - 1
     key = page.view.key if 0 <= page.view.key < len(columns) else int(np.nanargmax(own.weights[head, query]))
     left, right = st.columns(2)
@@ -144,9 +151,8 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
     chart(figure, (page.trace, title), config=CONFIG, key="rotary-score-chart", alt=title)
 
 
-def _biases(page: Page, own: Attention, table: Array) -> None:
+def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
     """Draws the numbers that each head adds to its scores, by distance."""
-    head = page.head if own is page.attention else 0
     middle = table.shape[1] // 2
     far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
     distances = range(-middle, far + 1)
