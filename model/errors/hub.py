@@ -27,7 +27,7 @@ class HubOff(UnknownModel):
 class NotFetched(UnknownModel):
     """A model that would have to be downloaded first. Fields: model, near."""
 
-    template = "“{model}” is not on this machine. Download it: python -m model fetch {model}. Similar names on this machine: {near}."
+    template = "“{model}” is not on this machine. Download it: python -m model fetch {model}. Similar names here: {near}."
     on_screen = message(
         "“{model}” is not on this machine, and this page may not download it. On the server’s command line: "
         "python -m model fetch {model}. Similar names on this machine: {near}."

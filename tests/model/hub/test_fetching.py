@@ -294,6 +294,6 @@ def test_names_like_a_wrong_one_are_found(hub: Hub) -> None:
     assert cache.near("gpt3") == "–"
     fetch(plan(HubName(NAME)), nobody)
     assert (cache.near("gpt3"), cache.near("other/model")) == (NAME, "–")
-    with pytest.raises(NotFetched, match=f"Similar names on this machine: {NAME}"):
+    with pytest.raises(NotFetched, match=f"Similar names here: {NAME}"):
         cache.locate(HubName("gpt22"))
     assert Path(cache.locate(HubName("gpt2"))).name == COMMIT
