@@ -85,12 +85,12 @@ NAMED = Layout(
 
 SCRIPTS = {
     "a URL parameter": """
-from viz.url import view_state
-view, problems = view_state.read({"zoom": "3", "against": "zoom=2"})
+from viz.url import links, view_state
+view, problems = links.read({"zoom": "3", "against": "zoom=2"})
 assert (view.zoom, problems) == (3, []), problems
-assert view_state.write(view) == {"zoom": "3", "against": "zoom=2"}
+assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
 assert view_state.second_side(view).zoom == 2
-assert "zoom to “10”. Allowed: a whole number from 1 to 9." in view_state.read({"zoom": "10"})[1][0]
+assert "zoom to “10”. Allowed: a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
 assert view_state.NEW_SENTENCE["zoom"] == view_state.ANOTHER_MODEL["zoom"] == 7
 assert "zoom" in view_state.TYPED
 """,

@@ -11,7 +11,7 @@ from viz.i18n import translate
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("explore", {"open": "lens"}),
-    ("step", {"decode": "beam"}),
+    ("step", {"clock": "computation", "stage": "encoder/ids"}),
     ("compare", {"against": "decode=beam"}),
     ("whatif", {}),
     ("positions", {}),
@@ -54,7 +54,6 @@ def hovers(chart: Any) -> list[str]:
 def test_tables_had_more_than_two_decimals_in_big_mode_and_points_in_german(path: str, query: dict[str, str]) -> None:
     with translate.speaking("de"):  # AppTest calls format functions outside of the session
         visitor = Visitor(path, model="reverse-digits", big="1", lang="de", **query)
-        visitor.open("part-search")  # drawn where there is a search
     assert [points(table) for table in visitor.app.dataframe] == [[] for _table in visitor.app.dataframe]
     shown = {place: long_numbers(table) for place, table in enumerate(visitor.app.dataframe)}
     assert not any(shown.values()), shown

@@ -1,4 +1,4 @@
-"""Big mode at 1024 × 768, the projector of a lecture room: what is written can be read from the last row."""
+"""Big mode: what is written can be read from the last row; on three pages one picture fills the screen."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tests.browser.visits import drawing, has_parameters, hovered_weight, opened
 pytestmark = pytest.mark.browser
 
 APP = Path(__file__).parents[2] / "app.py"
-SMALLEST = 20
+SMALLEST = 16
 MODEL = "multi30k-de-en"
 TEXT = "Ein alter Mann mit Hut spielt im Park auf einer Bank Gitarre."
 """14 tokens in German, with <sos> and <eos> 15 and more."""
@@ -81,7 +81,7 @@ def projector(watched: Page) -> Page:
 @pytest.mark.parametrize(
     "path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "circuit", "checkpoint"]
 )
-def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(
+def test_no_text_is_smaller_than_16_pixels_and_nothing_is_wider_than_the_window(
     projector: Page, within: Callable[[str], Page], serve: Serve, path: str
 ) -> None:
     more = {"against": "decode=beam"} if path == "compare" else {"model": "multi30k-de-en-film"} if path == "training" else {}
@@ -100,15 +100,63 @@ def test_no_text_is_smaller_than_20_pixels_and_nothing_is_wider_than_the_window(
         gone.evaluate("node => node.remove()")
 
 
+SIZES = [(1024, 768), (1280, 720), (1920, 1080), (3840, 2160)]
+SCREENS = {
+    "explore": {"picture": "heads"},
+    "explore ": {"picture": "head"},
+    "explore  ": {"picture": "lines"},
+    "step": {"step": "8"},
+    "step ": {"clock": "computation", "stage": "encoder.0.0.self/weights"},
+    "step  ": {"clock": "computation", "stage": "encoder.0.0.self/queries"},
+    "step   ": {"clock": "computation", "stage": "output/probabilities"},
+    "positions": {},
+    "positions ": {"picture": "curves"},
+    "positions  ": {"picture": "similarity"},
+}
+"""Pages in big mode, with parameters of their links."""
+
+BOXES = """() => {
+  const roots = [document];
+  for (const root of roots) for (const { shadowRoot } of root.querySelectorAll("*")) if (shadowRoot) roots.push(shadowRoot);
+  const all = (selector) => roots.flatMap((root) => [...root.querySelectorAll(selector)]).filter((node) => node.checkVisibility());
+  const main = document.querySelector("[data-testid=stMain]");
+  const way = document.querySelector(".st-key-big button").getBoundingClientRect();
+  const pictures = all(".player, .hl canvas, .js-plotly-plot").map((node) => node.getBoundingClientRect()).filter(({ height }) => height > 40);
+  const over = ({ left, right, top, bottom }) => left < way.right && right > way.left && top < way.bottom && bottom > way.top;
+  const [top, bottom] = [Math.min(...pictures.map(({ y }) => y)), Math.max(...pictures.map((box) => box.bottom))];
+  const [first, last] = [Math.min(...pictures.map(({ x }) => x)), Math.max(...pictures.map(({ right }) => right))];
+  return {
+    scrolls: Math.max(main.scrollHeight - main.clientHeight, main.scrollWidth - main.clientWidth),
+    below: Math.max(bottom, ...all(".hl .readout:not(.unseen), .hl .candidate, .hl .legend, .stMainBlockContainer [data-testid=stCaptionContainer]").map((node) => node.getBoundingClientRect().bottom)) - innerHeight,
+    covered: pictures.some(over) || all(".hl, button").some((node) => !node.closest(".st-key-big") && over(node.getBoundingClientRect())),
+    share: [(bottom - top) / innerHeight, (last - first) / innerWidth],
+  };
+}"""  # noqa: E501
+"""By how much a page scrolls, and its picture ends below the window; what the way out covers; the picture's share."""
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_one_picture_fills_the_screen_and_nothing_scrolls_or_is_covered(
+    watched: Page, within: Callable[[str], Page], serve: Serve, width: int, height: int
+) -> None:
+    watched.set_viewport_size({"width": width, "height": height})
+    for path, more in SCREENS.items():
+        page = within(f"{serve(APP)}/{path.strip()}?{urlencode({'text': TEXT, 'big': '1'} | more)}")
+        found = page.evaluate(BOXES)
+        assert found["scrolls"] <= 1, (path, more)
+        assert found["below"] <= 1, (path, more)
+        assert not found["covered"], (path, more)
+        assert min(found["share"]) > 0.45, (path, more, found)
+
+
 def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(projector: Page, serve: Serve) -> None:
-    page = opened(projector, address(serve, "explore"))
+    page = opened(projector, address(serve, "explore", picture="head"))
     drawn = [text for text, _pixels in page.evaluate("written")["cells"]]
-    keys = page.locator("[data-strip=source] .chip bdi").all_inner_texts()
-    assert len(keys) >= 15
-    for key in keys:
+    for key in TEXT.lower().replace(".", " .").split():
         assert any(text == key or (text.endswith("…") and key.startswith(text[:-1])) for text in drawn), key
-    page.locator(".hl[data-drawing=atlas] .card", has_text="Cross-attention").scroll_into_view_if_needed()
-    rest(page)
+    page.get_by_text("All heads", exact=True).click()
+    page.wait_for_url(lambda url: "picture" not in url)
+    rest(page, drawn=".hl[data-drawing=atlas][data-layout]")
     weight = hovered_weight(page, tile_of(page, SITE, HEAD), 3, 4)
     readout = drawing(page, "atlas").locator(".readout")
     expect(readout).to_contain_text(f"{weight:.2f}")

@@ -19,7 +19,7 @@ from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG
 from viz.export.run_archive import Place, archive
-from viz.url import view_state
+from viz.url import links
 from viz.url.default_run import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns
 from viz.url.view_state import ViewState, second_side
@@ -35,7 +35,7 @@ def info(chats_: bool, sampling: Decoding | None = None) -> ModelInfo:
 
 
 def test_a_link_holds_the_turns_and_asks_for_their_run() -> None:
-    assert view_state.read(view_state.write(VIEW)) == (VIEW, [])
+    assert links.read(links.write(VIEW)) == (VIEW, [])
     assert VIEW.request().source == chats.chat(*LONG)
     assert replace(VIEW, chat=NO_TURNS).request().source == Chat((Turn("user", LONG[-1][1]),))
     assert replace(VIEW, chat="off").request().source == LONG[-1][1]
@@ -119,5 +119,5 @@ def test_an_archive_holds_the_turns_the_template_and_the_link(tmp_path: Path) ->
             files = {name.partition("/")[2]: packed.read(name) for name in packed.namelist()}
         assert RunRequest.from_json(json.loads(files["request.json"])) == replace(view.request(), precision="float32")
         link = dict(parse_qsl(urlsplit(files["link.txt"].decode().strip()).query))
-        assert view_state.read(link)[0].request() == view.request()
+        assert links.read(link)[0].request() == view.request()
         assert (ChatTemplate(chats.CHATML).fingerprint in files["model.md"].decode()) == view.chats

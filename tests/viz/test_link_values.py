@@ -8,8 +8,9 @@ import pytest
 from model.spec.edits import Silence
 from model.spec.request import MOST_TOKENS
 from viz.url import parsers as values
+from viz.url.links import read, write
 from viz.url.parsers import LONGEST_TEXT
-from viz.url.view_state import NEW_SENTENCE, PARAMETERS, TYPED, ViewState, read, second_side, write
+from viz.url.view_state import NEW_SENTENCE, PARAMETERS, TYPED, ViewState, second_side
 
 
 @pytest.mark.parametrize(

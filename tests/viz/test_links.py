@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from model.spec.edits import Silence
 from model.spec.inputs import ROLES, Turn
 from model.spec.request import Decoding
-from viz.url import view_state
+from viz.url import links, view_state
 from viz.url.parsers import LONGEST_TEXT, written_turns
 from viz.url.view_state import PARAMETERS, ViewState
 
@@ -71,33 +71,33 @@ def test_every_field_of_a_view_has_one_parameter_and_every_parameter_a_field() -
 
 @given(views)
 def test_a_link_opens_the_view_that_it_was_copied_from(view: ViewState) -> None:
-    url = urlencode(view_state.write(view))
-    assert view_state.read(dict(parse_qsl(url, keep_blank_values=True))) == (view, [])
+    url = urlencode(links.write(view))
+    assert links.read(dict(parse_qsl(url, keep_blank_values=True))) == (view, [])
 
 
 @given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]) | st.text(max_size=20), st.text(max_size=60), max_size=6))
 def test_whatever_stands_in_a_url_gives_a_view_that_can_be_run_and_written_again(query: dict[str, str]) -> None:
-    view, problems = view_state.read(query)
+    view, problems = links.read(query)
     view.request()
     assert all(problem.endswith(".") for problem in problems)
-    assert view_state.read(view_state.write(view)) == (view, [])
+    assert links.read(links.write(view)) == (view, [])
 
 
 def test_defaults_are_left_out() -> None:
-    assert view_state.write(ViewState()) == {}
-    assert view_state.write(ViewState(head=3)) == {"head": "3"}
-    assert view_state.read({}) == (ViewState(), [])
+    assert links.write(ViewState()) == {}
+    assert links.write(ViewState(head=3)) == {"head": "3"}
+    assert links.read({}) == (ViewState(), [])
 
 
 def test_a_default_is_left_out_however_it_was_written() -> None:
-    view, _problems = view_state.read({"temperature": "1.0", "against": "".join(ViewState().against), "top_p": "1"})
-    assert view_state.write(view) == {}
+    view, _problems = links.read({"temperature": "1.0", "against": "".join(ViewState().against), "top_p": "1"})
+    assert links.write(view) == {}
 
 
 def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
-    assert view_state.write(ViewState(text="")) == {"text": ""}
-    assert view_state.read({"text": ""})[0].text == ""
-    assert view_state.read({})[0].text is None
+    assert links.write(ViewState(text="")) == {"text": ""}
+    assert links.read({"text": ""})[0].text == ""
+    assert links.read({})[0].text is None
 
 
 @pytest.mark.parametrize(
@@ -144,25 +144,25 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
     ],
 )
 def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
-    view, problems = view_state.read({name: text, "model": "kept"})
+    view, problems = links.read({name: text, "model": "kept"})
     assert view == ViewState(model="kept")
     assert problems == [f"The link sets {name} to “{text[:40]}”. Allowed: {must}. The default is used."]
 
 
 def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
-    written = view_state.write(ViewState(text="x" * 100_000, target="y"))
+    written = links.write(ViewState(text="x" * 100_000, target="y"))
     assert len(written["text"]) <= 2 * LONGEST_TEXT
-    view, problems = view_state.read(written)
+    view, problems = links.read(written)
     assert view == ViewState(target="y")
     assert [problem[:27] for problem in problems] == ["The link sets text to “xxxx"]
 
 
 def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() -> None:
-    assert view_state.read({"begin": "5,3", "max": "2"}) == (ViewState(begin="5,3", max_length=2), [])
+    assert links.read({"begin": "5,3", "max": "2"}) == (ViewState(begin="5,3", max_length=2), [])
     assert ViewState(begin="5,3").request().begin == (5, 3)
     for query in ({"max": "1"}, {"target": "w5"}):
-        view, problems = view_state.read({"begin": "5,3", **query})
-        assert (view, view.request().begin) == (view_state.read(query)[0], ())
+        view, problems = links.read({"begin": "5,3", **query})
+        assert (view, view.request().begin) == (links.read(query)[0], ())
         assert [problem[:35] for problem in problems] == ["The tokens chosen in this link were"]
 
 
@@ -173,7 +173,7 @@ def test_a_new_sentence_and_another_model_start_without_the_chosen_tokens() -> N
 
 
 def test_an_unknown_parameter_is_said_and_ignored() -> None:
-    view, problems = view_state.read({"utm_source": "x", "head": "1"})
+    view, problems = links.read({"utm_source": "x", "head": "1"})
     assert view == ViewState(head=1)
     assert problems == ["This link contains an unknown parameter “utm_source”, which was ignored."]
 
@@ -201,7 +201,7 @@ def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> 
     other = view_state.second_side(replace(view, against=against))
     assert (other.text, other.method, other.beam_size) == ("100 % = a&b", "beam", 3)
     assert replace(other, text=view.text, method="greedy", beam_size=5, against="") == view
-    assert view_state.read({"against": against}) == (ViewState(against=against), [])
+    assert links.read({"against": against}) == (ViewState(against=against), [])
 
 
 def test_another_model_on_the_second_side_starts_without_what_the_first_was_told() -> None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tests.app.visiting import EVERY_PAGE
-from viz.url import view_state
+from viz.url import links, view_state
 
 DEFAULT: dict[str, Any] = {
     "model": "",
@@ -184,8 +184,8 @@ def test_there_are_links_of_every_page() -> None:
 def test_an_old_link_opens_the_view_that_it_opened_before(
     link: str, differs: dict[str, Any], said: list[str], written: dict[str, str]
 ) -> None:
-    view, problems = view_state.read(dict(parse_qsl(urlsplit(link).query, keep_blank_values=True)))
+    view, problems = links.read(dict(parse_qsl(urlsplit(link).query, keep_blank_values=True)))
     assert {name: value for name, value in asdict(view).items() if name in DEFAULT} == DEFAULT | differs
     assert view == view_state.ViewState(**differs)
     assert problems == said
-    assert list(view_state.write(view).items()) == list(written.items()), "the address bar says it in the order of before"
+    assert list(links.write(view).items()) == list(written.items()), "the address bar says it in the order of before"

@@ -1,7 +1,6 @@
 """Explore on made-up runs: what is drawn, said and taken away is the reading that the link asks for."""
 
 import base64
-import re
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -323,13 +322,6 @@ def test_a_click_on_a_head_that_is_alike_selects_it() -> None:
     buttons[0].click().run()
     assert app.query_params["site"] == str(nearest[0].site)
     assert app.query_params.get("head", "0") in (str(nearest[0].head), [str(nearest[0].head)])
-
-
-def test_similar_heads_had_three_decimals_in_big_mode() -> None:
-    app = opened(open_view("explore", engine(), site=CROSS, head="1", big="1"), "alike")
-    found = [button.label for button in app.button if button.key and button.key.startswith("alike-")]
-    assert found
-    assert all(re.search(r"\d\.\d\d bits", label.replace("\\", "")) for label in found)
 
 
 def test_the_table_and_its_file_are_those_of_the_reading() -> None:

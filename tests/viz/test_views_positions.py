@@ -109,14 +109,19 @@ def test_the_positions_had_no_table_that_the_keyboard_reaches() -> None:
     np.testing.assert_array_equal(paper.to_numpy(), sinusoids(30, 16).round(4))
 
 
-def test_a_table_had_more_than_two_decimals_in_big_mode() -> None:
+@pytest.mark.parametrize(
+    ("picture", "first"), [("heads", "values"), ("values", "values"), ("curves", "curves"), ("similarity", "similarity")]
+)
+def test_big_mode_draws_one_picture_of_both_encodings(picture: str, first: str) -> None:
     table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
-    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}), big="1")
-    app.session_state["part-positions"] = True
-    app.run()
-    own = app.dataframe[0].value.to_numpy()
-    np.testing.assert_array_equal(own, table.astype(np.float64).round(2))
-    assert (own != table).any()
+    drawn = figures(open_view("positions", MadeUpEngine(tables={"positions/encoder": table}), big="1", picture=picture))
+    assert len(drawn) == 2
+    if first == "values":
+        assert np.array_equal(values(drawn[0]), table)
+    elif first == "curves":
+        assert values(drawn[0], "y") == pytest.approx(table[:, 0])
+    else:
+        assert values(drawn[0])[3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
 
 
 def test_an_open_table_and_what_was_chosen_were_lost_when_the_language_changed() -> None:

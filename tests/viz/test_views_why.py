@@ -18,7 +18,7 @@ from model.trace.types import Array
 from tests.pages import figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
-from viz.url.view_state import read
+from viz.url.links import read
 from viz.views import stream_parts
 from viz.views.explore import writes
 from viz.views.step import why

@@ -27,7 +27,7 @@ from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.i18n.translate import _, said
 from viz.labels import tokens
 from viz.metrics import head_statistics
-from viz.url import parsers, view_state
+from viz.url import links, parsers
 from viz.url.view_state import ViewState
 
 MOST_CELLS = 2**17
@@ -155,7 +155,7 @@ def link(trace: Trace) -> str:
 
 def address(view: ViewState) -> str:
     """The part of an address after the host that shows a view on Explore."""
-    return f"/explore?{urlencode(view_state.write(view))}"
+    return f"/explore?{urlencode(links.write(view))}"
 
 
 def _tables(trace: Trace, place: Place) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -27,7 +27,7 @@ from viz.i18n.translate import _
 from viz.session.background_calls import Call, Calls
 from viz.session.patient_engine import NonBlockingEngine, my_calls
 from viz.session.state import Page, get_view_state, my_engine, update
-from viz.url import view_state
+from viz.url import links, view_state
 from viz.url.view_state import NEW_SENTENCE, ViewState
 from viz.views import run_page
 from viz.views.explore import reading
@@ -60,7 +60,7 @@ def fields_of(change: object) -> dict[str, Any]:
     """
     if not isinstance(change, Mapping) or not all(name in NAMES and isinstance(text, str) for name, text in change.items()):
         raise ValueError
-    view, problems = view_state.read(change)
+    view, problems = links.read(change)
     if problems:
         raise ValueError(problems[0])
     found: dict[str, Any] = {}

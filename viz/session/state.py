@@ -21,7 +21,7 @@ from viz.i18n.translate import _
 from viz.session import access
 from viz.session.middleware import log_no_messages_of_scripts
 from viz.session.patient_engine import NonBlockingEngine
-from viz.url import view_state
+from viz.url import links, view_state
 from viz.url.view_state import ViewState
 
 _VIEW, _URL, _LANGUAGE = "view", "url", "language"
@@ -77,7 +77,7 @@ def get_view_state() -> tuple[ViewState, list[str]]:
     query = _query()
     if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
         return st.session_state[_VIEW], []
-    return view_state.read(query)
+    return links.read(query)
 
 
 def session_language() -> str:
@@ -106,7 +106,7 @@ def sync_url() -> None:
     query = _query()
     if _VIEW not in st.session_state or query != st.session_state[_URL]:
         return
-    parameters = view_state.write(st.session_state[_VIEW])
+    parameters = links.write(st.session_state[_VIEW])
     if parameters != query:
         st.session_state[_URL] = parameters
         st.query_params.from_dict(parameters)
@@ -145,7 +145,7 @@ def address() -> str:
     place = (st.context.url or "").partition("?")[0]
     if is_loopback(urlsplit(place).hostname or ""):
         return ""
-    return f"{place}?{urlencode(view_state.write(get_view_state()[0]))}" if place else ""
+    return f"{place}?{urlencode(links.write(get_view_state()[0]))}" if place else ""
 
 
 def show_failure(exception: Exception) -> bool:
@@ -154,7 +154,7 @@ def show_failure(exception: Exception) -> bool:
     Returns:
         True: Streamlit shows nothing else.
     """
-    asked = view_state.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
+    asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
     parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in view_state.TYPED}
     incident = log.incident(exception, view=parameters)
     text = _(

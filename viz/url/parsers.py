@@ -1,6 +1,6 @@
 """URL parameters, as the metadata of ViewState's fields (view_state.py), and parsers for their values.
 
-A parser raises ValueError with a description of the allowed values, which `viz.url.view_state.read` puts into its sentence.
+A parser raises ValueError with a description of the allowed values, which `viz.url.links.read` puts into its sentence.
 """
 
 import json
@@ -34,6 +34,9 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 
 PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
+
+PICTURES = ("heads", "head", "lines", "values", "curves", "similarity")
+"""Pictures of Explore, then of Positions, that fill the screen in big mode; of those of another page a page shows its first."""
 
 LONGEST_TRAIL = 8
 """Most cells of a trail."""

@@ -1,10 +1,5 @@
-"""The URL is the state. The fields of ViewState are its parameters; this module alone reads and writes them.
+"""The URL is the state. The fields of ViewState are its parameters; `viz.url.links` alone reads and writes them."""
 
-A parameter that equals its default is left out. A value that cannot be read is reported in a sentence and replaced by its default,
-never dropped in silence.
-"""
-
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 from urllib.parse import unquote
@@ -205,6 +200,12 @@ class ViewState:
     feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
     opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
+    picture: str = parameter(
+        "heads",
+        "picture",
+        f"the picture that fills Explore or Positions in big mode: {', '.join(values.PICTURES)}",
+        values.choice(*values.PICTURES),
+    )
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
 
     @property
@@ -309,29 +310,3 @@ def second_side(view: ViewState) -> ViewState:
 
 def _against(text: str) -> str:
     return values.text(differing(**differences(text)))
-
-
-def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
-    """The view in a URL's parameters, and a sentence for each parameter that could not be taken as it is."""
-    known = {parameter.name: parameter for parameter in PARAMETERS}
-    view, problems = ViewState(), []
-    for name, text in query.items():
-        if name not in known:
-            problems.append(_("This link contains an unknown parameter “{name}”, which was ignored.", name=name[:40]))
-            continue
-        try:
-            view = replace(view, **{known[name].field: known[name].read(text)})
-        except ValueError as error:
-            gaps = {"name": name, "text": text[:40], "allowed": error}
-            problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **gaps))
-    if view.begin and not view.chosen_ids():
-        problems.append(_("The tokens chosen in this link were ignored: they need a long enough decoding and no forced target."))
-        view = replace(view, begin="")
-    return view, problems
-
-
-def write(view: ViewState) -> dict[str, str]:
-    """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
-    default = ViewState()
-    changed = [each for each in PARAMETERS if getattr(view, each.field) != getattr(default, each.field)]
-    return {each.name: str(getattr(view, each.field))[: values.LONGEST_TEXT + 1] for each in changed}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -17,7 +18,7 @@ from viz.labels import alt_text
 from viz.session.state import Page
 from viz.views import relative_positions
 from viz.widgets import numeric_tables
-from viz.widgets.cards import card, chart, expander_state
+from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -54,11 +55,14 @@ def show(page: Page) -> None:
         f"positions/{stack}"
     ]
     used = len(page.trace.positions.get(stack, ()))
+    encodings = _encodings(kind, whole[:MOST_POSITIONS])
+    if page.view.big:
+        _one_picture(page, encodings, used)
+        return
     with card("introduction", "content"):
         if page.info.recorded:
             st.caption(_("A recorded run holds only the positions that it used; the model may have more."))
         _introduce(kind, whole, used)
-    encodings = _encodings(kind, whole[:MOST_POSITIONS])
     _pictures(page, encodings, used)
     _numbers(encodings)
     _formula(page, kind, whole)
@@ -94,7 +98,11 @@ def _chosen_stack(page: Page) -> str:
     tables = [stack for stack in stacks if _kind(page, stack) not in TABLELESS]
     start = (tables or stacks)[0]
     key = f"stack:{page.info.name}"
-    return str(st.segmented_control(_("Stack"), stacks, format_func=names.__getitem__, default=start, required=True, key=key))
+    label: Literal["collapsed", "visible"] = "collapsed" if page.view.big else "visible"
+    chosen = st.segmented_control(
+        _("Stack"), stacks, format_func=names.__getitem__, default=start, required=True, key=key, label_visibility=label
+    )
+    return str(chosen)
 
 
 def _introduce(kind: str, whole: Array, used: int) -> None:
@@ -159,6 +167,20 @@ def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
         _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
 
 
+def _one_picture(page: Page, encodings: list[Encoding], used: int) -> None:
+    """Draws the picture that fills the screen in big mode, and the choice among them."""
+    names = {"values": _("All values"), "curves": _("Curves"), "similarity": _("Similarity between positions")}
+    with one_screen():
+        picture = choose_picture(names)
+        dimensions = _first_dimensions(encodings[0].table.shape[1])
+        drawn: dict[str, Callable[[Array], go.Figure]] = {
+            "values": lambda table: positions.whole_table(table, page.dark, used),
+            "curves": lambda table: positions.curves(table, dimensions, page.dark, used),
+            "similarity": lambda table: positions.similarity(table, page.dark, cosine=False),
+        }
+        _side_by_side(page, encodings, {"similarity": "alike"}.get(picture, picture), drawn[picture], fills=True)
+
+
 def _numbers(encodings: list[Encoding]) -> None:
     """Draws the vectors as tables, which the keyboard reaches; only while they are open."""
     title = _("The numbers behind these charts")
@@ -170,12 +192,19 @@ def _numbers(encodings: list[Encoding]) -> None:
             numeric_tables.draw(table)
 
 
-def _side_by_side(page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure]) -> None:
-    """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone."""
+def _side_by_side(
+    page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure], *, fills: bool = False
+) -> None:
+    """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone.
+
+    Args:
+        fills: whether they fill the screen in big mode.
+    """
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
             _heading(encoding.title, encoding.whose)
-            _chart(page, draw(encoding.table), f"{name}-{encoding.name}", _alt(encoding, name), encoding.title)
+            figure, title = draw(encoding.table), encoding.title
+            chart(figure, (page.trace, title), fills=fills, config=CONFIG, key=f"{name}-{encoding.name}", alt=_alt(encoding, name))
 
 
 def _alt(encoding: Encoding, name: str) -> str:
@@ -186,17 +215,17 @@ def _alt(encoding: Encoding, name: str) -> str:
     return titled(title, alt_text.table(values, across))
 
 
-def _chart(page: Page, figure: go.Figure, key: str, alt: str, title: str) -> None:
-    chart(figure, (page.trace, title), config=CONFIG, key=key, alt=alt)
+def _first_dimensions(width: int) -> list[int]:
+    """Dimensions whose curves are drawn until others are chosen, counted from 0."""
+    return sorted({min(width - 1, width // part) for part in (8, 4)} | {0})
 
 
 def _chosen_dimensions(width: int) -> list[int]:
     """Dimensions to draw as curves, counted from 0."""
-    first = sorted({min(width - 1, width // part) for part in (8, 4)} | {0})
     numbers = st.multiselect(
         _("Dimensions (of {width})", width=width),
         range(1, width + 1),
-        default=[dimension + 1 for dimension in first],
+        default=[dimension + 1 for dimension in _first_dimensions(width)],
         max_selections=positions.MOST_CURVES,
         key=f"dimensions:{width}",
     )
@@ -226,7 +255,8 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
             _("Wavelengths range from {shortest:.1f} positions (dimension 1) to {longest:,.0f} (dimension {width}).", **gaps)
         )
         title = _("wavelength of each dimension")
-        _chart(page, positions.wavelength_curve(waves, page.dark, count, _("dimension")), "wavelengths", title, title)
+        figure = positions.wavelength_curve(waves, page.dark, count, _("dimension"))
+        chart(figure, (page.trace, title), config=CONFIG, key="wavelengths", alt=title)
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -14,7 +14,7 @@ from viz.export.print.catalogue import of_chart
 from viz.figures.layout import projected
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
-from viz.session.state import Page, address, get_view_state, update
+from viz.session.state import Page, address, bind, get_view_state, update
 from viz.url import view_state
 from viz.widgets import panel_help, print_dialog, recorded_run
 
@@ -62,22 +62,44 @@ def panel(name: str) -> DeltaGenerator:
     return _with_help(st.container(key=f"panel-{name}"), name)
 
 
+def one_screen() -> DeltaGenerator:
+    """Container for the one picture that fills the screen in big mode: the page then does not scroll."""
+    return st.container(key="one-screen", gap="small")
+
+
+def choose_picture(names: dict[str, str]) -> str:
+    """Draws the choice among a page's pictures in big mode; the first one, if the link names a picture of another page.
+
+    Args:
+        names: the words for each picture.
+    """
+    tied = bind("picture")
+    shown = st.session_state[tied["key"]]
+    shown = st.session_state[tied["key"]] = shown if shown in names else next(iter(names))
+    st.segmented_control(
+        _("Picture"), list(names), format_func=names.__getitem__, required=True, label_visibility="collapsed", **tied
+    )
+    return str(shown)
+
+
 def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
     if help_ := panel_help.html(name):
         box.html(help_)
     return box
 
 
-def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, **options: Any) -> None:
+def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, *, fills: bool = False, **options: Any) -> None:
     """Draws a figure, larger in big mode.
 
     Args:
         figure: what is drawn.
         printed: the run that it shows and its title, if it can be saved for print.
+        fills: whether it is the one picture of its page in big mode, and as high as its place there.
         options: those of `st.plotly_chart`.
     """
-    shown = projected(figure) if get_view_state()[0].big else figure
-    st.plotly_chart(shown, width="stretch", theme=None, **options)
+    big = get_view_state()[0].big
+    height: Literal["stretch", "content"] = "stretch" if big and fills else "content"
+    st.plotly_chart(projected(figure) if big else figure, width="stretch", height=height, theme=None, **options)
     if printed is not None:
         (trace, title), name = printed, str(options["key"])
         one = of_chart(name, title, figure, str(options.get("alt", "")))

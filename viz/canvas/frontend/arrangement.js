@@ -15,7 +15,8 @@ const LONGEST = 12000; // most device pixels of a canvas, up and down
 const gapOf = (step) => (step < 28 ? 2 : step < 48 ? 3 : 5);
 
 /** Layers in columns: `rows` in each; null if their tiles would be smaller than READABLE. */
-function columnsFor({ layers, across, room, left, tall }) {
+function columnsFor({ layers, across, room, left, tall, fills }) {
+  if (fills) return fillingColumns({ layers, across, room, left, tall });
   for (let count = 1; ; count++) {
     const rows = Math.ceil(layers / count);
     const columns = Math.ceil(layers / rows);
@@ -23,6 +24,48 @@ function columnsFor({ layers, across, room, left, tall }) {
     if (step - gapOf(step) < READABLE) return null;
     if (rows === 1 || rows * step <= tall) return { rows, columns, step: rows === 1 ? Math.min(step, tall) : step };
   }
+}
+
+/** Layers in as many columns as make the tiles largest, all of them within the height; null if they would be smaller than READABLE. */
+function fillingColumns({ layers, across, room, left, tall }) {
+  const plans = Array.from({ length: layers }, (_, at) => {
+    const rows = Math.ceil(layers / (at + 1));
+    const columns = Math.ceil(layers / rows);
+    return { rows, columns, step: Math.floor(Math.min(((room - EDGE - (columns - 1) * APART) / columns - left) / across, tall / rows)) };
+  });
+  const best = plans.reduce((one, other) => (other.step > one.step ? other : one));
+  return best.step - gapOf(best.step) < READABLE ? null : best;
+}
+
+const RANGE = 44; // room for the heads' names beside a line
+
+/** The heads of a layer in as many lines as make the tiles largest; null if they would not be much larger than `least`. */
+function fillingLines({ layers, across, room, left, tall }, least) {
+  const plans = Array.from({ length: across }, (_, at) => {
+    const per = Math.ceil(across / (at + 1));
+    const lines = Math.ceil(across / per);
+    return { per, lines, step: Math.floor(Math.min((room - EDGE - left - RANGE) / per, (tall + NAMES) / layers / lines)) };
+  });
+  const best = plans.reduce((one, other) => (other.step > one.step ? other : one));
+  return best.lines > 1 && best.step > 1.2 * least && best.step - gapOf(best.step) >= READABLE ? best : null;
+}
+
+/** The places of all tiles where each layer has lines of its own, each with the names of its heads beside it. */
+function inNamedLines({ per, lines, step }, { layers, across, room, left }) {
+  const size = step - gapOf(step);
+  const start = EDGE + left + RANGE + Math.max(0, Math.floor((room - EDGE - left - RANGE - per * step) / 2));
+  const top = (layer, line) => (layer * lines + line) * step + 2;
+  const all = Array.from({ length: layers * lines }, (_, at) => [Math.floor(at / lines), at % lines]);
+  const range = (line) => [line * per, Math.min((line + 1) * per, across) - 1];
+  return {
+    size,
+    place: (layer, head) => ({ x: start + (head % per) * step, y: top(layer, Math.floor(head / per)) }),
+    layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: start - RANGE - 5, y: top(layer, 0) + size / 2 })),
+    ranges: all.map(([layer, line]) => ({ layer, heads: range(line), x: start - 7, y: top(layer, line) + size / 2 })),
+    heads: [],
+    bands: [],
+    height: layers * lines * step + 4,
+  };
 }
 
 /** The places of all tiles where layers stand in columns. */

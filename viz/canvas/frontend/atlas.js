@@ -2,6 +2,8 @@
 
 const NARROWEST = 264; // a card narrower than this goes below the others
 const BETWEEN = 16;
+const LEAST_FILLING = 200; // a card may be so narrow where all of them fill a screen
+const FOOT = 58; // readout and scale below the cards
 const PATIENCE_MS = 3000; // how long a requested head stays outlined while Python has not answered
 
 /** What the elements of a card are built from. Tokens are left out, so a new sentence keeps the card and the keyboard's focus. */
@@ -167,8 +169,10 @@ class Atlas extends Drawing {
   draw() {
     const { cards, large } = this;
     if (!this.header.live?.begun) this.most = cards.length; // before the first token, the encoder's card stays where it was
-    const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (NARROWEST + BETWEEN))));
+    const least = fillsScreen() ? LEAST_FILLING : NARROWEST;
+    const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (least + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
+    this.lines = Math.ceil(cards.length / side); // of cards
     cards.forEach(({ box }, i) => box.classList.toggle("wide", i === cards.length - 1 && i % side === 0 && i + 1 >= side));
     const single = ({ tiles: [{ cells }] }) => this.header.writes && cells.rows * cells.columns === 1; // its weight is always 1
     for (const card of cards) card.box.classList.toggle("single", Boolean(single(card)));

@@ -69,10 +69,18 @@ class Card {
 
   /** What there is to be placed, and the room for it. A card of its own may be nearly as high as the window. */
   room() {
+    if (fillsScreen()) return { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth(), tall: this.share(), fills: true };
     const zoom = zoomOf(this.canvas);
     const share = this.atlas.cards.length > 1 ? 0.62 : zoom > 1 ? 0.85 : 0.78;
     const tall = Math.max(TALLEST, (innerHeight / zoom) * share);
     return { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth(), tall };
+  }
+
+  /** The height that the tiles get where the cards of all kinds fill a screen. */
+  share() {
+    const { lines, cardBox } = this.atlas;
+    const own = (roomBelow(cardBox, FOOT) - (lines - 1) * BETWEEN) / lines;
+    return Math.max(LOWEST, own - (this.box.offsetHeight - this.field.offsetHeight)) - NAMES - 2;
   }
 
   /** Computes sizes and positions of the visible tiles. */
@@ -80,7 +88,8 @@ class Card {
     const room = this.room();
     if (this.finder?.active) return this.arrangeFound(room);
     const columns = columnsFor(room);
-    const found = columns ? inColumns(columns, room) : this.inBands(room);
+    const lines = room.fills ? fillingLines(room, columns?.step ?? 0) : null;
+    const found = lines ? inNamedLines(lines, room) : columns ? inColumns(columns, room) : this.inBands(room);
     this.shown = this.tiles.filter((tile) => Object.assign(tile, found.place(tile.row, tile.head) ?? { x: null }).x !== null);
     Object.assign(this, { found, size: found.size, width: room.room, height: found.height });
   }

@@ -169,8 +169,8 @@ class Drawing {
     window.addEventListener("resize", again, { signal });
     window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
     document.fonts?.addEventListener("loadingdone", again, { signal }); // labels were drawn in a fallback font until then
-    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width) again(); });
-    observer.observe(this.root);
+    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width || hasMoved(this.root)) again(); });
+    for (const node of [this.root, ...document.querySelectorAll(".stMainBlockContainer > *")]) observer.observe(node);
     signal.addEventListener("abort", () => observer.disconnect());
     return true;
   }
@@ -192,6 +192,7 @@ class Drawing {
     cancelAnimationFrame(this.frame);
     this.frame = null;
     this.width = this.root.clientWidth;
+    notePlace(this.root);
     if (this.width === 0 || this.enlarged()) return;
     this.family = getComputedStyle(this.root).fontFamily;
     this.draw();

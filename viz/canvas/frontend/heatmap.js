@@ -3,6 +3,7 @@
 const NARROW = 530; // a map narrower than this has shorter labels, so that its cells have room
 const SLANTED = 16; // distance at which slanted labels do not touch
 const LINE_HEIGHT = 12.5; // of labels one below the other
+const WIDEST = 3; // by how much a cell that fills a screen may be wider than high
 const ALL_NAMED = 24; // rows that are all named, however low the window is
 
 /** Heatmap of one head with labels. It holds the visible part and the keyboard's cell; its owner sets the size. */
@@ -58,9 +59,11 @@ class Heatmap {
     const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
     const right = Math.min(slant, Math.ceil(last * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;
-    const cellWidth = Math.min((width - left - right) / columns, 54);
-    const room = rows <= ALL_NAMED ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
-    const cellHeight = Math.min((room - slant - 2) / rows, 34, Math.max(cellWidth * 1.25, 13));
+    const fills = fillsScreen();
+    const widest = Math.min((width - left - right) / columns, fills ? Infinity : 54);
+    const room = rows <= ALL_NAMED && !fills ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
+    const cellHeight = Math.min((room - slant - 2) / rows, fills ? Infinity : 34, Math.max(widest * 1.25, 13));
+    const cellWidth = fills ? Math.min(widest, Math.max(cellHeight * WIDEST, 8)) : widest;
     const spare = Math.max(0, Math.floor((width - left - right - cellWidth * columns) / 2));
     const [wide, high] = [cellWidth * columns, cellHeight * rows];
     return { x: left + spare, y: slant, width: wide, height: high, total: slant + high + 2 };

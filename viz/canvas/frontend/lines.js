@@ -53,14 +53,15 @@ class Lines extends Drawing {
   arrange() {
     const { queries, keys } = this.header;
     const count = Math.max(queries.length, keys.length);
-    const row = Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
+    const fills = fillsScreen();
+    const row = fills ? (roomBelow(this.canvas, 2 * LINE + 16) / count) : Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13, EMPHASIS); // any label may be emphasized: it would be cut then
     const room = (labels) => Math.min(this.width * 0.32, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
     const across = this.width - room(queries) - NUMBERS - room(keys);
     const edge = Math.max(0, Math.min(NUMBERS, across - SHORTEST)); // if narrow, weights on the left take space from long labels
     const [left, right] = [edge + room(queries), this.width - NUMBERS - room(keys)];
-    const spare = Math.max(0, (right - left - 420) / 2);
+    const spare = Math.max(0, (right - left - (fills ? 1.2 * row * count : 420)) / 2);
     pen.font = this.font();
     const [one, other] = [this.header.queryAxis, this.header.keyAxis].map((title) => pen.measureText(title).width);
     const titles = one + other + 16 > this.width ? 2 : 1;

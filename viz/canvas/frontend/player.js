@@ -2,6 +2,7 @@
 
 const REPORT_MS = 400;
 const TILE = 64;
+const BELOW = 16; // a card's edge below a map or a list
 
 /** A row of weights in words, as viz/labels/alt_text.py puts it; `cellAt(key)` is one of its cells. */
 function rowSentence(texts, row, keys, cellAt) {
@@ -218,12 +219,24 @@ class Player extends Drawing {
     this.next.hidden = !steps.length;
     if (steps.length) {
       transport.draw();
-      if (this.listed !== this.now) this.candidates.replaceChildren(candidateList(this.now.candidates, texts, this.goes(this.now.step)));
-      this.listed = this.now;
     }
     this.drawChips();
+    if (steps.length) this.listCandidates();
     this.drawMap();
     this.drawTiles();
+  }
+
+  /** Lists the candidates of the step; where the player fills a screen, the likeliest for which there is room, and the chosen one. */
+  listCandidates() {
+    const { now, header: { texts } } = this;
+    const room = fillsScreen() ? roomBelow(this.candidates, BELOW) : Infinity;
+    if (this.listed === now && this.listedIn === room) return;
+    Object.assign(this, { listed: now, listedIn: room });
+    const list = (shown) => this.candidates.replaceChildren(candidateList(shown, texts, this.goes(now.step)));
+    list(now.candidates);
+    const row = this.candidates.offsetHeight / this.candidates.querySelectorAll(".candidate").length;
+    const most = Math.floor(room / row) - 1; // a line says how likely the others are
+    if (this.candidates.offsetHeight > room) list(now.candidates.filter(({ chosen }, at) => chosen || at < most));
   }
 
   /** Draws the target so far, and shades the key tokens by the weights of the current row. */
@@ -249,7 +262,7 @@ class Player extends Drawing {
     const known = decodes && keyStrip === written ? revealed : keys.length;
     this.map.take(this.heads[this.head], queries, keys);
     const room = this.canvas.parentElement.clientWidth - 28;
-    this.map.draw(room, mapHeight(this.canvas, 330, 420), { colours, font: this.font(), lit, selected: this.row, revealed, known });
+    this.map.draw(room, mapHeight(this.canvas, 330, 420, Infinity, BELOW), { colours, font: this.font(), lit, selected: this.row, revealed, known });
   }
 
   layout() {

@@ -10,10 +10,14 @@ function drawName(card, pen, tile) {
 }
 
 /** Writes the names of layers beside their rows and of heads above their columns; of one tile only, if `active`. */
-function drawNames(card, pen, colour, font, { layers, heads }, active) {
+function drawNames(card, pen, colour, font, { layers, heads, ranges = [] }, active) {
   const { headShort } = card.atlas.header.texts;
   Object.assign(pen, { fillStyle: colour, font, textBaseline: "middle", textAlign: "right" });
   for (const { layer, x, y } of layers) if (!active || active.row === layer) pen.fillText(card.group.sites[layer].label, x, y);
+  for (const { layer, heads: [from, to], x, y } of ranges) {
+    if (active && (active.row !== layer || active.head < from || active.head > to)) continue;
+    pen.fillText(fill(headShort, { head: from === to ? from + 1 : `${from + 1}–${to + 1}` }), x, y);
+  }
   pen.textAlign = "center";
   for (const { x, y, step, first } of heads) {
     const { shared } = card.group.sites[first];

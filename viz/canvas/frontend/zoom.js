@@ -33,8 +33,37 @@ function boxIn(root, canvas, { x, y, width, height }) {
 
 const SCREEN = 270; // height of a map in big mode, where the window has only some 400 CSS pixels of a drawing
 
-/** Height for a map: the window's without `around` pixels for other things, from `least` to `most` CSS pixels of the drawing. */
-function mapHeight(node, around, least, most = Infinity) {
+/** True where a page is one screen that its picture fills, in big mode. */
+function fillsScreen() {
+  return getComputedStyle(document.documentElement).getPropertyValue("--headlight-fill").trim() === "1";
+}
+
+const tops = new WeakMap();
+
+/** Notes where a drawing begins in the window, and whether it fills the screen. */
+function notePlace(root) {
+  tops.set(root, root.getBoundingClientRect().top);
+  root.classList.toggle("fills", fillsScreen());
+}
+
+/** True if what stands above a drawing that fills the screen has become higher or lower. */
+function hasMoved(root) {
+  return fillsScreen() && Math.abs(root.getBoundingClientRect().top - tops.get(root)) > 1;
+}
+
+const LOWEST = 80; // a picture keeps some height, however little room there is
+
+/** Height from the top of an element to the end of the window without `below` pixels for what stands under it, in CSS pixels of the drawing. */
+function roomBelow(node, below) {
+  return Math.max(LOWEST, (innerHeight - node.getBoundingClientRect().top) / zoomOf(node) - below);
+}
+
+/**
+ * Height for a map: the window's without `around` pixels for other things, from `least` to `most` CSS pixels of the drawing; where the
+ * picture fills the screen, what is left of it without `below` pixels.
+ */
+function mapHeight(node, around, least, most = Infinity, below = 44) {
+  if (fillsScreen()) return roomBelow(node, below);
   const zoom = zoomOf(node);
   return Math.max(zoom > 1 ? SCREEN : least, Math.min(innerHeight / zoom - around, most));
 }

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from viz.lectures.script import parser
 from viz.lectures.script.lecture import Lecture
-from viz.url import view_state
+from viz.url import links
 from viz.url.view_state import ViewState
 
 
@@ -74,7 +74,7 @@ def parts_of(text: str) -> Draft:
 
 def step_of(page: str, view: ViewState, heading: str, words: str) -> str:
     """The text of a step that shows a view."""
-    query = urlencode(view_state.write(replace(view, big=0)))
+    query = urlencode(links.write(replace(view, big=0)))
     return f"## {heading}\n\n{words}\n\nview: /{page}{'?' if query else ''}{query}"
 
 

@@ -11,7 +11,7 @@ from viz.i18n.translate import _
 from viz.lectures.script import claims
 from viz.lectures.script.lecture import Claim, Lecture, Point, Problem, Question, Step
 from viz.lectures.script.line_parser import Unreadable
-from viz.url import view_state
+from viz.url import links
 from viz.url.view_state import ViewState
 
 LARGEST = 2**20
@@ -277,5 +277,5 @@ def parse_link(link: str) -> tuple[str, ViewState, list[str]]:
     query: dict[str, str] = {}
     for name, value in parse_qsl(url.query, keep_blank_values=True):
         query[name] = f"{query[name]}; {value}" if name == "edit" and name in query else value
-    view, problems = view_state.read(query)
+    view, problems = links.read(query)
     return page, view, problems

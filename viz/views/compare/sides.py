@@ -11,7 +11,7 @@ from model.trace.types import Site
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
 from viz.session.state import Page, get_view_state, update
-from viz.url import view_state
+from viz.url import links
 from viz.url.view_state import ViewState, differences, differing, second_side
 from viz.widgets import recorded_run, sidebar
 from viz.widgets.cards import card, say
@@ -89,7 +89,7 @@ def _tied(second: ViewState, field: str) -> dict[str, Any]:
 
 def _differ(field: str, value: object) -> None:
     """Sets a field of the second side, unless a link could not hold it."""
-    asked, problems = view_state.read({"against": differing(**differences(get_view_state()[0].against) | {field: value})})
+    asked, problems = links.read({"against": differing(**differences(get_view_state()[0].against) | {field: value})})
     if problems:
         st.session_state[_REFUSED] = _("Side B does not accept this: {problem}", problem=problems[0])
     else:

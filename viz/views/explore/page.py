@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from html import escape
 from urllib.parse import urlencode
 
@@ -17,16 +18,18 @@ from viz.labels import tokens
 from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, update
-from viz.url import view_state
+from viz.url import links
 from viz.url.parsers import PARTS, parts
 from viz.views.explore import exports, logit_lens, reading, reading_card, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, choosing_head, expander_state, heading, panel
+from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
 
 
 def show(page: Page) -> None:
-    """Draws the page."""
+    """Draws the page; in big mode one of its pictures, as large as the screen."""
+    if page.view.big:
+        return _one_picture(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])
     with panel("overview"):
@@ -48,6 +51,25 @@ def show(page: Page) -> None:
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     _opened(page, "writes", _("What wrote a token: the logit as a sum"), ":material/functions:", lambda: writes.draw(page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
+    if page.view.key >= 0:
+        cell_dialog.dialog(page)
+    return None
+
+
+def _one_picture(page: Page) -> None:
+    """Draws the picture that big mode shows, and which one it is."""
+    names = {"heads": _("All heads"), "head": _("One head"), "lines": _("Lines")}
+    with one_screen():
+        picture = choose_picture(names)
+        scenes = reading.selected_head(page, None) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
+        name = {"heads": "atlas", "head": "cells"}.get(picture, "lines")
+        if name == "cells":
+            st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
+        if name in scenes:
+            chosen = partial(update, site=str(page.attention.site), head=page.head) if name == "cells" else update
+            canvas.draw(name, scenes[name], key={"cells": "heat-cells"}.get(name, name), chosen=chosen)
+        else:
+            st.info(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
     if page.view.key >= 0:
         cell_dialog.dialog(page)
 
@@ -133,7 +155,7 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         notes.insert(0, _weights_alone())
     small = [f'<p class="small">{escape(note)}</p>' for note in notes]
     if not writes.reason_against(page):
-        there = escape(urlencode(view_state.write(replace(page.view, opened=parts(f"{page.view.opened} writes")))))
+        there = escape(urlencode(links.write(replace(page.view, opened=parts(f"{page.view.opened} writes")))))
         link = escape(_("What made it choose this word"))
         small.append(f'<p class="small"><a href="?{there}" target="_self">{link}</a></p>')
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))

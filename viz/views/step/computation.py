@@ -21,7 +21,7 @@ from viz.views.step import cell_dialog
 from viz.views.step import stage as one_stage
 from viz.views.step.titles import titles
 from viz.widgets import print_dialog
-from viz.widgets.cards import panel, say
+from viz.widgets.cards import one_screen, panel, say
 
 
 def draw(page: Page) -> None:
@@ -34,10 +34,18 @@ def draw(page: Page) -> None:
     walk = stages.walk(trace)
     stage = _asked(page, trace, walk)
     page = _at(page, trace, stage)
+    plan_of_network = network.scene(trace, walk, titles(), stage)
+    go = partial(_go, ref(trace), page.attention.site)
+    if page.view.big:
+        with one_screen():
+            canvas.draw("network", plan_of_network, key="network", chosen=go)
+            one_stage.draw_picture(page, trace, stage)
+        if stage.name in OF_CELLS and page.view.query >= 0 and page.view.key >= 0:
+            cell_dialog.dialog(page)
+        return
     plan, shown = st.columns([4, 9], gap="medium")
     with plan, panel("network"):
-        chosen = partial(_go, ref(trace), page.attention.site)
-        canvas.draw("network", network.scene(trace, walk, titles(), stage), key="network", chosen=chosen)
+        canvas.draw("network", plan_of_network, key="network", chosen=go)
     choice = Choice(page.attention, page.head)
     with plan:
         print_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")

@@ -11,7 +11,7 @@ from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
 from viz.views.step import beam_search, cell_dialog, computation
 from viz.widgets import print_dialog
-from viz.widgets.cards import panel
+from viz.widgets.cards import one_screen, panel
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -40,6 +40,10 @@ def _choice(page: Page) -> Choice:
 
 def _tokens(page: Page) -> None:
     """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
+    if page.view.big and not page.trace.tree:
+        with one_screen():
+            _player(page)
+        return
     beam_search.draw(page)
     sites = [str(site) for site in page.trace.attention]
     tied = bind("site", head=0, query=-1)
@@ -47,16 +51,22 @@ def _tokens(page: Page) -> None:
     where, head = st.columns([3, 1])
     where.selectbox(_("Attention layer to watch"), sites, format_func=lambda text: tokens.site(Site.parse(text)), **tied)
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
+    if _player(page):
+        print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
+
+
+def _player(page: Page) -> bool:
+    """Draws the player, and the calculation of the chosen cell; False: the layer has too many weights."""
     weights = page.attention.heads * page.attention.mask.size
     if weights > MOST_WEIGHTS:
         gaps = {"weights": weights, "most": MOST_WEIGHTS}
         st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
-        return
+        return False
     with panel("player"):
         scene = player.scene(page.trace, page.attention.site, page.head, page.view.step)
         canvas.draw("player", scene, key="player", chosen=update)
-    print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
     if page.view.key >= 0:
         cell_dialog.dialog(page)
     if not page.trace.steps:
         st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")
+    return True

@@ -46,6 +46,18 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
             tiles.draw(page, trace)
 
 
+def draw_picture(page: Page, trace: Trace, stage: Stage) -> None:
+    """Draws the picture of a stage alone, as large as the screen of a projector, with its title and its sentence."""
+    place = tokens.markdown(titles.place(trace, stage, page.head))
+    st.markdown(f"**{titles.titles()[stage.name]}** · {place}")
+    st.markdown(sentences.sentence(trace, stage))
+    _say_what_is_no_number(trace, stage, page.head)
+    if stage.name in ("tokens", "ids"):
+        _numbers(page, trace, stage)
+    else:
+        _picture(page, trace, stage)
+
+
 def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
     """Names the first stage with NaN or infinities, and counts them at this stage."""
     first = stages.first_unsound(trace)
@@ -81,7 +93,14 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
         return _cells(page, trace, stage)
     rows = numbers.row_labels(trace, stage, len(array))
     figure = figures.vectors(array, rows, titles.down(trace, stage), titles.across(AXES[stage.name][1]), page.dark)
-    chart(figure, (trace, _title(page, trace, stage)), config=CONFIG, key="stage-vectors", alt=alt_text.vectors(rows, array))
+    chart(
+        figure,
+        (trace, _title(page, trace, stage)),
+        config=CONFIG,
+        fills=True,
+        key="stage-vectors",
+        alt=alt_text.vectors(rows, array),
+    )
     return None
 
 
@@ -120,7 +139,14 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     title = _("probability") if stage.name == "probabilities" else _("logit")
     texts = _words(page, trace, ids)
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities", decimals(4))
-    chart(figure, (trace, _title(page, trace, stage)), config=CONFIG, key="stage-vocabulary", alt=alt_text.bars(texts, values))
+    chart(
+        figure,
+        (trace, _title(page, trace, stage)),
+        config=CONFIG,
+        fills=True,
+        key="stage-vocabulary",
+        alt=alt_text.bars(texts, values),
+    )
     gaps = {"count": len(ids), "all": trace.logits.shape[1]}
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
 
@@ -165,7 +191,7 @@ def _taken(page: Page, trace: Trace) -> None:
     texts = [f"{row + 1} {tokens.word(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark, form=decimals(4))
     alt = alt_text.bars(texts, table[_("probability")].tolist())
-    chart(figure, (trace, _("probability")), config=CONFIG, key="stage-taken", alt=alt)
+    chart(figure, (trace, _("probability")), config=CONFIG, fills=True, key="stage-taken", alt=alt)
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:

@@ -21,7 +21,7 @@ from viz.metrics import run_difference
 from viz.metrics.edit_effect import effect
 from viz.metrics.run_difference import Change, most_changed
 from viz.session.state import Page, get_view_state, update
-from viz.url import view_state
+from viz.url import links
 from viz.url.view_state import ALL_OFF, WITHOUT_EDITS, differing
 from viz.views.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
 from viz.views.what_if import effect as effect_view
@@ -98,8 +98,8 @@ def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: Stream
     told = write_edits(edits.active)
     stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
     compared = replace(page.view, **WITHOUT_EDITS, against=differing(edits=told))
-    st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=view_state.write(stepped))
-    st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=view_state.write(compared))
+    st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=links.write(stepped))
+    st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=links.write(compared))
 
 
 def _effect(page: Page, answers: Answers) -> None:
