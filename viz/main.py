@@ -23,6 +23,7 @@ from viz.session.state import Page, get_view_state, my_engine, session_language,
 from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
+from viz.views.checkpoint import opener
 from viz.views.checkpoint import page as checkpoint
 from viz.views.circuit import page as circuit
 from viz.views.compare import page as compare
@@ -84,6 +85,8 @@ def main() -> None:
     if frame is not None and (page := chosen.url_path or "explore") in STEP_PAGES:
         add = _("Add this view to a lecture")
         st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
+    if frame is not None:
+        opener.dialog_if_asked()
     sidebar.languages()
     big_mode_button(get_view_state()[0])
     sync_url()
@@ -229,6 +232,8 @@ def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list
     if view.settings or not listed:
         with suppress(UnknownModel):
             wanted = my_engine().ask(Describe(name, view.parsed_settings()))
+    if wanted is not None:
+        view = replace(view, model=wanted.name)  # that of a Hub's model names the commit from now on
     if wanted is not None and wanted.problem:
         problems.append(problem(wanted))
     elif wanted is not None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from model.errors import Words
 from model.hub.names import Mode
-from model.hub.plans import Plan
+from model.hub.plans import Plan as Plan
 from model.inspection.report import Inspection
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import Decoding

@@ -79,7 +79,8 @@ def fetch(what: str | Plan) -> str:
             listener(Progress((), (), of, time.perf_counter() - began, fetched=done))
 
     if isinstance(what, Plan):
-        fetching.fetch(what, count, on_cancel)
+        if cache.find(HubName(what.title, what.commit)) is None:
+            fetching.fetch(what, count, on_cancel)
         return what.name
     if mode() != "ask":
         raise NotFetched(model=what, near=", ".join(known_models.fetched()) or "–")

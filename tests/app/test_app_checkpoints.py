@@ -50,7 +50,7 @@ def test_a_damaged_folder_puts_no_warning_on_pages_that_show_another_model(
     visitor = Visitor()
     assert visitor.problems == []
     assert visitor.drawn
-    assert visitor.app.selectbox(key="widget:model").options == ["Tiny"]
+    assert visitor.app.selectbox(key="widget:model").options == ["Tiny", "Open a model…"]
     assert "Cannot be used; the Checkpoint page says why: broken." in [
         each.value.replace("\\", "") for each in visitor.app.sidebar.caption
     ]
@@ -74,7 +74,7 @@ def test_a_damaged_folder_alone_is_named_and_the_page_says_what_to_do(stocked: P
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_the_page_checkpoint_names_what_is_damaged_and_not_where_it_is(stocked: Path, damage: Callable[[Path], None]) -> None:
     damage(stocked / "tiny")
-    visitor = Visitor("checkpoint")
+    visitor = Visitor("checkpoint", model="tiny")
     assert len(visitor.problems) == 1
     assert "tiny" in visitor.problems[0]
     assert str(stocked) not in visitor.problems[0]

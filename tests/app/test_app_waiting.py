@@ -43,7 +43,7 @@ def test_a_first_run_that_is_slow_waits_too(engine: HeldEngine) -> None:
 
 @pytest.mark.parametrize("name", [*PAGES, "checkpoint"])
 def test_no_page_holds_its_visitor_up(engine: HeldEngine, name: str) -> None:
-    query = {"text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6"}
+    query = {"model": "tiny", "text": "w4 w5", "clock": "computation", "pad": "9", "against": "text=w6"}
     visitor = WaitingVisitor(engine, name, **query)
     assert visitor.drawn
     assert visitor.problems == []

@@ -95,7 +95,7 @@ def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path
     said = page.get_by_text("large.pt is 129 MB, but an upload may be at most 128 MB")
     expect(said).to_be_visible()
     expect(page.get_by_text("parameters", exact=True)).to_have_count(0)
-    path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
+    path = page.get_by_role("textbox", name="Path, name or address of a model")
     path.fill(str(FILE))
     path.press("Enter")
     expect(page.get_by_text("90 of 90 names are known.")).to_be_visible()

@@ -29,6 +29,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("circuit", {"text": LONGER}),
     ("training", {"model": "reverse-digits"}),
     ("checkpoint", {}),
+    ("checkpoint", {"model": "reverse-digits"}),
     ("lecture", {}),
 )
 FIRST_LINE = {"": ".st-key-widget-text", "checkpoint": ".stMainBlockContainer > .stVerticalBlock"}

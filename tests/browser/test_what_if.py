@@ -129,7 +129,7 @@ def test_every_kind_of_model_answers_what_if(
     folders.save(tmp_path / "tiny-gpt2", "gpt2")  # of the transformers library; its network has random weights
     page = within(f"{serve(APP)}/checkpoint")
     page.set_viewport_size({"width": 1440, "height": 2600})
-    path = page.get_by_role("textbox", name="Path of a file or folder on this machine")
+    path = page.get_by_role("textbox", name="Path, name or address of a model")
     path.fill(str(tmp_path / "tiny-gpt2"))
     path.press("Enter")
     expect(page.locator(".st-key-open-in-explore button")).to_be_visible()

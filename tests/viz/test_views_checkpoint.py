@@ -220,7 +220,7 @@ def test_what_cannot_be_opened_is_refused_in_one_sentence(stocked: Path, name: s
 
 
 def test_a_folder_of_our_own_is_diagnosed_and_asks_nothing(stocked: Path) -> None:  # noqa: F811
-    visitor = Visitor("checkpoint")
+    visitor = Visitor("checkpoint", model="tiny")
     assert visitor.problems == []
     assert "A Headlight checkpoint folder (format" in said(visitor)
     assert numbers(visitor)["missing"] == "0"

@@ -137,15 +137,14 @@ def test_a_pickled_vocabulary_may_have_the_ending_of_weights(stocked: Path, file
 
 
 def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: Path) -> None:  # noqa: F811
-    visitor = Visitor("checkpoint")
+    visitor = Visitor("checkpoint", model="tiny")
     assert visitor.app.metric, "the model that was shown before"
     visitor.app.file_uploader[0].upload("picture.pt", PNG)
     visitor._run()
     assert "picture.pt holds no weights that can be read here. It is: a PNG image." in visitor.problems[0]
     assert not visitor.app.metric
-    assert [button.key for button in visitor.app.button] == ["big-button"], "nothing that leads to a model"
-    assert visitor.app.selectbox(key="widget:checkpoint").value is None
-    visitor.choose("checkpoint", "tiny")
+    assert [button.key for button in visitor.app.button] == ["open:tiny", "big-button"], "a list, and nothing about a model"
+    visitor.press("open:tiny")
     assert visitor.problems == []
     assert visitor.app.metric
 

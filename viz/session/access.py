@@ -18,6 +18,9 @@ from viz.i18n.translate import error_message, of_request, speaking
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")
 """Headers with which proxies name the real visitor."""
 
+HUB = "HEADLIGHT_HUB"
+"""What names of the Hub may do: off, cache or ask."""
+
 UPLOADS, METRICS = "/_stcore/upload_file", "/_stcore/metrics"
 """Paths at which Streamlit accepts files, even if no page has an uploader, and tells about its sessions and caches."""
 
@@ -42,6 +45,22 @@ def is_owner() -> bool:
         and is_loopback(asked.hostname or "")
         and not any(name in headers for name in PASSED_ON)
     )
+
+
+def hub_mode() -> str:
+    """What this visitor may do with names of the Hub: what HEADLIGHT_HUB says; else the owner may download, others nothing."""
+    return os.environ.get(HUB) or ("ask" if is_owner() else "off")
+
+
+def opens_models() -> bool:
+    """Whether this visitor can open models that are not in the list: uploads, paths or names of the Hub."""
+    return not is_public() or hub_mode() != "off"
+
+
+def keep_the_hub_to_its_owner() -> None:
+    """Where others reach this server, the cache of its Hub is nobody's by a link, unless HEADLIGHT_HUB says otherwise."""
+    if not is_loopback(str(st.get_option("server.address") or "")):
+        os.environ.setdefault(HUB, "off")
 
 
 def session(session_id: str) -> Session:

@@ -203,6 +203,12 @@ class Calls:
             if self._live is not None:
                 self._live.give_up()
 
+    def stop_one(self, call: Call) -> None:
+        """Cancels one call. An equal one starts again when it is asked for."""
+        with self._lock:
+            self._pending.pop(call.key, None)
+            call.give_up()
+
     def _note_stopped(self, call: Call) -> None:
         """Notes how far a call came. Its trace is made once, when a page shows it: here others would wait for it."""
         progress = call.feed.newest

@@ -6,7 +6,7 @@ drawing. The browser polls a route of the app until the answer has arrived, and 
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -43,7 +43,8 @@ _UNTIL: ContextVar[float | None] = ContextVar("until", default=None)
 
 _BAR = st.components.v2.component(
     "headlight.waiting",
-    html='<p class="waiting" role="status"></p><p class="how-far"></p><p class="written" dir="auto"></p>',
+    html='<p class="waiting" role="status"></p><p class="how-far"></p><progress hidden></progress>'
+    '<p class="written" dir="auto"></p>',
     css=(Path(__file__).parent / "waiting.css").read_text(encoding="utf-8"),
     js=f"{read('page_link.js')}\n{(Path(__file__).parent / 'waiting.js').read_text(encoding='utf-8')}",
 )
@@ -100,17 +101,26 @@ def show(pause: Pending | Stopped) -> None:
             st.caption(f"{tokens.markdown(words)}  \n{tokens.markdown(_text(progress))}")
         return
     st.session_state[_WAITS] = True
-    call = pause.call
-    seconds = round(time.monotonic() - call.began, 1)
+    show_call(pause.call, my_calls().stop, "run")
+
+
+def show_call(call: Call, stop: Callable[[], None], what: strings.Wait) -> None:
+    """Shows for how long a call was waited for, and how far it is, with a button that stops it.
+
+    Args:
+        stop: called by the button.
+        what: the page waits for; a run and what a dialog opens may be waited for at once.
+    """
+    name = "" if what == "run" else "-beside"
     data = {
         "path": f"{transport.address()}/waiting/{call.token}",
-        "seconds": seconds,
-        **strings.waiting(),
+        "seconds": round(time.monotonic() - call.began, 1),
+        **strings.waiting(what),
         "decimal": decimal_sign(),
     }
-    with st.container(horizontal=True, vertical_alignment="center", key="waiting"):
+    with st.container(horizontal=True, vertical_alignment="center", key=f"waiting{name}"):
         _BAR(key=f"waiting-{call.token}", data=data, on_ready_change=_the_run_is_enough)
-        st.button(_("Stop"), icon=":material/stop_circle:", key="stop", on_click=my_calls().stop)
+        st.button(_("Stop"), icon=":material/stop_circle:", key=f"stop{name}", on_click=stop)
 
 
 def _text(progress: Progress) -> str:
@@ -192,6 +202,7 @@ async def _answer(request: Request) -> Response:
         if (progress := call.feed.newest) is not None:
             told |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
             told |= {"measuring": True} if progress.measured is not None else {}
+            told |= {"fetching": True} if progress.fetched is not None else {}
     return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
 

@@ -64,6 +64,7 @@ def start(*settings: Callable[[], object]) -> None:
         log_no_messages_of_scripts()
         for setting in settings:
             setting()
+        access.keep_the_hub_to_its_owner()
         the_engine().ask(Models())
     except EngineAway as error:  # pages say so and continue when it is back
         _log.warning("%s", error)

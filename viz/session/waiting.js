@@ -20,20 +20,33 @@ function tell(root, { written, most, rate, text }, how_far) {
   line.scrollTop = line.scrollHeight;
 }
 
-async function wait(root, { path, seconds, sentence, how_far, measured, to_measure }, ready, signal) {
+/** The bytes of a download. What was there before it began says nothing about its speed. */
+function tellBytes(root, { written, most }, atFirst, later, first) {
+  const perSecond = (written - first.written) / Math.max((performance.now() - first.at) / 1000, 0.1);
+  const left = Math.ceil((most - written) / perSecond);
+  const sentence = perSecond > 0 ? later : atFirst;
+  const minutes = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+  const gaps = { written: fixed(written / 1e6), most: fixed(most / 1e6), left: minutes };
+  root.querySelector(".how-far").textContent = sentence.replace(/{(\w+)}/g, (_, name) => gaps[name]);
+  Object.assign(root.querySelector("progress"), { hidden: false, max: most, value: written });
+}
+
+async function wait(root, { path, seconds, sentence, how_far, measured, to_measure, fetched, fetched_at_first }, ready, signal) {
   const began = performance.now() - 1000 * seconds;
   const line = root.querySelector(".waiting");
   const tick = () => { line.textContent = sentence.replace("{seconds}", fixed((performance.now() - began) / 1000)); };
   tick();
   const ticking = setInterval(tick, TICK_MS);
   signal.addEventListener("abort", () => clearInterval(ticking));
+  let first = null;
   for (let again = AGAIN_MS, seen = 0; !signal.aborted; ) {
     try {
       const answer = await fetch(`${path}?seen=${seen}`, { signal });
       const told = answer.ok ? await answer.json() : { done: true };
       if (!told.done) {
         seen = told.seen;
-        tell(root, told, told.measuring ? (told.written ? measured : to_measure) : how_far);
+        if (told.fetching) tellBytes(root, told, fetched_at_first, fetched, (first ??= { written: told.written, at: performance.now() }));
+        else tell(root, told, told.measuring ? (told.written ? measured : to_measure) : how_far);
         await pause(TICK_MS);
         continue;
       }

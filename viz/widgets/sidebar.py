@@ -14,6 +14,7 @@ from model.trace.types import UNWRITTEN, Trace
 from viz.i18n import translate
 from viz.i18n.translate import _, join_list, join_sentences, said
 from viz.labels import tokens
+from viz.session import access
 from viz.session.state import bind, update
 from viz.url.default_run import NO_TURNS
 from viz.url.parsers import PLAIN
@@ -24,6 +25,13 @@ ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
 
 
+OPEN = " "
+"""The last entry of the list of models; no model is called so."""
+
+ASKS = "asks-for-a-model"
+"""Whether this session asked to open another model."""
+
+
 def shows(view: ViewState) -> tuple[object, ...]:
     """The fields of a view that the sidebar shows: if one changes elsewhere, the sidebar must be redrawn."""
     return (view.model, view.settings, view.target, view.precision, replace(view.decoding(), hypothesis=0), view.chats)
@@ -31,8 +39,7 @@ def shows(view: ViewState) -> tuple[object, ...]:
 
 def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
     """Draws the controls of model and decoding, bound to the state."""
-    count = Counter(one.title for one in usable)  # Streamlit distinguishes list entries by their text
-    models({one.name: one.title if count[one.title] == 1 else f"{one.title} ({one.name})" for one in usable})
+    models(distinct_titles(usable))
     if info.recorded:
         st.sidebar.caption(tokens.markdown(_("A recorded run, opened from a trace file.")))
         return
@@ -80,11 +87,26 @@ def _input(info: ModelInfo, view: ViewState) -> None:
         st.button(_("Sample as the file sets it"), key="as-set", on_click=update, kwargs=own_ | NEW_SENTENCE)
 
 
+def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
+    """Titles by name; models with the same title also have their names, because Streamlit tells entries apart by their text."""
+    count = Counter(info.title for info in infos)
+    return {info.name: info.title if count[info.title] == 1 else f"{info.title} ({info.name})" for info in infos}
+
+
 def models(titles: Mapping[str, str]) -> None:
-    """Draws the logo and the list of models. `titles`: by model name."""
+    """Draws the logo and the list of models, which ends with the way to open another one. `titles`: by model name."""
     logo()
+    names = {**titles, OPEN: _("Open a model…")} if access.opens_models() else dict(titles)
+    bound = bind("model", **ANOTHER_MODEL)
+
+    def change() -> None:
+        if st.session_state[bound["key"]] == OPEN:
+            st.session_state[ASKS] = True  # the list goes on showing the model in use
+        else:
+            bound["on_change"]()
+
     with st.sidebar:
-        st.selectbox(_("Model"), list(titles), format_func=dict(titles).__getitem__, **bind("model", **ANOTHER_MODEL))
+        st.selectbox(_("Model"), list(names), format_func=names.__getitem__, key=bound["key"], on_change=change)
 
 
 def logo() -> None:

@@ -4,7 +4,7 @@ What can be done with a drawing is a sentence for mouse and keyboard, `hint`, an
 """
 
 import re
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from model.trace.types import Trace
 from viz.i18n.translate import _, _n, translated
@@ -72,13 +72,24 @@ def how_far() -> str:
     return _("{written} of at most {most} tokens, {rate} per second")
 
 
-def waiting() -> dict[str, str]:
-    """Texts of a page that waits for a run, or for what a question measures."""
+Wait: TypeAlias = Literal["run", "download", "name"]
+"""What a page waits for: a run or a question, a download, or what a name means."""
+
+
+def waiting(what: Wait) -> dict[str, str]:
+    """Texts of a page that waits."""
+    sentences = {
+        "run": _("Running: {seconds} s"),
+        "download": _("Downloading: {seconds} s"),
+        "name": _("Looking it up: {seconds} s"),
+    }
     return {
-        "sentence": _("Running: {seconds} s"),
+        "sentence": sentences[what],
         "how_far": how_far(),
         "measured": _("{written} of {most} measured, {rate} per second, about {left} s left"),
         "to_measure": _("{most} to measure; how long it takes is known after the first few"),
+        "fetched_at_first": _("{written} of {most} MB"),
+        "fetched": _("{written} of {most} MB, about {left} min left"),
     }
 
 

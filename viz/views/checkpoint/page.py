@@ -5,17 +5,14 @@ from pathlib import PurePath
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import Describe, Engine, Export, Inspect, ModelInfo, Models
+from model.engine.api import Describe, Engine, Export, Inspect, ModelInfo
 from model.errors import BadLayoutFile, HeadlightError, SeveralLayouts, UnknownLayout
 from model.inspection.report import Inspection
 from viz.i18n.translate import _, error_message, problem
-from viz.labels import tokens
-from viz.session.state import update
-from viz.url.view_state import ANOTHER_MODEL, ViewState
-from viz.views.checkpoint import diagnosis, questions, recorded_trace, tensor_roles, uploads, weights
+from viz.session.state import get_view_state, update
+from viz.url.view_state import ViewState
+from viz.views.checkpoint import diagnosis, opener, questions, recorded_trace, tensor_roles, uploads, weights
 from viz.widgets.cards import card, say
-
-_CHOSEN = "widget:checkpoint"
 
 _UNKNOWN = "checkpoint:unknown"
 """The model that no layout fits, its settings and the error: the file is not opened again for each role that is chosen."""
@@ -30,12 +27,13 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         explore: the page that shows the heads.
     """
     with card("choose", "content"):
-        model = _choose(engine, view)
+        opener.draw(engine)
     if refused := uploads.refused():
-        say(refused)  # and nothing below: another model here would be mistaken for the file
-        return
+        say(refused)
+    model = "" if opener.is_busy() else opener.current(engine)
     if not model:
         return
+    view = get_view_state()[0]
     if (info := _described(engine, model, view)) is not None and info.recorded:
         recorded_trace.show(engine, info, explore)
         return
@@ -65,48 +63,12 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         diagnosis.tensors(found)
 
 
-def _choose(engine: Engine, view: ViewState) -> str:
-    """Draws the controls that choose a model or take a file; returns the model's name, empty if there is none."""
-    titles = {info.name: info.title for info in engine.ask(Models()).models}
-    if view.model and view.model not in titles:
-        titles[view.model] = _title(engine, view)
-    there, sent = st.columns(2, gap="large")
-    with there:
-        model = view.model or next(iter(titles), "")
-        if titles:
-            st.session_state[_CHOSEN] = None if uploads.refused() else model
-            st.selectbox(
-                _("A checkpoint on this server, or the last file that you opened"),
-                list(titles),
-                index=None if uploads.refused() else 0,  # with None it can be emptied
-                format_func=lambda name: " ".join(map(tokens.plain, titles[name].split(" "))),
-                placeholder=_("choose …"),
-                key=_CHOSEN,
-                on_change=_take_chosen,
-            )
-    with sent:
-        uploads.offer(engine)
-    return model
-
-
-def _title(engine: Engine, view: ViewState) -> str:
-    """Title of a model that is not listed."""
-    info = _described(engine, view.model, view)
-    return view.model if info is None else info.title
-
-
 def _described(engine: Engine, model: str, view: ViewState) -> ModelInfo | None:
     """Facts about a model; None: there are none."""
     try:
         return engine.ask(Describe(model, view.parsed_settings()))
     except HeadlightError:
         return None
-
-
-def _take_chosen() -> None:
-    if (chosen := st.session_state[_CHOSEN]) is not None:
-        uploads.forget_refusal()
-        update(**ANOTHER_MODEL | {"model": chosen})
 
 
 def _say_why_not(error: HeadlightError, view: ViewState) -> None:

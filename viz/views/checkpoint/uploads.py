@@ -1,4 +1,4 @@
-"""File input of the page Checkpoint: by path for the owner of this machine, by upload for everybody else."""
+"""Files that are opened: by path for the owner of this machine, by upload for everybody else."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +13,17 @@ from viz.session import access
 from viz.session.state import get_view_state, the_engine, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import tensor_roles, vocabulary
-from viz.widgets import recorded_run
+from viz.widgets import recorded_run, sidebar
 from viz.widgets.upload_limit import watch
 
-_PATH, _SENT, _ROUND = "widget:path", "widget:upload", "checkpoint:round"
-_REFUSED = "checkpoint:refused"
+PATH = "widget:path"
+"""The field for a path or a name."""
+
+_SENT, _ROUND = "widget:upload", "checkpoint:round"
+_REFUSED, _LATELY = "checkpoint:refused", "opened-lately"
+
+MOST_LATELY = 8
+"""Most models that a session remembers to have opened."""
 
 
 def offer(engine: Engine) -> None:
@@ -25,14 +31,6 @@ def offer(engine: Engine) -> None:
     if access.is_public():
         st.caption(_("This public server does not accept uploads. Run Headlight on your own machine to inspect your files."))
         return
-    if access.is_owner():
-        st.text_input(
-            _("Path of a file or folder on this machine"),
-            placeholder="~/models/tut6-model.pt",
-            help=_("The file is read in place and may be up to 8 GB. The command python -m model view FILE does the same."),
-            key=_PATH,
-            on_change=_open_path,
-        )
     st.file_uploader(
         _(
             "Or upload weights (safetensors, GGUF, or written by torch.save), at most {size} MB each, with their vocabularies "
@@ -61,31 +59,27 @@ def refused() -> str:
     return str(st.session_state.get(_REFUSED, ""))
 
 
-def forget_refusal() -> None:
-    """Clears the refusal, and the path that it is about; called when something else is chosen."""
+def forget_refusal(kept: str = "") -> None:
+    """Clears the refusal, and the field that it is about but for `kept`; called when something else is chosen."""
     if st.session_state.pop(_REFUSED, None) is not None:
-        st.session_state[_PATH] = ""
+        st.session_state[PATH] = kept
 
 
-def _open_path() -> None:
-    """Opens the typed path, without the quotation marks that copied paths often have."""
-    typed = str(st.session_state[_PATH]).strip().strip("\"'")
-    st.session_state.pop(_REFUSED, None)
-    if not typed:
-        return
+def open_path(typed: str) -> None:
+    """Opens a path of this machine, or remembers why not."""
     try:
         path = Path(typed).expanduser()
         _take({path.name: the_engine().open_path(path)})
     except (HeadlightError, RuntimeError) as error:  # RuntimeError: "~somebody" is no user of this machine
         st.session_state[_REFUSED] = error_message(error) if isinstance(error, HeadlightError) else str(error)
     else:
-        st.session_state[_PATH] = ""
+        st.session_state[PATH] = ""
 
 
 def _receive(engine: Engine) -> None:
     """Opens the uploaded files, or remembers why not."""
     forget_refusal()
-    st.session_state[_PATH] = ""  # what is said from now on is about these files
+    st.session_state[PATH] = ""  # what is said from now on is about these files
     files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
     try:
         _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
@@ -105,18 +99,26 @@ def _take(known: Mapping[str, str]) -> None:
     words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
         if sent_name not in sent:
-            _remember(sent_name)
+            info = the_engine().ask(Describe(sent_name))
+            if info.recorded:  # Compare can offer it
+                recorded_run.remember(info.name, info.title)
+            chosen(sent_name, info.title)
             update(**ANOTHER_MODEL | {"model": sent_name})
     tensor_roles.use_sent(layouts)
     if words:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
 
 
-def _remember(name: str) -> None:
-    """Remembers an opened trace, so that Compare can offer it."""
-    info = the_engine().ask(Describe(name))
-    if info.recorded:
-        recorded_run.remember(info.name, info.title)
+def chosen(name: str, title: str) -> None:
+    """Ends the dialog, and remembers a model that this session opened."""
+    st.session_state.pop(sidebar.ASKS, None)
+    older = {other: its for other, its in lately().items() if other != name}
+    st.session_state[_LATELY] = dict(list(({name: title} | older).items())[:MOST_LATELY])
+
+
+def lately() -> dict[str, str]:
+    """Titles of the models that this session opened, by name, the newest first."""
+    return dict(st.session_state.get(_LATELY, {}))
 
 
 def _empty() -> None:
@@ -138,5 +140,5 @@ def _refuse_too_large(name: str, megabytes: float) -> None:
             "where the file is, with python -m model view FILE: then nothing is uploaded.",
             **gaps,
         )
-    st.session_state[_REFUSED], st.session_state[_PATH] = text, ""
+    st.session_state[_REFUSED], st.session_state[PATH] = text, ""
     _empty()
