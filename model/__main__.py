@@ -22,6 +22,7 @@ from model.cli.circuit import circuit, paths
 from model.cli.explain import explain, traced, why, writes
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
+from model.cli.head import one_head
 from model.cli.matters import matters
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
@@ -259,6 +260,7 @@ cli.add_command(circuit)
 cli.add_command(explain)
 cli.add_command(fetch)
 cli.add_command(list_)
+cli.add_command(one_head)
 cli.add_command(matters)
 cli.add_command(paths)
 cli.add_command(serve)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from model.spec.edits import read_edits
+from model.spec.questions import ModelQuestion
 from model.survey import film as films
 from model.survey import tables, texts
 from model.survey.differences import Difference, differences
@@ -30,10 +32,7 @@ SAVE_EVERY = 8
 MOST_LINES = 40
 """Differences that are printed; --json has all of them."""
 
-
-@click.command()
-@click.argument("checkpoint")
-@click.option(
+TEXTS = click.option(
     "--texts",
     "given",
     default="bundled",
@@ -41,10 +40,17 @@ MOST_LINES = 40
     metavar="FILE|bundled|repeated:N",
     help="a file of texts (survey.md), those that are bundled for the model, or N random texts that repeat",
 )
-@click.option("--most", type=click.IntRange(1), help="read only the first ones")
-@click.option(
+MOST = click.option("--most", type=click.IntRange(1), help="read only the first ones")
+EDITS = click.option(
     "--edit", "edits", multiple=True, metavar="EDIT", help="NAME key=value …: a change in every run (what-if.md); repeatable"
 )
+
+
+@click.command()
+@click.argument("checkpoint")
+@TEXTS
+@MOST
+@EDITS
 @click.option("--out", type=click.Path(path_type=Path), help="the Parquet file to write; one that was interrupted goes on")
 @click.option("--against", metavar="FILE|MODEL", help="tell the differences from this survey, or from that of this model")
 @click.option("--film", is_flag=True, help="measure the texts in every snapshot of the model's training")
@@ -65,9 +71,10 @@ def survey(
 ) -> None:
     """Measures what each head of CHECKPOINT does over many texts, and names heads by stated criteria."""
     engine = LocalEngine(CHECKPOINTS, best_device(device))
-    name = engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if _is_path(checkpoint) else checkpoint
-    question = MeasureTexts(name, tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits)))
-    chosen = _texts(given, checkpoint, engine, question)
+    question = MeasureTexts(
+        named(checkpoint, engine), tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits))
+    )
+    chosen = texts_of(given, checkpoint, engine, question)
     chosen = replace(chosen, items=chosen.items[:most])
     if film:
         _film(engine, question, chosen, out, as_json)
@@ -82,12 +89,19 @@ def survey(
         click.echo("\n".join(_lines(found)))
 
 
-def _is_path(checkpoint: str) -> bool:
-    return Path(checkpoint).exists() and not (CHECKPOINTS / checkpoint).exists()
+def named(checkpoint: str, engine: LocalEngine) -> str:
+    """The engine's name of a model, or of one that lies at a path of this machine."""
+    is_path = Path(checkpoint).exists() and not (CHECKPOINTS / checkpoint).exists()
+    return engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if is_path else checkpoint
 
 
-def _texts(given: str, checkpoint: str, engine: LocalEngine, question: MeasureTexts) -> Texts:
-    """The texts that --texts names."""
+def texts_of(given: str, checkpoint: str, engine: LocalEngine, question: ModelQuestion[Any]) -> Texts:
+    """The texts that --texts names.
+
+    Raises:
+        BadSetting: it asks for no such number of random texts.
+        BadTexts: a file that cannot be read.
+    """
     if given == "bundled":
         return texts.bundled(checkpoint)
     kind, _, count = given.partition(":")

@@ -65,6 +65,8 @@ from model.spec.request import KEEP, Precision, RunRequest, Settings
 from model.survey.answers import Place as SurveyPlace
 from model.survey.answers import answer as measure_texts
 from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
+from model.survey.reading import HeadRead, ReadHead
+from model.survey.reading_answers import answer as read_head
 from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 
@@ -199,8 +201,8 @@ class LocalEngine:
             case StoredSurvey(model):
                 place = self._store.path(model) / (FILM if question.film else SURVEY) if self._store.holds(model) else Path()
                 return place.read_bytes() if place.is_file() else b""
-            case MeasureTexts():
-                return self._measure(question)
+            case MeasureTexts() | ReadHead():
+                return self._over_texts(question)
             case Tensors(model, settings):
                 network = self.checkpoint(model, settings).network
                 return {name: model_tensors.tensor(network, name).detach().cpu().numpy() for name in question.names}
@@ -290,15 +292,17 @@ class LocalEngine:
             self._results.keep(asked, found := self.scheduler.do(asked, work))
         return cast(Found, found)
 
-    def _measure(self, question: MeasureTexts) -> MeasuredTexts:
-        """The measures of some texts: a batch of a survey."""
+    def _over_texts(self, question: MeasureTexts | ReadHead) -> MeasuredTexts | HeadRead:
+        """The answer about some texts: a batch of a survey, or of the reading of one head."""
         base = _usable(self._models.network(question.model, question.settings))
 
-        def work(ask: Ask, report: Report) -> MeasuredTexts:
+        def work(ask: Ask, report: Report) -> MeasuredTexts | HeadRead:
             place = SurveyPlace(self._device, ask, self._most_positions, _counting(report))
+            if isinstance(question, ReadHead):
+                return read_head(question, base.runner, place)
             return measure_texts(question, base.runner, place)
 
-        return cast(MeasuredTexts, self.scheduler.do(question, work))
+        return cast(MeasuredTexts | HeadRead, self.scheduler.do(question, work))
 
     def checkpoint(self, name: str, settings: Settings = (), precision: Precision | None = None) -> Runner:
         """The checkpoint called `name`, loaded once for each set of `settings` and each `precision`; None: as it is opened.

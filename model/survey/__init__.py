@@ -2,7 +2,8 @@
 
 `measures` has the formulas, `alignment` and `words` those about words, and `agreement` compares heads. `texts` is what is read,
 `answers` runs texts and measures them, `statistics` adds up, `roles` names heads by stated criteria, `tables` keeps a survey as
-Parquet. Only `answers` needs torch.
+Parquet. `reading` is one head in many texts again, `plane` draws its queries and keys, `examples` finds its cells, and `trees`
+has the parses of texts. Only `answers` and `reading_answers` need torch.
 
 May import: model.checkpoints, model.errors, model.huggingface, model.inference, model.spec, model.trace, model.transformer.
 """

@@ -17,10 +17,11 @@ from model.huggingface.network import ForeignNetwork
 from model.inference.calls import Ask, alone
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
-from model.spec.request import Decoding, RunRequest
+from model.spec.request import Decoding, Keep, RunRequest
 from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
+from model.survey.reading import ReadHead
 from model.trace.types import Array
 from model.transformer.build import build
 
@@ -84,7 +85,7 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
 
 def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text: Text) -> _Measured | HeadlightError:
     """The measures of one text, or why there are none. The run itself is not kept."""
-    request = _request(question, text, runner)
+    request = request_of(question, text, runner, ("context",))
     try:
         trace = run(runner, request, place.device, "", place.ask, most=place.most)
     except InputError as error:
@@ -101,7 +102,7 @@ def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text
     return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts)
 
 
-def _request(question: MeasureTexts, text: Text, runner: Runner) -> RunRequest:
+def request_of(question: MeasureTexts | ReadHead, text: Text, runner: Runner, keep: tuple[Keep, ...]) -> RunRequest:
     """The run of one text. A language model reads the text and writes nothing."""
     alone = runner.info.spec.encoder is None
     decoding = Decoding(max_length=0) if alone else Decoding()
@@ -110,7 +111,7 @@ def _request(question: MeasureTexts, text: Text, runner: Runner) -> RunRequest:
         text.source,
         None if alone else text.target,
         decoding,
-        keep=("context",),
+        keep=keep,
         edits=question.edits,
         settings=question.settings,
     )

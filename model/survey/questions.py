@@ -30,11 +30,19 @@ class Text:
         source: the source as text or ids; for a language model the whole text.
         target: the target to feed to a decoder; None: it decodes one.
         links: the alignment of its words, as `alignment.read_links` reads it; empty: nobody typed one.
+        tree: the parse of the source, PART:HEAD:RELATION for each word with spaces between, heads counted from 1, 0 for the root;
+            empty: there is none.
     """
 
     source: str | tuple[int, ...]
     target: str | tuple[int, ...] | None = None
     links: str = ""
+    tree: str = ""
+
+    def __repr__(self) -> str:
+        """The fields that are there. Surveys are kept by a hash of this text, so texts without a parse keep the one they had."""
+        tree = f", tree={self.tree!r}" if self.tree else ""
+        return f"Text(source={self.source!r}, target={self.target!r}, links={self.links!r}{tree})"
 
     @property
     def gold(self) -> Gold | None:

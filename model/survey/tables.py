@@ -74,7 +74,9 @@ def _table(survey: Survey) -> arrow.Table:
         "baselines": {name: each.done for name, each in survey.baselines.items()},
         "skipped": survey.skipped,
         "problems": dict(survey.problems),
-        "quoted": {number: [each.source, each.target, each.links] for number, each in survey.quoted.items()},
+        "quoted": {
+            number: [each.source, each.target, each.links, *filter(None, [each.tree])] for number, each in survey.quoted.items()
+        },
         "without": dict(survey.without),
         "compared": survey.compared_done,
     }
@@ -146,8 +148,10 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         if name in others["baselines"]
     }
     quoted = {
-        int(number): Text(tuple(source) if isinstance(source, list) else source, tuple(to) if isinstance(to, list) else to, links)
-        for number, (source, to, links) in others["quoted"].items()
+        int(number): Text(
+            tuple(source) if isinstance(source, list) else source, tuple(to) if isinstance(to, list) else to, *others_
+        )
+        for number, (source, to, *others_) in others["quoted"].items()
     }
     return Survey(
         validated(About, others["about"], "survey.about"),

@@ -8,7 +8,7 @@ counted.
 import csv
 import gzip
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -138,21 +138,52 @@ def _csv(content: str, name: str) -> Iterator[tuple[int, Text]]:
 
 
 def _conllu(content: str, name: str) -> Iterator[tuple[int, Text]]:
-    """The words of each sentence with spaces between, as the parse counts them."""
-    words: list[str] = []
+    """The words of each sentence with spaces between, and its parse. A sentence with a space inside of a word has no parse."""
+    words, tree = list[str](), list[str]()
     for number, line in enumerate([*content.split("\n"), ""], start=1):
         line = line.removesuffix("\r")
         if not line:
             if words:
-                yield number, Text(" ".join(words))
-            words = []
+                yield number, Text(" ".join(words), tree=_tree(words, tree, name, number))
+            words, tree = [], []
         elif not line.startswith("#"):
             cells = line.split("\t")
             if len(cells) != 10:
                 reason = phrase("line {line:,} has {found} columns, not {columns}", line=number, found=len(cells), columns=10)
                 raise BadTexts(file=name, reason=reason)
             if cells[0].isdecimal():  # others are parts of words, and words that are not written
+                if cells[0] != str(len(words) + 1):
+                    reason = phrase(
+                        "line {line:,}: the words of a sentence are not counted from 1: {found}", line=number, found=cells[0]
+                    )
+                    raise BadTexts(file=name, reason=reason)
+                if not (cells[6] == "_" or cells[6].isdecimal()):
+                    reason = phrase("line {line:,}: “{head}” is not the number of a word", line=number, head=cells[6])
+                    raise BadTexts(file=name, reason=reason)
                 words.append(cells[1])
+                tree.append(f"{cells[3] or '_'}:{cells[6] if cells[6] != '_' else 0}:{cells[7] or '_'}")
+
+
+def _tree(words: Sequence[str], tree: Sequence[str], name: str, line: int) -> str:
+    """The parse of a sentence that ends before a line.
+
+    Raises:
+        BadTexts: a word depends on one that is not there.
+    """
+    for entry in tree:
+        if int(head := entry.split(":", 2)[1]) > len(words):
+            reason = phrase(
+                "the sentence before line {line:,} has {count} words, and one depends on word {head}",
+                line=line,
+                count=len(words),
+                head=head,
+            )
+            raise BadTexts(file=name, reason=reason)
+    return (
+        ""
+        if any(len(word.split()) != 1 for word in words) or all(each == "_:0:_" for each in tree)
+        else " ".join("".join(each.split()) for each in tree)
+    )
 
 
 def repeated(number: int, vocabulary: int, suppressed: Iterable[int], most: int, seed: int = 0) -> Texts:

@@ -88,6 +88,9 @@ def sites(spec: AnySpec) -> dict[Site, int]:
     return found
 
 
+_PARTS_OF_TOKENS = ("ids", "texts", "special", "unknown")
+
+
 @dataclass(frozen=True)
 class Tokens:
     """One strip of tokens.
@@ -112,8 +115,11 @@ class Tokens:
 
     def then(self, other: Self) -> Self:
         """This strip followed by the tokens of `other`."""
-        parts = ("ids", "texts", "special", "unknown")
-        return replace(self, **{part: getattr(self, part) + getattr(other, part) for part in parts})
+        return replace(self, **{part: getattr(self, part) + getattr(other, part) for part in _PARTS_OF_TOKENS})
+
+    def first(self, count: int) -> Self:
+        """The first tokens of this strip."""
+        return replace(self, **{part: getattr(self, part)[:count] for part in _PARTS_OF_TOKENS})
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from model.engine.api import Run
@@ -13,10 +14,14 @@ from model.spec.edits import read_edits
 from model.spec.request import RunRequest
 from model.survey import tables
 from model.survey.measures import MEASURES, measured
+from model.survey.plane import plane
 from model.survey.questions import MeasureTexts, Text
+from model.survey.reading import HeadInText, ReadHead
 from model.survey.survey import begun, gone_on
 from model.survey.texts import Texts
+from model.trace.types import Tokens
 from tests.app.visiting import Visitor
+from viz.views.survey import query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6") for number in range(4, 10)))
 
@@ -131,3 +136,76 @@ def test_a_model_without_a_survey_to_compare_with_is_named(surveyed: Path) -> No
 def test_the_film_of_a_survey_says_when_a_head_changes_most() -> None:
     visitor = Visitor("survey", model="induction", site="decoder.0.1.self", head="1", y="induction")
     assert "Largest change of Decoder" in captions(visitor)
+
+
+def read_head(visitor: Visitor) -> None:
+    """Reads the selected head in the texts of the survey, and waits for it."""
+    visitor.press("survey-read-start")
+    making = visitor.app.session_state["survey-head-read"]
+    making.thread.join(timeout=120)
+    assert making.error is None
+    visitor.app.run()
+    assert not visitor.app.exception
+
+
+def test_a_head_is_read_again_drawn_in_a_plane_and_searched(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.1.self", head="1")
+    assert "Read the head in many texts first" in captions(visitor)
+    read_head(visitor)
+    assert visitor.problems == []
+    assert "Texts read: 6; texts that could not be run: 0." in captions(visitor)
+    engine = LocalEngine(surveyed, best_device("cpu"))
+    read = engine.ask(ReadHead("tiny", texts=TEXTS.items, site="encoder.0.1.self", head=1)).texts
+    flat = plane([each for each in read if each is not None])
+    assert f"{flat.in_rows:.2f} inside of rows (compared: {flat.rows};" in captions(visitor)
+    for way in ("position", "cluster", "token"):
+        visitor.app.selectbox(key="survey-plane-colour").set_value(way)
+        visitor.app.run()
+        assert not visitor.app.exception
+    visitor.app.text_input(key="survey-plane-word").set_value("w6")
+    visitor.app.text_input(key="survey-examples-query").set_value("W6")
+    visitor.app.text_input(key="survey-examples-key").set_value("w4")
+    visitor.app.number_input(key="survey-examples-least").set_value(0.0)
+    visitor.app.run()
+    table = next(each.value for each in visitor.app.dataframe if {"row", "key"} <= set(each.value))
+    cells = [
+        (float(each.weights[row, key]), row, key)
+        for each in read
+        if each is not None
+        for row, word in enumerate(each.queries.texts)
+        for key, other in enumerate(each.keys.texts)
+        if (word, other) == ("w6", "w4")
+    ]
+    assert list(table["weight"]) == pytest.approx([cell[0] for cell in sorted(cells, reverse=True)], abs=6e-4)
+    visitor.press("survey-examples-open")
+    assert (visitor.view.query, visitor.view.head, visitor.view.site) == (max(cells)[1], 1, "encoder.0.1.self")
+
+
+def test_parts_of_speech_of_a_parsed_survey_are_looked_for(stocked: Path) -> None:
+    engine, question = LocalEngine(stocked, best_device("cpu")), MeasureTexts("tiny", texts=())
+    parsed = Texts("mine.conllu", tuple(Text(f"w4 w{n}", tree="NOUN:2:nsubj VERB:0:root") for n in (5, 6)))
+    *_, found = gone_on(engine.ask, question, parsed, begun(question, parsed))
+    tables.write(found, stocked / "tiny" / "survey.parquet")
+    assert tables.read(stocked / "tiny" / "survey.parquet").quoted[0] == parsed.items[0]
+    visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.0.self")
+    read_head(visitor)
+    visitor.app.selectbox(key="survey-plane-colour").set_value("part")
+    visitor.app.selectbox(key="survey-examples-query-part").set_value("NOUN")
+    visitor.app.selectbox(key="survey-examples-key-part").set_value("VERB")
+    visitor.app.run()
+    assert not visitor.app.exception
+    assert "Cells with these words: 2." in "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
+
+
+def test_sentences_of_a_selection_are_those_of_its_dots() -> None:
+    def own(*words: str) -> HeadInText:
+        strip = Tokens("source", tuple(range(len(words))), words, (False,) * len(words), (False,) * len(words))
+        size = len(words)
+        return HeadInText(strip, strip, np.eye(size), np.ones((size, size), bool), np.eye(size, 3), np.eye(size, 3))
+
+    texts = [own("a", "b"), own("c", "d", "c")]
+    flat = plane(texts)  # queries a b c d c, then keys a b c d c
+    assert query_key.sentences([0, 2, 7, 9, 8], texts, flat) == [(1, 4, ["c", "d"]), (0, 1, ["a"])]
+    assert query_key.sentences([], texts, flat) == []
+    assert [each.split(" · ")[0] for each in query_key.said(texts, flat)] == list("abcdcabcdc")
+    assert query_key.frequent(["x", "", "y", "x"])[0].tolist() == [0, -1, 1, 0]

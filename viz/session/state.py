@@ -43,11 +43,15 @@ def my_engine() -> Engine:
     return NonBlockingEngine(the_engine(), session, access.access_limits() if access.is_public() else None)
 
 
-def survey_engine() -> Engine:
-    """The engine for a survey of this session: its questions and the visitor's runs never replace each other, and it waits."""
+def background_engine(work: str) -> Engine:
+    """The engine for a work in the background of this session: its questions and the visitor's runs never replace each other.
+
+    Args:
+        work: names the work: two of one name replace each other's questions.
+    """
     mine = my_engine()
     return (
-        replace(mine, session=replace(mine.session, id=f"{mine.session.id}/survey"))
+        replace(mine, session=replace(mine.session, id=f"{mine.session.id}/{work}"))
         if isinstance(mine, NonBlockingEngine)
         else mine
     )

@@ -27,6 +27,22 @@ SURVEY: dict[str, tuple[str, str, str]] = {
         ),
         "survey.md",
     ),
+    "survey-plane": (
+        N_("Survey: queries and keys"),
+        N_(
+            "Queries and keys of one head in many texts, moved so that nearness means a high score; no weight changes by that. "
+            "A plane cannot hold all of it: the rank correlation says how much."
+        ),
+        "survey.md#queries-and-keys-in-a-plane",
+    ),
+    "survey-examples": (
+        N_("Survey: examples"),
+        N_(
+            "Cells of one head with certain words and at least a certain weight, beside the number that chance would give. "
+            "Click a row, then open it in Explore."
+        ),
+        "survey.md#examples-of-a-head",
+    ),
     "survey-alike": (
         N_("Survey: heads that are alike"),
         N_(

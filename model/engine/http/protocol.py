@@ -27,6 +27,7 @@ from model.spec.request import RunRequest
 from model.spec.sent_text import whole_number
 from model.spec.validation import read
 from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
+from model.survey.reading import HeadRead, ReadHead
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import SCHEMA, Array
@@ -204,6 +205,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum, Circuit: CircuitGraph}.items()
         ),
         Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),
+        Endpoint(ReadHead, ARRAYS, "What one head does in some texts.", HeadRead.to_bytes, HeadRead.from_bytes),
         Endpoint(StoredSurvey, PARQUET, "The survey in a model's folder, as Parquet.", bytes, bytes),
         Endpoint(Export, ZIP, "A model as a folder of our own, zipped.", bytes, bytes),
         Endpoint(Texts, JSON, "What ids are called.", *_json(tuple[str, ...], "texts")),

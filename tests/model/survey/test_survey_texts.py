@@ -1,5 +1,6 @@
 """Texts of a survey: what a file may hold, and each way in which it may not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from model.errors import BadTexts, CannotSurvey
 from model.survey.questions import Text
 from model.survey.texts import FOLDER, OF_MODELS, bundled, read, read_file, repeated, repeated_for
+from model.survey.trees import Word, parse, parts_of
+from model.trace.types import Tokens
 
 CONLLU = (
     "# text = Dogs bark.\n1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n1-2\tDogs\t_\t_\t_\t_\t_\t_\t_\t_\n"
@@ -24,7 +27,7 @@ CONLLU = (
         ("a.csv", "links,target,source\n0-0,a,ein\n", (Text("ein", "a", "0-0"),), 0),
         ("a.csv", 'target,source\n"a, dog",ein hund\n', (Text("ein hund", "a, dog"),), 0),
         ("a.csv", "source\nein hund\n,\n", (Text("ein hund"),), 1),
-        ("a.conllu", CONLLU + CONLLU, (Text("Dogs bark"), Text("Dogs bark")), 0),
+        ("a.conllu", CONLLU + CONLLU, (Text("Dogs bark", tree="NOUN:2:nsubj VERB:0:root"),) * 2, 0),
     ],
 )
 def test_texts_in_a_file(name: str, content: str, items: tuple[Text, ...], empty: int) -> None:
@@ -43,6 +46,9 @@ def test_texts_in_a_file(name: str, content: str, items: tuple[Text, ...], empty
         ("a.csv", "text\nhallo\n", "its first line names no column “source”"),
         ("a.csv", 'source\n"hallo', "is no line of a CSV table"),
         ("a.conllu", CONLLU + "1\tcat\n\n", "line 6 has 2 columns, not 10"),
+        ("a.conllu", CONLLU.replace("\t2\tnsubj", "\ttwo\tnsubj"), "line 2: “two” is not the number of a word"),
+        ("a.conllu", CONLLU.replace("\t2\tnsubj", "\t3\tnsubj"), "before line 5 has 2 words, and one depends on word 3"),
+        ("a.conllu", CONLLU.replace("2\tbark", "3\tbark"), "line 4: the words of a sentence are not counted from 1: 3"),
     ],
 )
 def test_a_broken_file_is_refused_and_its_line_is_named(name: str, content: str, sentence: str) -> None:
@@ -84,3 +90,24 @@ def test_random_texts_repeat_once_and_avoid_what_is_special() -> None:
     assert {id_ for text in repeated_for(9, spec).items for id_ in text.source} == {0, 2, 3, 5, 6, 7, 8}
     with pytest.raises(CannotSurvey, match="reads no tokens"):
         repeated_for(9, {"encoder": {"vocab": 0}})
+
+
+def test_a_parse_without_numbers_and_one_of_words_with_spaces() -> None:
+    untold = (
+        CONLLU.replace("\tNOUN\t", "\t_\t")
+        .replace("\tVERB\t", "\t_\t")
+        .replace("\t2\tnsubj", "\t_\t_")
+        .replace("\t0\troot", "\t_\t_")
+    )
+    assert read(untold, "a.conllu").items == (Text("Dogs bark"),)
+    assert read(CONLLU.replace("\tDogs\t", "\tBig dogs\t"), "a.conllu").items == (Text("Big dogs bark"),)
+
+
+def test_tokens_get_the_parts_of_speech_of_their_words() -> None:
+    text = read(CONLLU, "a.conllu").items[0]
+    tokens = Tokens("source", (0, 1, 2, 3), ("<sos>", "dog", "##s", "bark"), (True, False, False, False), (False,) * 4)
+    assert parts_of(tokens, text) == ("", "NOUN", "NOUN", "VERB")
+    assert parts_of(replace(tokens, name="target"), text) == ()
+    assert parts_of(replace(tokens, texts=("<sos>", "cat", "##s", "bark")), text) == ()
+    assert parts_of(tokens, Text("Dogs bark")) == ()
+    assert parse(text) == (Word("NOUN", 1, "nsubj"), Word("VERB", -1, "root"))

@@ -1,4 +1,5 @@
-"""A survey that is being made for a visitor: a thread asks the engine for batch after batch while the page shows how far it is.
+"""What is made for a visitor over many texts, a survey or the reading of one head: a thread asks the engine for batch after batch
+while the page shows how far it is.
 
 The thread has a session of its own, so that the visitor's runs do not replace its questions, nor the other way round. It ends when
 it is stopped, and when nobody has looked at it for a while: a closed tab computes nothing.
@@ -6,15 +7,14 @@ it is stopped, and when nobody has looked at it for a while: a closed tab comput
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import streamlit as st
 
 from model.errors import HeadlightError, TooFast
-from model.survey.questions import MeasuredTexts, MeasureTexts
-from model.survey.survey import Survey, begun, gone_on
-from model.survey.texts import Texts
+from model.survey.survey import Survey
 from viz.i18n.translate import _, error_message, number
 from viz.widgets.cards import say
 
@@ -26,20 +26,37 @@ AGAIN_S = 2.0
 
 KEY = "survey-made"
 
+Ask: TypeAlias = Callable[[Any], Any]
+
+
+class Counted(Protocol):
+    """What can be made step by step."""
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Texts read so far, and of all."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+
+
+Found = TypeVar("Found", bound=Counted)
+
 
 @dataclass(eq=False)
-class Making:
-    """A survey in the making. Its thread writes `newest` and `error`; the script runs of the page read them.
+class Making(Generic[Found]):
+    """Something in the making. Its thread writes `newest` and `error`; the script runs of the page read them.
 
     Attributes:
-        newest: the survey so far.
+        newest: what there is so far.
         error: why it ended before its end; None: it did not.
         stopped: set to end it.
         seen: when the page last looked.
         began: when it began.
     """
 
-    newest: Survey
+    newest: Found
     error: HeadlightError | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
     seen: float = field(default_factory=time.monotonic)
@@ -56,11 +73,17 @@ class Making:
         self.seen = time.monotonic()
 
 
-def start(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts, texts: Texts) -> Making:
-    """Starts a survey in a thread of its own."""
-    making = Making(begun(question, texts))
+def start(ask: Ask, steps: Callable[[Ask], Iterator[Found]], first: Found) -> Making[Found]:
+    """Starts to make something in a thread of its own.
 
-    def patient(asked: MeasureTexts) -> MeasuredTexts:
+    Args:
+        ask: answers a question, as an engine does.
+        steps: what there is after each step, given what answers questions.
+        first: what there is before.
+    """
+    making = Making(first)
+
+    def patient(asked: Any) -> Any:
         while True:
             try:
                 return ask(asked)
@@ -70,8 +93,8 @@ def start(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts, 
 
     def work() -> None:
         try:
-            for survey in gone_on(patient, question, texts, making.newest):
-                making.newest = survey
+            for newest in steps(patient):
+                making.newest = newest
                 if making.stopped.is_set() or time.monotonic() - making.seen > UNWATCHED_S:
                     return
         except HeadlightError as error:
@@ -82,23 +105,27 @@ def start(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts, 
     return making
 
 
-def made(model: str) -> Making | None:
+def made(model: str) -> Making[Survey] | None:
     """The survey of a model that this visitor has made or is making."""
-    found: Making | None = st.session_state.get(KEY)
+    found: Making[Survey] | None = st.session_state.get(KEY)
     return found if found is not None and found.newest.about.model == model else None
 
 
-def keep(making: Making) -> None:
-    """Makes a survey that of the visitor, and ends the one before."""
-    before: Making | None = st.session_state.get(KEY)
+def keep(making: Making[Any], key: str = KEY) -> None:
+    """Makes it that of the visitor under a key, and ends the one before."""
+    before: Making[Any] | None = st.session_state.get(key)
     if before is not None:
         before.stopped.set()
-    st.session_state[KEY] = making
+    st.session_state[key] = making
 
 
 @st.fragment(run_every=1.0)
-def progress(making: Making) -> None:
-    """Draws how far a survey is, with the time left and a button that stops it; draws the page again when it has ended."""
+def progress(making: Making[Any], name: str = "survey") -> None:
+    """Draws how far it is, with the time left and a button that stops it; draws the page again when it has ended.
+
+    Args:
+        name: of its widgets.
+    """
     making.look()
     if not making.runs:
         st.rerun()
@@ -109,14 +136,14 @@ def progress(making: Making) -> None:
     if done:
         left = number(round(seconds / done * (of - done)), ",")
         text = _("Texts measured: {done:,} of {of:,}, time left: about {seconds} s", seconds=left, **gaps)
-    with st.container(horizontal=True, vertical_alignment="center", key="survey-progress"):
+    with st.container(horizontal=True, vertical_alignment="center", key=f"{name}-progress"):
         st.progress(done / max(of, 1), text)
-        st.button(_("Stop"), icon=":material/stop_circle:", key="survey-stop", on_click=making.stopped.set)
+        st.button(_("Stop"), icon=":material/stop_circle:", key=f"{name}-stop", on_click=making.stopped.set)
 
 
-def ended(making: Making) -> None:
-    """Says why a survey ended before its end."""
+def ended(making: Making[Any]) -> None:
+    """Says why it ended before its end."""
     if making.error is not None:
         say(error_message(making.error))
     elif not making.newest.finished:
-        st.info(_("Stopped: this survey holds what was measured until then."), icon=":material/stop_circle:")
+        st.info(_("Stopped: this holds what was measured until then."), icon=":material/stop_circle:")

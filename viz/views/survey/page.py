@@ -12,7 +12,7 @@ from model.errors import BadTexts, HeadlightError
 from model.survey import texts
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts
-from model.survey.survey import Survey
+from model.survey.survey import Survey, begun, gone_on
 from model.trace.types import Site
 from viz.export.tables import csv
 from viz.figures import survey as figures
@@ -20,8 +20,8 @@ from viz.i18n.translate import _, error_message
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
-from viz.session.state import Page, bind, survey_engine, update
-from viz.views.survey import alike, born, making, selected_head, side_by_side, stored
+from viz.session.state import Page, background_engine, bind, update
+from viz.views.survey import alike, born, making, one_head, selected_head, side_by_side, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
@@ -92,6 +92,7 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
         selected_head.draw(page, found, names, selected)
     with card("survey-texts"):
         selected_head.texts(page, found, selected, explore)
+    one_head.draw(page, found, names, selected, explore)
     if found.compared is not None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
@@ -175,7 +176,7 @@ def _form(page: Page) -> None:
     count = st.number_input(_("At most so many texts"), 10, most, min(200, most), 10, key="survey-most")
     if st.button(_("Survey"), icon=":material/play_arrow:", key="survey-start"):
         try:
-            _begin(survey_engine(), page, str(kind), pasted, int(count))
+            _begin(background_engine("survey"), page, str(kind), pasted, int(count))
         except HeadlightError as error:
             say(error_message(error))
             return
@@ -198,4 +199,5 @@ def _begin(engine: Engine, page: Page, kind: str, pasted: str, count: int) -> No
             found = texts.read(pasted, _("My own texts"))
     chosen = texts.Texts(found.name, found.items[:count], found.empty)
     question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=page.view.active_edits())
-    making.keep(making.start(engine.ask, question, chosen))
+    first = begun(question, chosen)
+    making.keep(making.start(engine.ask, lambda ask: gone_on(ask, question, chosen, first), first))

@@ -103,7 +103,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
         st.caption(_("This head has no such measure."))
         return
     listed, drawn = st.columns([3, 2])
-    table = pd.DataFrame([(group, value, _line(text)) for group, value, text in rows], columns=["which", "value", "text"])
+    table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["which", "value", "text"])
     with listed:
         named = {"which": _("which"), "value": titles[page.view.up], "text": _("text")}
         event: Mapping[str, Mapping[str, list[int]]] = st.session_state.get("survey-rows") or {"selection": {"rows": []}}
@@ -121,7 +121,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
         _map_of(page, found, selected, rows[chosen[0] if chosen else 0][2], explore)
 
 
-def _line(text: Text) -> str:
+def line(text: Text) -> str:
     """A text in one line."""
     sides = [side if isinstance(side, str) else " ".join(map(str, side)) for side in (text.source, text.target) if side is not None]
     return " ".join(" → ".join(sides).split())
@@ -161,8 +161,20 @@ def _map_of(page: Page, found: Survey, head: int, text: Text, explore: Streamlit
     name = tokens.head_name(trace, trace.at(site).site, number_)
     figure = head_weights(trace, trace.at(site), number_, page.dark)
     chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, run now: {head}", head=name))
-    if isinstance(text.source, str):
-        fields = NEW_SENTENCE | {"text": text.source, "target": text.target if isinstance(text.target, str) else "", "site": site}
-        fields |= {"head": number_, "edits": "", "silence": ""} | ({"max_length": 0} if alone else {})
-        if st.button(_("Open in Explore"), icon=":material/grid_view:", key="survey-open", on_click=partial(update, **fields)):
-            st.switch_page(explore)
+    open_button(page, text, (site, number_), explore, "survey-open")
+
+
+def open_button(page: Page, text: Text, head: tuple[str, int], explore: StreamlitPage, key: str, row: int = -1) -> None:
+    """A button that opens a text in Explore, with a head and a row selected. Texts of bare ids cannot be typed there.
+
+    Args:
+        head: site and number.
+        row: the query; -1: none.
+    """
+    if not isinstance(text.source, str):
+        return
+    fields = NEW_SENTENCE | {"text": text.source, "target": text.target if isinstance(text.target, str) else ""}
+    fields |= {"site": head[0], "head": head[1], "query": row, "edits": "", "silence": ""}
+    fields |= {"max_length": 0} if page.info.spec.get("encoder") is None else {}
+    if st.button(_("Open in Explore"), icon=":material/grid_view:", key=key, on_click=partial(update, **fields)):
+        st.switch_page(explore)

@@ -1,0 +1,48 @@
+"""Reads one head in the texts of a question."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from model.checkpoints.loader import Runner
+from model.errors import CannotSurvey, HeadlightError, InputError, phrase
+from model.inference.run import run
+from model.survey import answers
+from model.survey.answers import Place, request_of
+from model.survey.questions import Text
+from model.survey.reading import HeadInText, HeadRead, ReadHead
+from model.trace.types import Site
+
+
+def answer(question: ReadHead, runner: Runner, place: Place) -> HeadRead:
+    """The head in each text. A text that cannot be run has none, and its error is among the problems.
+
+    Raises:
+        UnknownSite, UnknownHead: the network has no such head.
+    """
+    site = Site.parse(question.site)
+    found: list[HeadInText | HeadlightError] = []
+    with ThreadPoolExecutor(answers.AT_ONCE) as threads:  # a thread waits while the network computes
+        for each in threads.map(lambda text: _one(question, site, runner, place, text), question.texts):
+            found.append(each)
+            place.on_count(len(found), len(question.texts))
+    problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
+    return HeadRead(runner.fingerprint, tuple(each if isinstance(each, HeadInText) else None for each in found), problems)
+
+
+def _one(question: ReadHead, site: Site, runner: Runner, place: Place, text: Text) -> HeadInText | HeadlightError:
+    """The head in one text, or why there is none. The run itself is not kept."""
+    request = request_of(question, text, runner, ("qkv",))
+    try:
+        trace = run(runner, request, place.device, "", place.ask, most=place.most)
+    except InputError as error:
+        return error
+    own = trace.at(site)
+    weights = np.array(own.head(question.head), np.float32)
+    if not (trace.is_finite and np.isfinite(weights).all()):
+        return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
+    rows, columns = weights.shape
+    q, k = (None if each is None else np.array(each[question.head], np.float32) for each in (own.q, own.k))
+    allowed = np.array(np.broadcast_to(np.asarray(own.mask, bool), weights.shape))
+    queries, keys = trace.tokens[own.query_tokens], trace.tokens[own.key_tokens]
+    return HeadInText(queries.first(rows), keys.first(columns), weights, allowed, q, k)

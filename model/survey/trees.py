@@ -1,0 +1,43 @@
+"""The parses of texts: parts of speech and dependencies of words, as CoNLL-U holds them, and how tokens get them."""
+
+from dataclasses import dataclass
+
+from model.survey.questions import Text
+from model.survey.words import words_of
+from model.trace.types import Tokens
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a parse.
+
+    Attributes:
+        part: its part of speech (UPOS), `_` where none is given.
+        head: number of the word that it depends on, counted from 0; -1: none, it is the root or its head is not given.
+        relation: the name of the dependency (DEPREL).
+    """
+
+    part: str
+    head: int
+    relation: str
+
+
+def parse(text: Text) -> tuple[Word, ...]:
+    """The words of a text's parse; (): it has none."""
+    found = []
+    for entry in text.tree.split():
+        part, head, relation = entry.split(":", 2)
+        found.append(Word(part, int(head) - 1, relation))
+    return tuple(found)
+
+
+def parts_of(tokens: Tokens, text: Text) -> tuple[str, ...]:
+    """The part of speech of the word that each token is a part of, empty for tokens that stand for no text.
+
+    (): the tokens are not those of the text that was parsed, or do not match its words.
+    """
+    words = parse(text)
+    if not words or not isinstance(text.source, str) or tokens.name != "source":
+        return ()
+    found = words_of(tokens, text.source.split())
+    return () if found is None else tuple(words[number].part if number >= 0 else "" for number in found)

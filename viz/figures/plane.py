@@ -1,0 +1,84 @@
+"""The queries and keys of one head in a plane: up to 20,000 dots, drawn by WebGL."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace.types import Array
+from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
+from viz.figures.theme import scheme
+
+SYMBOLS = ("circle", "diamond")
+"""Of queries and of keys."""
+
+GROUPS = 8
+"""Most groups with a color of their own."""
+
+PAINTS = ("#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7b00", "#7a68b8")
+"""Colors of groups that people with any color vision can tell apart (after Okabe and Ito 2008)."""
+
+MODES: list[list[str]] = [["lasso2d", "select2d", "zoom2d", "pan2d", "resetScale2d"]]
+"""Buttons of the picture."""
+
+
+def plane(
+    points: Array,
+    keys: Array,
+    said: Sequence[str],
+    named: tuple[str, str],
+    titles: tuple[str, str],
+    dark: bool,
+    groups: tuple[Array, Sequence[str]] | None = None,
+    values: tuple[Array, str] | None = None,
+) -> go.Figure:
+    """A dot for each query and each key.
+
+    Args:
+        points: [point, 2].
+        keys: [point] of bool.
+        said: what pointing at each dot says.
+        named: what queries and keys are called.
+        titles: of the axes.
+        dark: which scheme.
+        groups: [point], the number of each dot's group, -1: none; and the names of the groups.
+        values: [point], a number that decides the color; and what it is. At most one of both; without: queries and keys differ.
+    """
+    colours = scheme(dark)
+    shown = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
+    shown |= {} if groups is None else dict(enumerate(groups[1]))
+    traces: list[dict[str, Any]] = []
+    for group, name in shown.items():
+        for is_key in (False, True):
+            own = np.flatnonzero((keys == is_key) & (groups is None or groups[0] == group))
+            if not len(own):
+                continue
+            paint = PAINTS[group % GROUPS] if group >= 0 else colours.faint if groups else (colours.second, colours.accent)[is_key]
+            marker: dict[str, Any] = {"color": paint, "size": 5, "symbol": SYMBOLS[is_key], "opacity": 0.7}
+            if values is not None:
+                marker |= {"color": values[0][own], "cmin": 0, "cmax": max(float(values[0].max()), 1.0)}
+                marker |= {"colorscale": scale(colours.weights[2:])} | ({} if is_key else {"colorbar": colour_bar(colours)})
+            traces.append(
+                {
+                    "type": "scattergl",
+                    "mode": "markers",
+                    "x": points[own, 0],
+                    "y": points[own, 1],
+                    "name": literal(name or named[is_key]),
+                    "text": [literal(said[place]) for place in own.tolist()],
+                    "customdata": own[:, None].tolist(),  # as an array, a selection would not report it
+                    "marker": marker,
+                    "showlegend": groups is None or (bool(name) and not any(each["name"] == literal(name) for each in traces)),
+                    "hovertemplate": "%{text}<extra></extra>",
+                }
+            )
+    free = {"showgrid": True, "zeroline": False, "fixedrange": False}
+    layout = {
+        "xaxis": axis(colours, titles[0]) | free,
+        "yaxis": axis(colours, titles[1]) | free,
+        "dragmode": "lasso",
+        "showlegend": values is None,
+        "legend": LEGEND | {"x": 0, "xanchor": "left"},
+    }
+    return picture(dark, 480, traces, layout, above=64 if values is None else 48, bar=values[1] if values else "")

@@ -1,0 +1,72 @@
+"""Examples of a head: the cells with certain words and weights in many texts, and how many chance would give."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.survey.examples import Examples, Wanted, searched
+from model.survey.reading import HeadTexts
+from viz.i18n.translate import _, number
+from viz.labels import tokens
+from viz.session.state import Page
+from viz.views.survey.query_key import NOTHING
+from viz.views.survey.selected_head import line, open_button
+from viz.widgets import numeric_tables
+
+ROWS = "survey-examples-rows"
+
+
+def draw(page: Page, own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequence[str]]], explore: StreamlitPage) -> None:
+    """Draws what can be looked for, how much of it there is, and the cells with the largest weights."""
+    names = sorted({part for each in parts for side in each for part in side if part and part != "_"})
+    with st.container(horizontal=True, vertical_alignment="bottom", key="survey-examples-form"):
+        query = st.text_input(_("Word of the row (empty: any)"), key="survey-examples-query")
+        key = st.text_input(_("Word of the key (empty: any)"), key="survey-examples-key")
+        query_part, key_part = "", ""
+        if names:
+            choices = ["", *names]
+            query_part = st.selectbox(_("Part of speech of the row"), choices, format_func=_any, key="survey-examples-query-part")
+            key_part = st.selectbox(_("Part of speech of the key"), choices, format_func=_any, key="survey-examples-key-part")
+        least = st.number_input(_("Weight at least"), 0.0, 1.0, 0.3, 0.05, key="survey-examples-least")
+    found = searched(own.texts, Wanted(query, key, query_part, key_part, least), parts)
+    st.markdown(tokens.markdown(sentence(found, least)))
+    if not found.examples:
+        return
+    rows = []
+    for each in found.examples:
+        text = own.texts[each.text]
+        words = tokens.plain(text.queries.texts[each.query]), tokens.plain(text.keys.texts[each.key])
+        rows.append((each.weight, *words, line(own.asked[own.places[each.text]])))
+    numeric_tables.draw(
+        pd.DataFrame(rows, columns=["weight", "row", "key", "text"]),
+        titles={"weight": _("weight"), "row": _("row"), "key": _("key"), "text": _("text")},
+        decimals=3,
+        hide_index=True,
+        key=ROWS,
+        on_select="rerun",
+        selection_mode="single-row",
+    )
+    chosen = [row for row in (st.session_state.get(ROWS) or NOTHING)["selection"]["rows"] if row < len(rows)]
+    best = found.examples[chosen[0] if chosen else 0]
+    head = own.question.site, own.question.head
+    open_button(page, own.asked[own.places[best.text]], head, explore, "survey-examples-open", best.query)
+
+
+def _any(part: str) -> str:
+    return part or _("any")
+
+
+def sentence(found: Examples, least: float) -> str:
+    """How many cells there are, and how many chance would give."""
+    if not found.of:
+        return _("No row with more than one key has such a cell.")
+    gaps = {"of": found.of, "count": found.count, "least": number(least, ".2f"), "texts": found.texts, "uniform": found.uniform}
+    gaps |= {"dealt": number(found.dealt, ",.1f"), "mean": number(found.mean, ".3f"), "even": number(found.uniform_mean, ".3f")}
+    return _(
+        "Cells with these words: {of:,}. With a weight of at least {least}: {count:,} (texts: {texts:,}). By chance, if each row "
+        "dealt out its weights to its keys at random: {dealt}; with equal weights: {uniform:,}. Mean weight: {mean}; with equal "
+        "weights: {even}.",
+        **gaps,
+    )

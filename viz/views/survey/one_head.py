@@ -1,0 +1,140 @@
+"""The selected head read again in many texts: its queries and keys in a plane, and examples of its cells."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.errors import HeadlightError
+from model.spec.edits import read_edits
+from model.survey.plane import Plane, plane
+from model.survey.questions import Text
+from model.survey.reading import HeadTexts, ReadHead, read_on
+from model.survey.survey import Survey
+from model.survey.trees import parts_of
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.session import access
+from viz.session.state import Page, background_engine
+from viz.views.survey import head_examples, making, query_key
+from viz.widgets.cards import card, heading
+
+KEY = "survey-head-read"
+
+USUAL, MOST, MOST_IN_PUBLIC = 200, 2000, 200
+"""Texts that are read unless asked otherwise, and at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One head in many texts, and its plane when all are read.
+
+    Attributes:
+        texts: the head in the texts.
+        plane: its queries and keys; None: not yet, or `no_plane` says why not.
+        no_plane: why there is no plane.
+    """
+
+    texts: HeadTexts
+    plane: Plane | None = None
+    no_plane: HeadlightError | None = None
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Texts read so far, and of all."""
+        return self.texts.steps
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.plane is not None or self.no_plane is not None
+
+    @property
+    def parts(self) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """For each text the parts of speech of its queries and of its keys; empty where none is known."""
+        own = self.texts
+        there = [own.asked[place] for place in own.places]
+        return [(parts_of(each.queries, text), parts_of(each.keys, text)) for each, text in zip(own.texts, there, strict=True)]
+
+
+def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text]) -> Iterator[Reading]:
+    """The head in the texts after each batch, and at the end with its plane.
+
+    Raises:
+        HeadlightError: as `read_on`.
+    """
+    found = Reading(HeadTexts(question, tuple(texts)))
+    for further in read_on(ask, question, texts):
+        found = Reading(further)
+        yield found
+    try:
+        yield replace(found, plane=plane(found.texts.texts))
+    except HeadlightError as error:
+        yield replace(found, no_plane=error)
+
+
+def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore: StreamlitPage) -> None:
+    """Draws the plane and the search of the selected head, or the button that reads it."""
+    if not found.quoted:
+        return
+    site, head = found.statistics.heads[selected]
+    question = ReadHead(
+        page.info.name, page.view.parsed_settings(), texts=(), site=site, head=head, edits=read_edits("; ".join(found.about.edits))
+    )
+    own: making.Making[Reading] | None = st.session_state.get(KEY)
+    mine = own if own is not None and own.newest.texts.question == question else None
+    with card("survey-plane"):
+        st.html(heading(_("Queries and keys of this head"), names[selected]))
+        if mine is not None and mine.runs:
+            making.progress(mine, "survey-read")
+        elif mine is not None:
+            making.ended(mine)
+        if mine is None or not mine.runs:
+            _form(question, found)
+        ready = mine.newest if mine is not None and mine.newest.texts.texts and not mine.runs else None
+        if ready is not None:
+            _about(ready)
+            query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts, explore)
+    with card("survey-examples"):
+        st.html(heading(_("Examples of this head"), _("Cells with certain words and weights, and how many chance would give")))
+        if ready is None:
+            st.caption(_("Read the head in many texts first, by the button above."))
+        else:
+            head_examples.draw(page, ready.texts, ready.parts, explore)
+
+
+def _form(question: ReadHead, found: Survey) -> None:
+    """Draws how many texts are read, and the button that starts it."""
+    texts = in_order(found)
+    most = min(MOST_IN_PUBLIC if access.is_public() else MOST, len(texts))
+    with st.container(horizontal=True, vertical_alignment="bottom", key="survey-read-form"):
+        count = st.number_input(_("At most so many texts"), 1, most, min(USUAL, most), key="survey-read-most")
+        if st.button(_("Read this head"), icon=":material/play_arrow:", key="survey-read-start"):
+            chosen = texts[: int(count)]
+            first = Reading(HeadTexts(question, tuple(chosen)))
+            engine = background_engine("head")
+            making.keep(making.start(engine.ask, lambda ask: read(ask, question, chosen), first), KEY)
+            st.rerun()
+
+
+def in_order(found: Survey) -> list[Text]:
+    """The texts that a survey holds: first the sampled ones, which are a fair choice, then those with extreme numbers."""
+    sampled = [int(number) for number in found.statistics.sample if int(number) in found.quoted]
+    others = sorted(set(found.quoted) - set(sampled))
+    return [found.quoted[number] for number in (*sampled, *others)]
+
+
+def _about(ready: Reading) -> None:
+    """Says what was read, and what was left out."""
+    own = ready.texts
+    left = len(own.asked) - own.done
+    gaps = {"count": len(own.texts), "skipped": len(own.problems), "left": left}
+    text = _("Texts read: {count:,}; texts that could not be run: {skipped:,}.", **gaps)
+    if own.full and left:
+        text = _(
+            "Texts read: {count:,}; texts that could not be run: {skipped:,}; left out, because there is enough to draw: {left:,}.",
+            **gaps,
+        )
+    st.caption(tokens.markdown(text))

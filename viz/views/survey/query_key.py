@@ -1,0 +1,168 @@
+"""The queries and keys of a head in a plane, colored as asked; the sentences of those that are selected there."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.navigation.page import StreamlitPage
+
+from model.errors import HeadlightError
+from model.survey.examples import matching
+from model.survey.plane import Plane, clusters
+from model.survey.reading import HeadInText, HeadTexts
+from model.trace.types import Array, Tokens
+from viz.figures import plane as figures
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, error_message, number
+from viz.labels import tokens
+from viz.session.state import Page
+from viz.views.survey.selected_head import line, open_button
+from viz.widgets import numeric_tables
+from viz.widgets.cards import chart, say
+
+MOST_ROWS = 200
+"""Sentences of a selection that are listed."""
+
+CHART = "survey-plane-chart"
+
+NOTHING: Mapping[str, Mapping[str, Any]] = {"selection": {"points": [], "rows": []}}
+"""What is selected before anybody selected anything."""
+
+
+def draw(
+    page: Page,
+    own: HeadTexts,
+    plane: Plane | None,
+    no_plane: HeadlightError | None,
+    parts: Sequence[tuple[Sequence[str], Sequence[str]]],
+    explore: StreamlitPage,
+) -> None:
+    """Draws the plane with how well it tells the scores, and lists the sentences of the selected dots."""
+    if no_plane is not None:
+        say(error_message(no_plane))
+    if plane is None:
+        return
+    ways = {"kind": _("queries and keys"), "position": _("position"), "token": _("token"), "cluster": _("cluster")}
+    ways |= {"part": _("part of speech")} if any(any(each) for each in parts) else {}
+    with st.container(horizontal=True, vertical_alignment="bottom", key="survey-plane-colours"):
+        way = st.selectbox(_("Color"), list(ways), format_func=ways.__getitem__, key="survey-plane-colour")
+        word = st.text_input(_("This word (empty: the most frequent ones)"), key="survey-plane-word") if way == "token" else ""
+    groups, values = None, None
+    if way == "position":
+        values = plane.positions, _("position")
+    elif way == "cluster":
+        numbers = clusters(plane.points, figures.GROUPS)
+        groups = numbers, [_("cluster {number}", number=each + 1) for each in range(int(numbers.max()) + 1)]
+    elif way == "part":
+        groups = frequent([part for side in (0, 1) for each in _known(own, parts) for part in each[side]])
+    elif way == "token":
+        groups = _of_word(own.texts, word) if word.strip() else frequent(_labels(own.texts))
+    named = _("queries"), _("keys")
+    axes = [
+        _("component {number}: {share}\u00a0% of the variance", number=n + 1, share=number(100 * plane.variance[n], ".0f"))
+        for n in (0, 1)
+    ]
+    figure = figures.plane(
+        plane.points, plane.keys, said(own.texts, plane), named, (axes[0], axes[1]), page.dark, groups=groups, values=values
+    )
+    told = fit(plane)
+    shapes = _("Circles are queries, diamonds are keys.")
+    st.caption(tokens.markdown(f"{shapes} {told}"))
+    config = CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES}
+    dots = _("Queries and keys as dots in a plane: {count:,}.", count=len(plane.points))
+    chart(
+        figure, None, key=CHART, alt=f"{dots} {told}", config=config, on_select="rerun", selection_mode=("box", "lasso", "points")
+    )
+    _selected(page, own, plane, explore)
+
+
+def fit(plane: Plane) -> str:
+    """How well the plane tells the scores, in words."""
+    gaps = {"plane": number(sum(plane.variance) * 100, ".0f"), "pairs": number(plane.in_pairs, ".2f")}
+    if not plane.rows:
+        return _("The plane holds {plane}\u00a0% of the variance. No row has three keys to compare.", **gaps)
+    return _(
+        "The plane holds {plane}\u00a0% of the variance. Rank correlation between nearness here and the true scores: {rows} "
+        "inside of rows (compared: {count:,}; before the projection: {whole}), {pairs} for random pairs. 1: the nearest key always "
+        "has the largest score; 0: nearness says nothing.",
+        rows=number(plane.in_rows, ".2f"),
+        whole=number(plane.in_rows_unprojected, ".2f"),
+        count=plane.rows,
+        **gaps,
+    )
+
+
+def _labels(texts: Sequence[HeadInText]) -> list[str]:
+    """The text of each point's token."""
+    strips = (own.queries if side == 0 else own.keys for side in (0, 1) for own in texts)
+    return [tokens.plain(text) for strip in strips for text in strip.texts]
+
+
+def _known(own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """For each text a part of speech of every query and key; empty where none is known."""
+    return [
+        (named[0] or [""] * len(each.queries), named[1] or [""] * len(each.keys))
+        for each, named in zip(own.texts, parts, strict=True)
+    ]
+
+
+def frequent(labels: Sequence[str]) -> tuple[Array, list[str]]:
+    """The number of each label among the most frequent ones, -1 for the others and for empty ones; and the names of these."""
+    names = [name for name, _times in Counter(filter(None, labels)).most_common(figures.GROUPS)]
+    places = {name: place for place, name in enumerate(names)}
+    return np.array([places.get(label, -1) for label in labels]), names
+
+
+def _of_word(texts: Sequence[HeadInText], word: str) -> tuple[Array, list[str]]:
+    """0 for each point whose token is, or belongs to, a word; -1 for the others."""
+    strips: list[Tokens] = [own.queries if side == 0 else own.keys for side in (0, 1) for own in texts]
+    return np.concatenate([matching(strip, word) for strip in strips]).astype(int) - 1, [word.strip()]
+
+
+def said(texts: Sequence[HeadInText], plane: Plane) -> list[str]:
+    """What pointing at each dot says: its token, whether it is a query or a key, its position, and which text it is of."""
+    return [
+        _("{token} · key {position} · text {text}", token=label, position=position, text=text + 1)
+        if is_key
+        else _("{token} · query {position} · text {text}", token=label, position=position, text=text + 1)
+        for label, is_key, position, text in zip(_labels(texts), plane.keys, plane.positions, plane.texts, strict=True)
+    ]
+
+
+def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) -> None:
+    """Lists the sentences of the selected dots, those with most of them first."""
+    event = st.session_state.get(CHART) or NOTHING
+    dots = [int(np.ravel(point["customdata"])[0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
+    rows = sentences([dot for dot in dots if dot < len(plane.points)], own.texts, plane)
+    if not rows:
+        st.caption(_("Draw a line around dots, or a box with the button above, to list their sentences."))
+        return
+    table = pd.DataFrame(
+        [(count, ", ".join(words), line(own.asked[own.places[text]])) for text, count, words in rows[:MOST_ROWS]],
+        columns=["dots", "tokens", "text"],
+    )
+    numeric_tables.draw(
+        table,
+        titles={"dots": _("dots"), "tokens": _("tokens"), "text": _("text")},
+        hide_index=True,
+        key="survey-plane-rows",
+        on_select="rerun",
+        selection_mode="single-row",
+    )
+    chosen = [row for row in (st.session_state.get("survey-plane-rows") or NOTHING)["selection"]["rows"] if row < len(table)]
+    text = own.asked[own.places[rows[chosen[0] if chosen else 0][0]]]
+    open_button(page, text, (own.question.site, own.question.head), explore, "survey-plane-open")
+
+
+def sentences(dots: Sequence[int], texts: Sequence[HeadInText], plane: Plane) -> list[tuple[int, int, list[str]]]:
+    """For each text with selected dots its number, how many there are and the tokens of these, those with most dots first."""
+    found: dict[int, list[str]] = {}
+    for dot in dots:
+        own = texts[text := int(plane.texts[dot])]
+        strip = own.keys if plane.keys[dot] else own.queries
+        found.setdefault(text, []).append(tokens.plain(strip.texts[int(plane.positions[dot])]))
+    rows = [(text, len(words), list(dict.fromkeys(words))) for text, words in found.items()]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
