@@ -4,8 +4,8 @@ It says what `ResidualStream` needs to follow a stream back: where norms are, wh
 a run. Numbers become float64 when they are asked for.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from model.transformer.layers import CrossAttentionLayer, PostNorm, Residual, Se
 from model.transformer.norms import RMSNorm, UnbiasedNorm
 from model.transformer.positions import Rotation
 from model.transformer.shared_head import MemoryLayer, SharedProjection
-from model.transformer.stacks import CausalLM, Decoder, Encoder
+from model.transformer.stacks import CausalLM, Decoder, Encoder, Output
 from model.transformer.standalone import AttentionLayer, ResidualAttentionLayer
 
 Order: TypeAlias = Literal["post", "pre", "none"]
@@ -85,6 +85,12 @@ class Norm:
                 return np.asarray(np.sqrt((states**2).mean(axis=-1, keepdims=True) + self.module.epsilon))
         raise TypeError(f"no such norm: {type(self.module).__name__}")
 
+    def __call__(self, states: Array) -> Array:
+        """The norm of states [row, model]."""
+        centered = states - states.mean(axis=-1, keepdims=True) if self.centered else states
+        scaled = centered / self.spread(states) * self.gain
+        return np.asarray(scaled if self.bias is None else scaled + self.bias)
+
 
 @dataclass(frozen=True)
 class Heads:
@@ -96,6 +102,8 @@ class Heads:
         scale: factor of the dot products.
         rotation: turns queries and keys by their positions.
         queries_from, keys_from, values_from: what queries, keys and values are made of.
+        norms: the norm of each head's `query` and `key` before they are rotated, where a network has one (Qwen 3).
+        added: what is added to the scores of a head's query for each of so many keys, by their distance, [key]; None: nothing.
     """
 
     query: Callable[[int], Affine]
@@ -107,6 +115,26 @@ class Heads:
     queries_from: Source
     keys_from: Source
     values_from: Source
+    norms: Mapping[str, Norm] = field(default_factory=dict)
+    added: Callable[[int, int, int], Array] | None = None
+
+    def compared(self, side: str, vectors: Array, whole: Array, start: int) -> Array:
+        """Parts of queries or keys [part, row, head_dim] as they are compared: normalized and rotated, where the network does.
+
+        Args:
+            side: `query` or `key`.
+            whole: [row, head_dim], the sum of all parts, whose spread the norm has.
+            start: the position of the first row.
+        """
+        if norm := self.norms.get(side):
+            vectors = vectors * (norm.gain / norm.spread(whole))
+        turned: Array = self.rotation(torch.tensor(vectors)[None], start)[0].numpy()
+        return turned
+
+    def weight(self, side: str, head: int) -> Array:
+        """[head_dim, model], from the stream to a head's query, key or value as they are compared, but for norms' spreads."""
+        own: Array = getattr(self, side)(head).weight
+        return own * self.norms[side].gain[:, None] if side in self.norms else own
 
 
 @dataclass(frozen=True)
@@ -140,22 +168,55 @@ class Stack:
         sublayers: the applications.
         final: the norm after the last layer.
         width: of its stream.
+        enters: what enters its first layer, where the run does not record it apart: an embedding, or the sum of an embedding and a
+            positional encoding; None: the run tells.
     """
 
     name: str
     sublayers: tuple[Sublayer, ...]
     final: Norm | None
     width: int
+    enters: Literal["embedding", "sum"] | None = None
 
     def index(self, place: str) -> int:
         """The index of a sublayer."""
         return next(i for i, sublayer in enumerate(self.sublayers) if sublayer.place == place)
 
 
-def stacks_of(network: Network) -> Mapping[str, Stack]:
-    """The stacks of one of our networks by name."""
+@dataclass(frozen=True)
+class Anatomy:
+    """A network.
+
+    Attributes:
+        stacks: by name.
+        output: the rows of the output layer that make the logits of some ids; None: it has no output layer.
+        embedding: [vocab, model], the table of what the decoder reads, where all of it is known; else None.
+        unembedding: [vocab, model], the weight of the output layer; None: there is none.
+    """
+
+    stacks: Mapping[str, Stack]
+    output: Callable[[Sequence[int]], Affine] | None
+    embedding: Tensor | None
+    unembedding: Tensor | None
+
+
+def anatomy_of(network: Network) -> Anatomy:
+    """The anatomy of one of our networks."""
+    modules = dict(network.named_modules())
     found = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
-    return {name: _stack(name, stack) for name, stack in found.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
+    stacks = {name: _stack(name, stack) for name, stack in found.items() if isinstance(stack, Encoder | Decoder | CausalLM)}
+    table = modules.get("decoder.embedding.token", modules.get("embedding.token"))
+    embedding = table.weight if isinstance(table, nn.Embedding) else None
+    output = modules.get("output")
+    if not isinstance(output, Output):
+        return Anatomy(stacks, None, embedding, None)
+    return Anatomy(stacks, lambda ids: affine_rows(output.weight, output.bias, ids), embedding, output.weight)
+
+
+def affine_rows(weight: Tensor, bias: Tensor | None, rows: Sequence[int]) -> Affine:
+    """Some rows of a linear map, in float64."""
+    own = list(rows)
+    return Affine(float64(weight.detach()[own]), None if bias is None else float64(bias.detach()[own]))
 
 
 def _stack(name: str, stack: Encoder | Decoder | CausalLM) -> Stack:

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import torch
-from torch import nn
 
-from model.attribution.anatomy import Affine, Heads, Stack, float64, stacks_of
+from model.attribution.anatomy import Affine, Anatomy, Heads, Stack, float64
 from model.attribution.circuits import SIDES, CircuitGraph, Side
 from model.attribution.results import Head
 from model.attribution.score_parts import difference, ran, refuse_changed_scores, tolerance
@@ -24,8 +22,6 @@ from model.errors import EditedCell
 from model.spec.edits import Patch, Silence
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
-from model.transformer.build import Network
-from model.transformer.stacks import Output
 
 
 def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count) -> CircuitGraph:
@@ -41,7 +37,7 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count)
         NotRecorded: the run did not keep what is needed.
     """
     found = ran(network, trace, next(iter(trace.attention)))
-    stream = ResidualStream(trace, stacks_of(found))
+    stream = ResidualStream(trace, found.stacks)
     copies, earlier = _copying(found, stream, trace), cache(lambda place, head: _inner_products(stream, place, head))
     heads = [Head(str(site), head) for site, own in trace.attention.items() for head in range(own.heads)]
     rows = list[tuple[_Side, ...]]()
@@ -90,29 +86,33 @@ def _of_head(
     assert maps is not None
     heads, weighed = maps(), _weighed(trace, attention, head)
     output = heads.output.weight[:, head * (width := weighed.context.shape[1]) : (head + 1) * width]  # [model, head_dim]
-    factors = {"query": heads.key(head).weight, "key": heads.query(head).weight, "value": output.T}
+    factors = {"query": heads.weight("key", head), "key": heads.weight("query", head), "value": output.T}
     found = list[_Side]()
     for side in SIDES:
         reading, total = weighed.reading(side, heads.scale, output)
         projection: Affine = getattr(heads, side)(head)
         terms = stream.read(attention.site, side, projection.weight, np.arange(len(reading)))
-        used = {term.part: _sum(heads, side, reading, term.value) for term in terms}
-        if projection.bias is not None:
-            bias = np.broadcast_to(projection.bias, reading.shape)
-            used[Part("projection-bias", str(attention.site), head)] = _sum(heads, side, reading, bias)
-        values = np.array(list(used.values()))
         written = [term for term in terms if term.part.kind == "head"]
         later = factors[side] @ factors[side].T  # [head_dim, head_dim]
         composed = {term.part: _composition(term, later, *earlier(term.part.place, term.part.head)) for term in written}
+        bias = np.zeros(1) if projection.bias is None else projection.bias
+        whole = np.broadcast_to(bias, reading.shape)  # [row, head_dim]; of all parts, where a norm has its spread
+        if side in heads.norms:
+            whole = sum((term.value for term in terms), whole)
+        used = {term.part: _sum(heads, side, reading, term.value, whole) for term in terms}
+        if projection.bias is not None:
+            added = np.broadcast_to(bias, reading.shape)
+            used[Part("projection-bias", str(attention.site), head)] = _sum(heads, side, reading, added, whole)
+        values = np.array(list(used.values()))
         off = difference(float(values.sum()), total)
         found.append(_Side(used, composed, total, off, tolerance(trace, values, total)))
     return tuple(found)
 
 
-def _sum(heads: Heads, side: Side, reading: Array, vectors: Array) -> float:
-    """The sum over the rows of reading · vector, both [row, head_dim]; queries and keys are turned by their positions."""
+def _sum(heads: Heads, side: Side, reading: Array, vectors: Array, whole: Array) -> float:
+    """The sum over the rows of reading · vector, both [row, head_dim]; queries and keys as they are compared."""
     if side != "value":
-        vectors = heads.rotation(torch.from_numpy(np.array(vectors))[None], 0)[0].numpy()
+        vectors = heads.compared(side, vectors[None], whole, 0)[0]
     return float(np.vdot(reading, vectors))
 
 
@@ -190,24 +190,20 @@ def _composition(term: Term, later: Array, output: Array, value: Array) -> float
         output, value: `_inner_products` of the earlier head.
     """
     whole = np.vdot(later @ term.map, term.map @ value)
-    sizes = np.vdot(later, term.flow.map @ term.flow.map.T) * np.vdot(output, value)
+    sizes = np.vdot(later, term.flow.gram) * np.vdot(output, value)
     return float(np.sqrt(whole / sizes)) if sizes > 0 else float("nan")
 
 
-def _copying(found: Network, stream: ResidualStream, trace: Trace) -> dict[tuple[str, int], float]:
+def _copying(found: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple[str, int], float]:
     """Σ Re λ / Σ |λ| of the matrix [vocab, vocab] from the token that a head reads to the logits, for the decoder's self-attention.
 
     Its eigenvalues other than 0 are those of a matrix [head_dim, head_dim] with the factors in another order.
     """
-    names = {name for name, _ in found.named_modules()}
-    table = next((name for name in ("decoder.embedding.token", "embedding.token") if name in names), "")
-    if not table or "output" not in names or "decoder" not in stream.stacks:
-        return {}
-    embedding, output = found.get_submodule(table), found.get_submodule("output")
-    if not isinstance(embedding, nn.Embedding) or not isinstance(output, Output) or len(embedding.weight) != len(output.weight):
+    embedding, output = found.embedding, found.unembedding
+    if embedding is None or output is None or len(embedding) != len(output) or "decoder" not in stream.stacks:
         return {}
     stack: Stack = stream.stacks["decoder"]
-    shared = float64(embedding.weight).T @ float64(output.weight)  # [model, model]
+    shared = float64(embedding).T @ float64(output)  # [model, model]
     written = {
         (term.part.place, term.part.head): term.map
         for term in stream.last(np.eye(stack.width), np.zeros(1, np.int64))

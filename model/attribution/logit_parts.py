@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from model.attribution.anatomy import Affine, float64, stacks_of
 from model.attribution.score_parts import difference, ran, tolerance
 from model.attribution.stream import ResidualStream, Term
 from model.attribution.sums import LogitSum, Part, Writes
@@ -11,7 +10,6 @@ from model.errors import BadSetting, CannotMeasure, NotRecorded, phrase
 from model.spec.edits import Patch, Silence
 from model.spec.request import RunRequest
 from model.trace.types import Array, Trace
-from model.transformer.stacks import Output
 
 
 def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
@@ -35,11 +33,10 @@ def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
     logits = trace.logits[row].astype(np.float64)
     other = _other(asked, logits, id_)
     found = ran(network, trace, "output")
-    output = found.get_submodule("output")
-    assert isinstance(output, Output)
-    read = affine_rows(output, [id_] if other is None else [id_, other])
+    assert found.output is not None
+    read = found.output([id_] if other is None else [id_, other])
     direction = read.weight[0] - (read.weight[1] if other is not None else 0)  # [model]
-    stream = ResidualStream(trace, stacks_of(found))
+    stream = ResidualStream(trace, found.stacks)
     with np.errstate(all="ignore"):
         terms = stream.last(direction[None], np.array([row]))
         parts, values = [term.part for term in terms], [float(term.value[0, 0]) for term in terms]
@@ -79,12 +76,6 @@ def _other(asked: Writes, logits: Array, id_: int) -> int | None:
     if asked.minus is not None and asked.minus >= len(logits):
         raise BadSetting(name="minus", found=asked.minus, allowed=phrase("a number from 0 to {last}", last=len(logits) - 1))
     return asked.minus
-
-
-def affine_rows(output: Output, ids: list[int]) -> Affine:
-    """The rows of the output layer that make the logits of some tokens."""
-    weight, bias = output.weight.detach()[ids], output.bias
-    return Affine(float64(weight), None if bias is None else float64(bias.detach()[ids]))
 
 
 def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Literal, TypeVar
 
 import numpy as np
-import torch
 
-from model.attribution.anatomy import Affine, Heads, stacks_of
+from model.attribution.anatomy import Affine, Anatomy, Heads, anatomy_of
+from model.attribution.library_anatomy import library_anatomy
 from model.attribution.stream import ResidualStream
 from model.attribution.sums import Closed, Part, ScoreSum, Why
 from model.checkpoints.loader import AnyNetwork
@@ -19,7 +19,6 @@ from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
 from model.spec.request import KEEP, RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell
 from model.trace.types import Array, Attention, Site, Trace
-from model.transformer.build import Network
 
 KEYS_AT_ONCE = 256
 """Keys of a row whose parts are held at once where their mean is asked for: at 330 parts of 64 numbers, 43 MB."""
@@ -58,7 +57,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         check_cell(trace, asked.site, asked.head, asked.query, asked.minus)
     site = attention.site
     refuse_changed_scores(trace, str(site), asked.head)
-    stream = ResidualStream(trace, stacks_of(ran(network, trace, site)))
+    stream = ResidualStream(trace, ran(network, trace, site).stacks)
     sublayer = stream.stacks[site.stack].sublayers[stream.stacks[site.stack].index(str(site))]
     assert sublayer.heads is not None
     heads = sublayer.heads()
@@ -67,8 +66,12 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         parts_key, key = _vectors(stream, attention, heads, asked.head, "key", np.array([asked.key]))
         others = _others(stream, attention, heads, asked)
         matrix = heads.scale * (query[:, 0] @ (key[:, 0] - others).T)  # [part of the query, part of the key]
-        recorded, scored = _recorded(attention, asked, heads.scale)
-        score = float(matrix.sum())
+        added = np.zeros(attention.weights.shape[2])  # [key]
+        if heads.added is not None:
+            added = heads.added(asked.head, asked.query, len(added))
+        distance = _apart(added, attention, asked)
+        recorded, scored = _recorded(attention, asked, heads.scale, added)
+        score = float(matrix.sum()) + distance
     return ScoreSum(
         str(site),
         asked.head,
@@ -78,7 +81,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         parts_query,
         parts_key,
         matrix,
-        0.0,
+        distance,
         score,
         recorded,
         scored,
@@ -88,8 +91,8 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
     )
 
 
-def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Network:
-    """The network that ran, its layers in the order of the run.
+def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Anatomy:
+    """The anatomy of the network that ran, its layers in the order of the run.
 
     Raises:
         NoArithmetic: another program ran it, and its maps are not known here.
@@ -97,10 +100,13 @@ def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Network:
     if isinstance(network, RecordedNetwork):
         raise NoArithmetic(site=site, reason=network.why)
     if isinstance(network, ForeignNetwork):
-        raise NoArithmetic(site=site, reason=NO_STAGES)
+        anatomy = library_anatomy(network)
+        if anatomy is None:
+            raise NoArithmetic(site=site, reason=NO_STAGES)
+        return anatomy
     found = reordered(network, [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)])
     assert not isinstance(found, RecordedNetwork | ForeignNetwork)
-    return found
+    return anatomy_of(found)
 
 
 def refuse_changed_scores(trace: Trace, site: str, head: int) -> None:
@@ -124,8 +130,8 @@ def _vectors(
     if projection.bias is not None:
         parts.append(Part("projection-bias", str(attention.site), head))
         vectors.append(np.broadcast_to(projection.bias, vectors[0].shape))
-    turned = heads.rotation(torch.from_numpy(np.stack(vectors))[None], int(rows[0]))[0]
-    return tuple(parts), turned.numpy()
+    whole = np.stack(vectors)
+    return tuple(parts), heads.compared(side, whole, whole.sum(axis=0), int(rows[0]))
 
 
 def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: Why) -> Array:
@@ -149,23 +155,31 @@ def _compared(attention: Attention, query: int) -> Array:
     return allowed if len(allowed) else np.arange(attention.mask.shape[1])
 
 
-def _recorded(attention: Attention, asked: Why, scale: float) -> tuple[float, bool]:
+def _recorded(attention: Attention, asked: Why, scale: float, added: Array) -> tuple[float, bool]:
     """The recorded score, or difference of scores, and whether the run computed the score.
 
     A run that keeps no scores, or that never computed this one, has the query and key that it is the product of.
+
+    Args:
+        added: [key], what is added to the products by the distance.
     """
     assert attention.q is not None
     assert attention.k is not None
     own = None if attention.scores is None else attention.scores[asked.head, asked.query].astype(np.float64)
-    products = attention.k[asked.head].astype(np.float64) @ attention.q[asked.head, asked.query].astype(np.float64) * scale
+    products = attention.k[asked.head].astype(np.float64) @ attention.q[asked.head, asked.query].astype(np.float64) * scale + added
     scores = products if own is None else np.where(np.isnan(own) & ~attention.mask[asked.query], products, own)
     scored = own is None or not (np.isnan(own[asked.key]) and not attention.mask[asked.query, asked.key])
+    return _apart(scores, attention, asked), scored
+
+
+def _apart(row: Array, attention: Attention, asked: Why) -> float:
+    """The number of the asked key in a row [key], less that of a second key, or their mean, where that is asked for."""
     match asked.minus:
         case None:
-            return float(scores[asked.key]), scored
+            return float(row[asked.key])
         case "mean":
-            return float(scores[asked.key] - scores[_compared(attention, asked.query)].mean()), scored
-    return float(scores[asked.key] - scores[asked.minus]), scored
+            return float(row[asked.key] - row[_compared(attention, asked.query)].mean())
+    return float(row[asked.key] - row[asked.minus])
 
 
 def _closed(trace: Trace, attention: Attention, asked: Why) -> Closed:

@@ -6,9 +6,9 @@ the only thing in it that differs between positions. So one matrix serves all po
 ever held at the width of the model for all of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from model.attribution.sums import Part
 from model.errors import NotRecorded
 from model.spec.edits import Edit, Patch, SkipSublayer
 from model.spec.request import RunRequest
+from model.trace.cell_arithmetic import ROUNDOFF
 from model.trace.types import Array, Site, Trace
 
 
@@ -37,6 +38,11 @@ class Flow:
     rows: Array
     of_source: bool = False
 
+    @cached_property
+    def gram(self) -> Array:
+        """map · mapᵀ, [out, out]."""
+        return np.asarray(self.map @ self.map.T)
+
     def through(self, norm: Norm, states: Array) -> "Flow":
         """The flow before a norm whose input was `states` [row, model]."""
         turned = self.map * norm.gain
@@ -54,12 +60,15 @@ class Term:
         flow: how what is read depends on the stream where the part was written.
         written: [row, width]: of a head its context, else the vector in the stream.
         columns: [model, width], of a head: what makes a vector in the stream of its context; None: it is one already.
+        joined: of a head: the flow's map times the output matrix of all heads of its sublayer, made once for all of them, and the
+            columns of it that are this head's.
     """
 
     part: Part
     flow: Flow
     written: Array
     columns: Array | None = None
+    joined: tuple[Callable[[], Array], slice] | None = None
 
     @property
     def factor(self) -> Array:
@@ -74,13 +83,20 @@ class Term:
     @cached_property
     def map(self) -> Array:
         """[out, width], from what was written to what is read."""
-        return self.flow.map if self.columns is None else self.flow.map @ self.columns
+        if self.joined is None:
+            return self.flow.map
+        whole, own = self.joined
+        return whole()[:, own]
 
     @property
     def value(self) -> Array:
         """[row, out], in the order of products that takes fewer multiplications."""
         columns, (out, model), rows = self.columns, self.flow.map.shape, len(self.written)
-        if columns is not None and rows * model * (columns.shape[1] + out) < columns.shape[1] * out * (model + rows):
+        if (
+            columns is not None
+            and "map" not in vars(self)
+            and rows * model * (columns.shape[1] + out) < columns.shape[1] * out * (model + rows)
+        ):
             return np.asarray(self.factor * (self.written @ columns.T @ self.flow.map.T))
         return np.asarray(self.factor * (self.written @ self.map.T))
 
@@ -140,12 +156,12 @@ class ResidualStream:
         for number in reversed(range(index)):
             sublayer = stack.sublayers[number]
             if sublayer.layer and self._edits:
-                yield from _edit(sublayer.layer, flow, self._before(stack, number + 1) - self._after(stack, number))
+                yield from self._edited(sublayer.layer, flow, self._before(stack, number + 1), self._after(stack, number))
             if sublayer.base == "memory" and not flow.of_source:
                 flow = replace(flow, rows=self._rows_of_source(flow.rows))
             if sublayer.order == "post" and sublayer.norm is not None:
                 yield from _bias(sublayer.norm, sublayer.place, flow)
-                flow = flow.through(sublayer.norm, _rows(self._array(f"stages/{sublayer.place}/residual"), flow.rows))
+                flow = flow.through(sublayer.norm, _rows(self._summed(stack, number), flow.rows))
             yield from self._written(sublayer, flow)
             if sublayer.base == "nothing":
                 return
@@ -163,26 +179,30 @@ class ResidualStream:
         output, attention = sublayer.heads().output, self._trace.at(place)
         contexts = self._kept(attention.context, f"attention/{place}/context")  # [head, query, head_dim]
         width = contexts.shape[-1]
-        maps = [output.weight[:, head * width : (head + 1) * width] for head in range(len(contexts))]  # [model, head_dim]
+        columns = [slice(head * width, (head + 1) * width) for head in range(len(contexts))]
+        maps, joined = [output.weight[:, own] for own in columns], cache(lambda: np.asarray(flow.map @ output.weight))
         if any(_replaces_output(edit, place) for edit in self._edits):
             whole = sum((context @ map_.T for context, map_ in zip(contexts, maps, strict=True)), np.zeros(1))
             whole = whole if output.bias is None else whole + output.bias
-            yield from _edit(place, flow, self._kept(attention.output, f"attention/{place}/output") - whole)
+            yield from self._edited(place, flow, self._kept(attention.output, f"attention/{place}/output"), whole)
         if output.bias is not None:
             yield _term(Part("output-bias", place), flow, np.broadcast_to(output.bias, (contexts.shape[1], len(output.bias))))
         for head in reversed(range(len(contexts))):
-            yield Term(Part("head", place, head), flow, _rows(contexts[head], flow.rows), maps[head])
+            own = _rows(contexts[head], flow.rows)
+            yield Term(Part("head", place, head), flow, own, maps[head], (joined, columns[head]))
 
     def _entered(self, stack: str, flow: Flow) -> Iterator[Term]:
         """What entered the first layer."""
         embedded, scaled = self._array(f"embedded/{stack}"), self._trace.stages.get(f"{stack}/scaled")
         positions = self._trace.positions.get(stack)
-        if scaled is None:
+        known = self.stacks[stack].enters
+        if scaled is None and known is None:
             yield _term(Part("features" if not self._trace.model["spec"][stack]["vocab"] else "embedded", stack), flow, embedded)
             return
-        if positions is not None and positions.any():
+        if positions is not None and positions.any() and known != "embedding":
             yield _term(Part("position", stack), flow, positions.astype(np.float64))
-        yield _term(Part("embedding", stack), flow, scaled.astype(np.float64))
+            embedded = embedded - positions
+        yield _term(Part("embedding", stack), flow, embedded if scaled is None else scaled.astype(np.float64))
 
     # --- What the run recorded ---
 
@@ -198,7 +218,20 @@ class ResidualStream:
         sublayer = stack.sublayers[index]
         if sublayer.order == "none":
             return self._kept(self._trace.at(sublayer.place).output, f"attention/{sublayer.place}/output")
-        return self._array(f"stages/{sublayer.place}/{'normed' if sublayer.order == 'post' else 'residual'}")
+        if sublayer.order == "pre" or sublayer.norm is None:
+            return self._summed(stack, index)
+        normed = self._trace.stages.get(f"{sublayer.place}/normed")
+        return sublayer.norm(self._summed(stack, index)) if normed is None else normed.astype(np.float64)
+
+    def _summed(self, stack: Stack, index: int) -> Array:
+        """What a sublayer was given plus what it made of it, [position, model]: recorded or, where the transformers library ran
+        the network and does not expose it, added up from what was recorded."""
+        place, heads = stack.sublayers[index].place, stack.sublayers[index].heads
+        if (found := self._trace.stages.get(f"{place}/residual")) is not None:
+            return found.astype(np.float64)
+        if heads is None:
+            return self._before(stack, index) + self._array(f"stages/{place}/output")
+        return self._before(stack, index) + self._kept(self._trace.at(place).output, f"attention/{place}/output")
 
     def _array(self, name: str) -> Array:
         """A recorded array by its name in a trace file, in float64."""
@@ -210,6 +243,12 @@ class ResidualStream:
         if array is None:
             raise NotRecorded(asked=name, reason=self._trace.missing.get(name.partition("/")[0], "—"))
         return array.astype(np.float64)
+
+    def _edited(self, place: str, flow: Flow, found: Array, computed: Array) -> list[Term]:
+        """What an edit put in place of what was computed, where it is more than rounding."""
+        rest = found - computed
+        rounding = 4 * ROUNDOFF[str(self._trace.model["dtype"])] * np.abs(computed).max(initial=0.0)
+        return [_term(Part("edit", place), flow, rest)] if not (np.abs(rest) <= rounding).all() else []
 
     def _rows_of_source(self, rows: Array) -> Array:
         """The source position of each row of a `MemoryLayer`: rows stand for source positions, of which a step kept the last."""
@@ -236,8 +275,3 @@ def _bias(norm: Norm, place: str, flow: Flow) -> list[Term]:
     """What the bias of a norm adds: nothing where it has none."""
     bias = norm.bias
     return [] if bias is None else [_term(Part("norm-bias", place), flow, bias[None])]
-
-
-def _edit(place: str, flow: Flow, rest: Array) -> list[Term]:
-    """What an edit put in place of what was computed, if it did anything at any position."""
-    return [_term(Part("edit", place), flow, rest)] if rest.any() else []

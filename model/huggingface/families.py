@@ -26,6 +26,13 @@ class Family:
         table: the position table; empty: none.
         offset: rows at the start of the table that are not positions; None: up to the padding row.
         scale: the factor of a score, where queries are scaled before; None: the attention module says it.
+        projections: the maps to queries, keys and values, relative to the attention module; one name: one map makes all three.
+        norms: the norms of a layer: of its self-attention, of its cross-attention if it has one, of its feed-forward network.
+            {last} means the number of a layer's last sublayer.
+        feed_forward: the module of a layer whose output the feed-forward network adds to the stream.
+        final: the norm after the last layer; empty: none.
+        post: whether norms follow the sums, instead of opening the sublayers.
+        positions_last: whether the sum of embedding and position enters the first layer as it is.
     """
 
     kind: Kind
@@ -37,11 +44,21 @@ class Family:
     cross: str = ""
     offset: int | None = 0
     scale: float | None = None
+    projections: tuple[str, ...] = ("q_proj", "k_proj", "v_proj")
+    norms: tuple[str, ...] = ("input_layernorm", "post_attention_layernorm")
+    feed_forward: str = "mlp"
+    final: str = ""
+    post: bool = False
+    positions_last: bool = False
 
     @property
     def stacks(self) -> tuple[str, ...]:
         """Names of the stacks, in the order in which they run."""
         return ("encoder", "decoder") if self.kind == "both" else (self.kind,)
+
+    def last(self, stack: str) -> int:
+        """The number of the last sublayer of a layer: 2 where it has cross-attention, else 1."""
+        return 2 if self.kind == "both" and stack == "decoder" else 1
 
 
 def _reader(offset: int | None = 0) -> Family:
@@ -53,10 +70,14 @@ def _reader(offset: int | None = 0) -> Family:
         positions="learned",
         table="embeddings.position_embeddings",
         offset=offset,
+        projections=("query", "key", "value"),
+        norms=("attention.output.LayerNorm", "output.LayerNorm"),
+        feed_forward="output.dense",
+        post=True,
     )
 
 
-def _translator(positions: ForeignPositions, offset: int | None = 0) -> Family:
+def _translator(positions: ForeignPositions, offset: int | None = 0, post: bool = False, positions_last: bool = True) -> Family:
     return Family(
         "both",
         layers="model.{stack}.layers",
@@ -66,10 +87,15 @@ def _translator(positions: ForeignPositions, offset: int | None = 0) -> Family:
         positions=positions,
         table="model.{stack}.embed_positions",
         offset=offset,
+        norms=("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+        feed_forward="fc2",
+        final="" if post else "model.{stack}.layer_norm",
+        post=post,
+        positions_last=positions_last,
     )
 
 
-_ROTATING = Family("decoder", layers="model.layers", attention="self_attn", output="o_proj", positions="rotary")
+_ROTATING = Family("decoder", layers="model.layers", attention="self_attn", output="o_proj", positions="rotary", final="model.norm")
 _RELATIVE = Family(
     "both",
     layers="{stack}.block",
@@ -77,6 +103,10 @@ _RELATIVE = Family(
     cross="layer.1.EncDecAttention",
     output="o",
     positions="relative",
+    projections=("q", "k", "v"),
+    norms=("layer.0.layer_norm", "layer.1.layer_norm", "layer.{last}.layer_norm"),
+    feed_forward="layer.{last}.DenseReluDense",
+    final="{stack}.final_layer_norm",
 )
 
 FAMILIES: Mapping[str, Family] = {
@@ -92,9 +122,22 @@ FAMILIES: Mapping[str, Family] = {
         output="out_lin",
         positions="learned",
         table="embeddings.position_embeddings",
+        projections=("q_lin", "k_lin", "v_lin"),
+        norms=("sa_layer_norm", "output_layer_norm"),
+        feed_forward="ffn",
+        post=True,
     ),
     "gpt2": Family(
-        "decoder", layers="transformer.h", attention="attn", output="c_proj", positions="learned", table="transformer.wpe"
+        "decoder",
+        layers="transformer.h",
+        attention="attn",
+        output="c_proj",
+        positions="learned",
+        table="transformer.wpe",
+        projections=("c_attn",),
+        norms=("ln_1", "ln_2"),
+        final="transformer.ln_f",
+        positions_last=True,
     ),
     "opt": Family(
         "decoder",
@@ -105,8 +148,20 @@ FAMILIES: Mapping[str, Family] = {
         table="model.decoder.embed_positions",
         offset=2,
         scale=1.0,
+        norms=("self_attn_layer_norm", "final_layer_norm"),
+        feed_forward="fc2",
+        final="model.decoder.final_layer_norm",
+        positions_last=True,
     ),
-    "gpt_neox": Family("decoder", layers="gpt_neox.layers", attention="attention", output="dense", positions="rotary"),
+    "gpt_neox": Family(
+        "decoder",
+        layers="gpt_neox.layers",
+        attention="attention",
+        output="dense",
+        positions="rotary",
+        projections=("query_key_value",),
+        final="gpt_neox.final_layer_norm",
+    ),
     "llama": _ROTATING,
     "mistral": _ROTATING,
     "qwen2": _ROTATING,
@@ -114,10 +169,10 @@ FAMILIES: Mapping[str, Family] = {
     "gemma": _ROTATING,
     "t5": _RELATIVE,
     "mt5": _RELATIVE,
-    "marian": _translator("sinusoidal-halves"),
+    "marian": _translator("sinusoidal-halves", post=True),
     "pegasus": _translator("sinusoidal-halves"),
     "m2m_100": _translator("sinusoidal-halves", None),
-    "bart": _translator("learned", 2),
-    "mbart": _translator("learned", 2),
+    "bart": _translator("learned", 2, post=True, positions_last=False),
+    "mbart": _translator("learned", 2, positions_last=False),
 }
 """By the `model_type` of config.json."""

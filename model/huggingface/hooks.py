@@ -31,6 +31,8 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
             names[layer].append(f"hidden/{stack}.0.{index}")
     for site, module in places.outputs.items():
         names[module].append(f"attention/{site}/output")
+    for place, module in places.feed_forwards.items():
+        names[module].append(f"stages/{place}/output")
     for stack, module in places.tables.items():
         names[module].append(f"positions/{stack}")
     for module, own in names.items():
@@ -80,6 +82,8 @@ def _last_position(module: nn.Module, given: Any) -> Any:
 
 def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:
     """The value the run continues with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
+    if name.startswith("stages/"):  # OPT's feed-forward network reads the positions of all examples as one list
+        value = value.reshape(watch.batch, -1, value.shape[-1])
     rows = (value if value.dim() == 3 else value[None]).expand(watch.batch, -1, -1)
     seen = watch.run.see(name, rows)
     return value if seen is rows else seen

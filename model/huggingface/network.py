@@ -143,7 +143,8 @@ class ForeignNetwork(LibraryHolder):
         tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
         without = {site for own in self.places.sites.values() for site in own} - self.places.outputs.keys()
         outputs: dict[str, Words] = {f"attention/{site}/output": NO_OUTPUT for site in sorted(without)}
-        return {"attention/*/scores": NO_SCORES, "stages": NO_STAGES} | tables | outputs
+        stages = SOME_STAGES if self.places.feed_forwards else NO_STAGES
+        return {"attention/*/scores": NO_SCORES, "stages": stages} | tables | outputs
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
         self.refuse(run.interventions)
@@ -170,6 +171,9 @@ NO_SCORES = phrase("the transformers library computes weights in one step and re
 PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")
 SHARED_KEYS = phrase("several heads share one head of keys and values, which would change for all of them")
 NO_STAGES = phrase("the transformers library does not expose what it computes between these states")
+SOME_STAGES = phrase(
+    "of what it computes between these states, the transformers library exposes only what each feed-forward network adds"
+)
 
 
 class ForeignEncoder(ForeignNetwork):

@@ -5,7 +5,7 @@ from collections import Counter
 from torch import nn
 
 from model.errors import Words, phrase
-from model.huggingface.network import NO_SCORES, NO_STAGES, ForeignNetwork
+from model.huggingface.network import NO_SCORES, ForeignNetwork
 from model.inspection.report import Part
 
 
@@ -50,7 +50,7 @@ def recorded_notes(network: ForeignNetwork) -> tuple[Words, ...]:
         ),
         *((phrase("A run records {tables}.", tables=tables),) if tables else ()),
         phrase("A run records no scores: {reason}.", reason=NO_SCORES),
-        phrase("A run records no stages: {reason}.", reason=NO_STAGES),
+        phrase("A run does not record all stages: {reason}.", reason=network.missing()["stages"]),
         *(
             phrase("A run records no {name}: {reason}.", name=name, reason=why)
             for name, why in network.missing().items()

@@ -31,6 +31,8 @@ class Places:
         products: whether each score is the product of a query and a key, scaled, and nothing else.
         found: whether a short run told them, and no row.
         scales: the scale of each site's scores, as far as a run told it; else the module says it.
+        feed_forwards: the module that makes what a feed-forward sublayer adds to the stream, by the sublayer's name, such as
+            `decoder.0.2.feed_forward`; none where no row names them.
     """
 
     stacks: tuple[str, ...]
@@ -43,6 +45,7 @@ class Places:
     products: bool = True
     found: bool = False
     scales: Mapping[Site, float] = field(default_factory=dict)
+    feed_forwards: Mapping[str, nn.Module] = field(default_factory=dict)
 
     def module(self, site: Site) -> nn.Module:
         """The attention module that computes a site."""
@@ -61,6 +64,7 @@ class Places:
             outputs={site: there(module) for site, module in self.outputs.items()},
             layers={stack: tuple(map(there, own)) for stack, own in self.layers.items()},
             tables={stack: there(module) for stack, module in self.tables.items()},
+            feed_forwards={name: there(module) for name, module in self.feed_forwards.items()},
         )
 
 
@@ -68,16 +72,22 @@ def named(library: nn.Module, family: Family) -> Places:
     """The places that a family's row names."""
     found = list(_named_sites(library, family))
     tables = {stack: library.get_submodule(family.table.format(stack=stack)) for stack in family.stacks if family.table}
+    layers = {stack: _children(library, family.layers.format(stack=stack)) for stack in family.stacks}
     return Places(
         stacks=family.stacks,
         sites={module: (site,) for module, site in found},
         outputs={site: _output(library, module, family) for module, site in found},
-        layers={stack: _children(library, family.layers.format(stack=stack)) for stack in family.stacks},
+        layers=layers,
         positions=family.positions,
         tables=tables,
         offset=family.offset,
         products=family.positions != "relative",
         scales={} if family.scale is None else {site: family.scale for _module, site in found},
+        feed_forwards={
+            f"{stack}.0.{index}.feed_forward": layer.get_submodule(family.feed_forward.format(last=family.last(stack)))
+            for stack, own in layers.items()
+            for index, layer in enumerate(own)
+        },
     )
 
 

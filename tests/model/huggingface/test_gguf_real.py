@@ -7,11 +7,14 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from model.attribution.logit_parts import logit_sum
+from model.attribution.score_parts import score_sum
+from model.attribution.sums import Why, Writes
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.spec.request import KEEP, Decoding, RunRequest
 from tests import known
 
 pytestmark = pytest.mark.slow
@@ -69,3 +72,19 @@ def test_texts_become_the_ids_of_the_library(ours: Runner) -> None:
     own = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
     for text in TEXTS:
         assert list(ours.tokenizers["source"].encode(text, "source").ids) == own.encode(text), text
+
+
+def test_scores_and_logits_are_sums_of_what_ran(ours: Runner) -> None:
+    """The example of docs/why.md: which head wrote *Paris*."""
+    request = RunRequest("smollm2", source=TEXT, decoding=Decoding(max_length=2), keep=KEEP)
+    trace = run(ours, request, CPU, "cpu")
+    paris = logit_sum(ours.network, trace, Writes(request, 0, "runner-up"))
+    assert paris.agrees
+    assert (paris.text, paris.minus_text) == (" Paris", " the")
+    part, key = np.unravel_index(np.nanargmax(paris.keys), paris.keys.shape)
+    assert (str(paris.parts[part]), int(key)) == ("decoder.0.23.self head 4", 3)
+    assert paris.logit == pytest.approx(2.4827, abs=2e-3)
+    assert paris.keys[part, key] == pytest.approx(3.159, abs=2e-3)
+    assert paris.values[part] == pytest.approx(3.155, abs=2e-3)
+    for layer, *cell in ((0, 0, 1, 0), (11, 5, 3, 2), (29, 8, 4, 4)):
+        assert score_sum(ours.network, trace, Why(request, f"decoder.0.{layer}.self", *cell)).agrees
