@@ -33,7 +33,7 @@ def test_a_head_in_tiles_is_the_head_that_ran(model: dict[str, str]) -> None:
     visitor.app.session_state["tiles"] = True
     visitor.go("step")
     assert visitor.problems == []
-    found = re.search(r"Largest difference of the contexts from those of this run: ([\d.e-]+)\.", told(visitor))
+    found = re.search(r"Largest difference between these contexts and those of the run: ([\d.e-]+)\.", told(visitor))
     assert found is not None
     assert float(found[1]) < 1e-5
-    assert "skipped: the mask closes" in told(visitor)
+    assert "skipped: all of" in told(visitor)

@@ -118,7 +118,7 @@ def test_two_surveys_are_shown_side_by_side_with_their_differences(surveyed: Pat
     visitor = Visitor("survey", model="tiny", text="w4 w5", y="entropy", survey="edited")
     assert visitor.problems == []
     assert "First: edited over mine.txt (6). Second: tiny over mine.txt (6)." in captions(visitor)
-    assert "In every run of the first: sharpen" in captions(visitor)
+    assert "First, in every run: sharpen" in captions(visitor)
     assert "text by text" in captions(visitor)
     table = next(each.value for each in visitor.app.dataframe if "errors" in each.value)
     own = tables.read(surveyed / "tiny" / "survey.parquet")

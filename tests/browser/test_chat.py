@@ -44,7 +44,7 @@ def test_a_conversation_goes_on_and_its_link_tells_it_again(watched: Page, app: 
     box = page.get_by_role("textbox", name="Say something to the model")
     box.fill("And\nthen? <b>x</b>")
     box.press("Enter")
-    answered(page, 4 if first[1] != "(nothing was written)" else 2)
+    answered(page, 4 if first[1] != "(nothing was generated)" else 2)
     assert said(page)[-2] == "And\nthen? <b>x</b>", "it is text, never HTML"
     chips = drawing(page, "strips").locator(".chip:visible").all_inner_texts()
     assert "↵" in chips
@@ -53,7 +53,7 @@ def test_a_conversation_goes_on_and_its_link_tells_it_again(watched: Page, app: 
     expect(page.locator(".st-key-conversation pre")).to_contain_text("<|im_start|>user\nAnd\nthen? <b>x</b><|im_end|>")
     rest(page)
     page.get_by_role("button", name="Raw text").click()
-    answered(page, 4 if first[1] != "(nothing was written)" else 2)
+    answered(page, 4 if first[1] != "(nothing was generated)" else 2)
     whole, link = said(page), page.url
     page.locator(".st-key-conversation .turn button").first.click()
     assert box.input_value() == ("the dog?" if len(whole) > 2 else "And\nthen? <b>x</b>")

@@ -101,7 +101,7 @@ def test_each_key_has_an_effect_that_is_seen(serve: Serve, watched: Page) -> Non
     said = watched.locator("#notice")
     for key, text in {
         "Home": "This is the view of the lecture already.",
-        "a": "No class answers an open question now.",
+        "a": "No class is answering a question right now.",
         "w": "The text will be hidden when the question is answered.",
     }.items():
         watched.keyboard.press(key)

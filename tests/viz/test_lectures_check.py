@@ -86,9 +86,9 @@ def test_what_is_true_passes(engine: LocalEngine) -> None:
     [
         ('output = "1 4 1"', "The run gives “1 4 1 3”"),
         ("survey coverage decoder.0.0.cross head 0 > 2", "not true"),
-        ("survey next decoder.0.0.cross head 0 > 0", "has no meaning for this head"),
+        ("survey next decoder.0.0.cross head 0 > 0", "is not defined for this head"),
         ("survey entropy decoder.0.0.cross head 3 > 0", "There is no head 3"),
-        ("share entropy decoder.0.0.cross head 0 > 0", "no role is about the measure “entropy”"),
+        ("share entropy decoder.0.0.cross head 0 > 0", "no role uses the measure “entropy”"),
         ("snapshot 53: survey entropy decoder.0.0.cross head 0 > 0", "write no scope before it"),
         ('roles decoder.0.0.cross head 0 = "induction"', "not true"),
         ('weight decoder.0.0.cross head 0 "4" → "4" < 0.1', "not true"),
@@ -128,7 +128,7 @@ def test_a_claim_over_many_texts_needs_a_survey_of_these_weights(
     monkeypatch.setattr(tables, "from_bytes", lambda data, name: replace(stale, about=replace(stale.about, fingerprint="x")))
     monkeypatch.setattr(engine, "ask", lambda question: data if isinstance(question, StoredSurvey) else ask(question))
     [(_line, sentence)] = problems(engine, lines("survey coverage decoder.0.0.cross head 0 > 0"))
-    assert ("of other weights" if data else "no stored survey") in sentence
+    assert ("belongs to other weights" if data else "no stored survey") in sentence
 
 
 def test_a_model_that_is_still_being_opened_is_waited_for(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,10 +207,10 @@ def test_every_claim_of_a_bundled_lecture_is_true_and_no_question_is_answered_by
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("Does it read 1?\nanswer: key decoder.0.0.cross head 0 2", "say the answer, “1”"),
-        ("What is 0.98?\nanswer: number weight decoder.0.0.cross head 0 1 → 3", "say the answer, 0.98"),
-        ("Which digit does the row *4* read?\nanswer: key decoder.0.0.cross head 0 2", "name the row whole, 4 → 1"),
-        ('Which?\nanswer: key decoder.0.0.cross head 0 "1"', "“1” is there 2 times"),
+        ("Does it read 1?\nanswer: key decoder.0.0.cross head 0 2", "gives away the answer: “1”"),
+        ("What is 0.98?\nanswer: number weight decoder.0.0.cross head 0 1 → 3", "gives away the answer: 0.98"),
+        ("Which digit does the row *4* read?\nanswer: key decoder.0.0.cross head 0 2", "name the whole row, 4 → 1"),
+        ('Which?\nanswer: key decoder.0.0.cross head 0 "1"', "“1” occurs 2 times"),
         ("Which?\nanswer: key decoder.0.0.cross head 0 2", ""),
         ("Which digit does the row *4 → 1* read?\nanswer: weight decoder.0.0.cross 2 → 2", ""),
     ],

@@ -122,7 +122,7 @@ def test_the_choice_of_another_key_is_in_the_link() -> None:
 
 def test_what_is_odd_about_a_cell_is_said() -> None:
     assert "because the key comes later" in words(opened(engine(), site="decoder.0.1.self", query="1", key="3"))
-    assert "An edit closes this cell" in words(opened(engine(edits=f"forbid site={CROSS} key=2")))
+    assert "An edit forbids this cell" in words(opened(engine(edits=f"forbid site={CROSS} key=2")))
     refused = words(opened(engine(edits=f"sharpen site={CROSS} head=1")))
     assert "sharpen" in refused
     assert "do not follow from the formula" in refused
@@ -193,7 +193,7 @@ def test_direct_and_total_effects_are_compared() -> None:
 
 def test_a_run_without_a_written_token_has_no_sum() -> None:
     found = SummingEngine(trace=made("encoder alone")[1], found=made("encoder alone")[0])
-    assert "no token to take apart" in words(open_view("explore", found, False, open="writes"))
+    assert "no logit to explain" in words(open_view("explore", found, False, open="writes"))
 
 
 def test_the_sentence_on_what_attention_shows_leads_to_what_it_does_not_show() -> None:

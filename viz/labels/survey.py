@@ -14,7 +14,7 @@ def measures() -> dict[str, str]:
         "entropy": _("Entropy (nats)"),
         "largest": _("Largest weight"),
         "coverage": _("Coverage of the source"),
-        "monotony": _("Monotony"),
+        "monotony": _("Monotonicity"),
         "distance": _("Distance (tokens)"),
         "near_diagonal": _("Weight near the diagonal"),
         "antidiagonal": _("Weight near the antidiagonal"),
@@ -26,7 +26,7 @@ def measures() -> dict[str, str]:
         "special": _("Weight on special tokens"),
         "punctuation": _("Weight on punctuation"),
         "duplicate": _("Weight on the same word elsewhere"),
-        "induction": _("Weight on what followed the same word"),
+        "induction": _("Weight on the token that followed the same word"),
         "norm": _("Length of the context vector"),
         "alignment_error": _("Alignment error rate"),
     }

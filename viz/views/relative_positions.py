@@ -84,13 +84,15 @@ def _rotary(page: Page, own: Attention, head: int, rotation: Array) -> None:
     with right, card("rotary-waves"):
         title = _("Wavelength of each pair")
         st.markdown(f"**{title}**")
-        st.caption(_("Short waves tell neighbors apart, long ones tell near from far. The dashed line is the length of your text."))
+        st.caption(
+            _("Short waves tell neighbors apart; long ones distinguish near from far. The dashed line is the length of your text.")
+        )
         figure = positions.wavelength_curve(waves, page.dark, len(page.trace.tokens[own.query_tokens]), _("pair"))
         chart(figure, (page.trace, title), config=CONFIG, key="rotary-waves-chart", alt=title)
     with card("alike", "content"):
         title = _("Similarity between positions")
         st.markdown(f"**{title}**")
-        st.caption(_("The mean cosine of the angles between two positions, over all pairs: it depends on their distance alone."))
+        st.caption(_("The mean cosine, over all pairs, of the angle between two positions: it depends only on their distance."))
         vectors = position_vectors(rotation, ALIKE)
         figure = positions.similarity(vectors, page.dark, cosine=True)
         words = alt_text.table(positions.alike(vectors, cosine=True), _("positions"))
@@ -117,7 +119,7 @@ def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> 
     gaps = {"head": name, "word": tokens.token(page.trace.tokens[own.query_tokens], found.query), "position": found.query + 1}
     title = _("The query “{word}” of {head}, rotated for position {position}", **gaps)
     st.markdown(f"**{tokens.markdown(title)}**")
-    st.caption(_("Dotted: before the rotation. The arrows have equal lengths; point at one to see how long it is."))
+    st.caption(_("Dotted: before the rotation. All arrows are drawn with the same length; point at one to see its actual length."))
     figure = rotary.arrows(turned(found.q, rotation, -found.query), found.q, rotation, page.dark, found.query)
     chart(figure, (page.trace, title), config=CONFIG, key="rotary-arrows", alt=title)
 

@@ -28,26 +28,32 @@ HELP: dict[str, tuple[str, str, str]] = {
         "readings.md",
     ),
     "writes": (
-        N_("What wrote a token"),
+        N_("Why this token"),
         N_(
-            "Takes the logit of a token apart into what each head, layer and bias added to it directly. The sum is compared with "
-            "the run."
+            "Breaks the logit of a token down into what each head, layer and bias added to it directly. The sum "
+            "is compared with the run."
         ),
         "why.md",
     ),
     "circuit": (
         N_("Which heads a head used"),
-        N_("Takes queries, keys and values of every head apart into what earlier heads wrote. The sums are compared with the run."),
+        N_(
+            "Breaks the queries, keys and values of every head down into what earlier heads wrote. The sums are "
+            "compared with the run."
+        ),
         "circuit.md",
     ),
     "composition": (
         N_("Composition and copying"),
-        N_("Shows what the weights alone say. Some heads could read each other, and some make what they read more likely."),
+        N_(
+            "Shows what the weights alone tell, without a run. Some heads could read others, and some make what "
+            "they read more likely."
+        ),
         "circuit.md",
     ),
     "paths": (
         N_("Path by path"),
-        N_("Lets one head read another as in a corrupted run, and measures what that changes. Estimates stand beside it."),
+        N_("Lets one head read another as in a corrupted run, and measures what that changes. An estimate is shown beside it."),
         "circuit.md",
     ),
     # Step through
@@ -79,8 +85,8 @@ HELP: dict[str, tuple[str, str, str]] = {
     "why": (
         N_("Why this score"),
         N_(
-            "Takes the score apart into what wrote the query times what wrote the key: embedding, position, each earlier head. The "
-            "sum is compared with the run."
+            "Breaks the score down into what wrote the query times what wrote the key: embedding, position, each "
+            "earlier head. The sum is compared with the run."
         ),
         "why.md",
     ),
@@ -140,7 +146,7 @@ HELP: dict[str, tuple[str, str, str]] = {
     ),
     "rotary-score": (
         N_("The score at other distances"),
-        N_("The same query and key, as if the key stood elsewhere. No distance is forbidden; some fit better."),
+        N_("The same query and key, as if the key were elsewhere. No distance is forbidden; some fit better."),
         "readings.md",
     ),
     "biases": (

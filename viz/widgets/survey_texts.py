@@ -14,16 +14,16 @@ SURVEY: dict[str, tuple[str, str, str]] = {
     "survey-head": (
         N_("Survey: the selected head"),
         N_(
-            "The roles of the head with their criteria and baselines, and how one of its numbers is spread over the texts. "
-            "A role says what the head does most, not why."
+            "The roles of the head with their criteria and baselines, and how one of its measures varies over "
+            "the texts. A role says what the head does most, not why."
         ),
         "survey.md",
     ),
     "survey-texts": (
         N_("Survey: single texts"),
         N_(
-            "Texts in which the number of the head is largest, smallest and between. "
-            "The map is of a run that is made when a text is chosen."
+            "Texts in which the measure of the head is largest, smallest and in between. Choose one to run it "
+            "now and see the map of the head."
         ),
         "survey.md",
     ),
@@ -44,34 +44,34 @@ SURVEY: dict[str, tuple[str, str, str]] = {
         "survey.md#examples-of-a-head",
     ),
     "survey-alike": (
-        N_("Survey: heads that are alike"),
+        N_("Survey: similar heads"),
         N_(
-            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Heads that are alike are side by "
-            "side (clusters by average linkage)."
+            "The Jensen-Shannon divergence of the rows of two heads, a mean over texts, in bits. Similar heads "
+            "are next to each other (clusters by average linkage)."
         ),
         "survey.md",
     ),
     "survey-film": (
-        N_("Survey: in the training"),
+        N_("Survey: during training"),
         N_(
-            "The same texts, measured in every snapshot. The dotted lines are one standard deviation over the texts away: "
-            "they tell how much single texts differ."
+            "The same texts, measured in every snapshot. The dotted lines are one standard deviation over the "
+            "texts above and below: they show how much single texts differ."
         ),
         "survey.md",
     ),
     "survey-two": (
         N_("Survey: two surveys side by side"),
         N_(
-            "The mean of every head in two surveys. A difference of fewer than two or three standard errors may be chance; "
-            "among hundreds of differences some larger ones are chance, too."
+            "The mean of every head in two surveys. A difference of less than two or three standard errors may "
+            "be chance; among hundreds of differences, some larger ones are chance, too."
         ),
         "survey.md",
     ),
     "survey-table": (
         N_("Survey: all numbers"),
         N_(
-            "The mean of every head over the texts, for each measure. "
-            "An empty cell means that the measure has no meaning for the head."
+            "The mean of every head over the texts, for each measure. An empty cell means that the measure is "
+            "not defined for the head."
         ),
         "survey.md",
     ),

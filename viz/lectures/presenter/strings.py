@@ -30,7 +30,7 @@ def scripts() -> dict[str, str]:
         "first": _("This is the first step."),
         "last": _("This is the last step."),
         "atHome": _("This is the view of the lecture already."),
-        "noneOpen": _("No class answers an open question now."),
+        "noneOpen": _("No class is answering a question right now."),
         "largest": _("The text cannot become larger."),
         "smallest": _("The text cannot become smaller."),
         "willHide": _("The text will be hidden when the question is answered."),

@@ -45,7 +45,7 @@ def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
     yield Panel("Dots", "dots", _title(axes), texts, half=True), drawn
     yield Panel("Table", "head", names[chosen], half=True), _measures_of(found, chosen)
     if any(found.roles):
-        yield Panel("Table", "roles", _("Roles by stated criteria"), _criterion()), _roles(found, names)
+        yield Panel("Table", "roles", _("Roles, by criteria"), _criterion()), _roles(found, names)
 
 
 def printed(page: Page) -> Figure:
@@ -76,7 +76,7 @@ def _axes(page: Page) -> tuple[str, str]:
 
 
 def _title(axes: tuple[str, str]) -> str:
-    return _("{up} and {across} of all heads", up=axes[1], across=axes[0])
+    return _("All heads: {up}, {across}", up=axes[1], across=axes[0])
 
 
 def _chosen(page: Page, found: Survey) -> int:
@@ -95,8 +95,8 @@ def _values(page: Page, found: Survey) -> tuple[Array, Array]:
 
 def _criterion() -> str:
     return _(
-        "A head has a role if its mean reaches the criterion and is twice both baselines: the network untrained, and the "
-        "weights of each row in random order."
+        "A head has a role if its mean reaches the criterion and is at least twice each baseline: the "
+        "untrained network, and the weights of each row in random order."
     )
 
 

@@ -25,7 +25,7 @@ def surveyed(runs: StepRuns) -> Survey:
         raise BadClaim(reason=_("there is no stored survey of the model “{model}”", model=runs.view.model))
     found = tables.from_bytes(data, "survey.parquet")
     if found.about.fingerprint != runs.run().model.get("fingerprint"):
-        raise BadClaim(reason=_("the stored survey of the model “{model}” is of other weights", model=runs.view.model))
+        raise BadClaim(reason=_("the stored survey of the model “{model}” belongs to other weights", model=runs.view.model))
     return found
 
 
@@ -38,7 +38,7 @@ def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     survey, row = _placed(runs, subject, scope)
     found = _NUMBERS[subject.kind](survey, row, subject.name)
     if found != found:
-        raise BadClaim(reason=_("the measure “{measure}” has no meaning for this head", measure=subject.name))
+        raise BadClaim(reason=_("the measure “{measure}” is not defined for this head", measure=subject.name))
     return found
 
 
@@ -55,7 +55,7 @@ def roles(runs: StepRuns, subject: Subject, scope: Scope) -> str:
 def _placed(runs: StepRuns, subject: Subject, scope: Scope) -> tuple[Survey, int]:
     """The survey, and the place of the head in it."""
     if scope != Scope():
-        raise BadClaim(reason=_("a survey is of the model as it is: write no scope before it"))
+        raise BadClaim(reason=_("a survey describes the model as it is: write no scope before it"))
     survey, trace = surveyed(runs), runs.run()
     attention, head = runs.attention(trace, subject.head)
     heads = survey.statistics.heads
@@ -76,7 +76,7 @@ def _share(survey: Survey, row: int, measure: str) -> float:
     if found is None:
         there = ", ".join(dict.fromkeys(each.measure for each in CRITERIA if each.cross in (None, cross)))
         raise BadClaim(
-            reason=_("no role is about the measure “{measure}” there; those of roles: {there}", measure=measure, there=there)
+            reason=_("no role uses the measure “{measure}” there; measures with roles: {there}", measure=measure, there=there)
         )
     return 100 * survey.statistics.share_above(row, measure, found.threshold)
 

@@ -165,7 +165,7 @@ def _one_of(texts: Sequence[str], token: Named) -> int | None:
     places = [index for index, text in enumerate(texts) if text == token.text]
     if len(places) > 1 and not token.number:
         gaps = {"text": token.text, "count": len(places), "form": f'"{token.text}"#2'}
-        raise BadClaim(reason=_("“{text}” is there {count} times; name one of them, such as {form} for the second", **gaps))
+        raise BadClaim(reason=_("“{text}” occurs {count} times; name one of them, such as {form} for the second", **gaps))
     number = token.number or 1
     return places[number - 1] if number <= len(places) else None
 

@@ -24,10 +24,11 @@ def told(runs: StepRuns, step: Step) -> list[Problem]:
     found = answer(runs, asked)
     shown = " ".join((step.title, asked.prompt, step.words))
     problems = [
-        _("the heading, the question or the words say the answer, {answer}", answer=said) for said in _said(asked, found, shown)
+        _("the heading, the question or the text gives away the answer: {answer}", answer=said)
+        for said in _said(asked, found, shown)
     ]
     problems += [
-        _("“{text}” is in several rows: {rows}; name the row whole, {row}", text=text, rows=", ".join(rows), row=whole)
+        _("“{text}” occurs in several rows: {rows}; name the whole row, {row}", text=text, rows=", ".join(rows), row=whole)
         for text, rows, whole in _several_rows(runs, asked)
     ]
     return [Problem(asked.line, problem) for problem in problems]

@@ -75,7 +75,7 @@ def _about(page: Page, found: CircuitGraph) -> None:
         0.01,
         1.0,
         step=0.01,
-        help=_("A share is the size of what one part adds, divided by the sum over all parts of that side."),
+        help=_("A share is the size of what one part adds, divided by the sum of these sizes over all parts of that side."),
         **bind("least"),
     )
 
@@ -99,9 +99,9 @@ def _graph(page: Page, found: CircuitGraph) -> None:
     gaps = {"count": len(edges), "least": number(least, ".2f"), "left": number(found.left_out(least), ".0%")}
     st.caption(
         _(
-            "Edges shown: {count:,}, with a share of at least {least}. Of all that heads used of earlier heads, {left} is "
-            "omitted. Thin: small share; a bar at the end: negative. What heads used of embeddings, positions, feed-forward "
-            "networks and biases is in the table.",
+            "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
+            "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
+            "lists what heads used from embeddings, positions, feed-forward networks and biases.",
             **gaps,
         )
     )
@@ -111,10 +111,10 @@ def _badge(found: CircuitGraph) -> None:
     """Draws whether all sums are what the run recorded."""
     gap = tokens.power_of_ten(float(np.nanmax(found.difference)))
     if found.agrees:
-        said = _("all sums are what the run recorded, difference at most {difference}", difference=gap)
+        said = _("all sums match the run, largest difference {difference}", difference=gap)
         st.badge(said, icon=":material/check:", color="green")
     else:
-        said = _("some sums are not what the run recorded: difference up to {difference}", difference=gap)
+        said = _("some sums do not match the run, largest difference {difference}", difference=gap)
         st.badge(said, icon=":material/error:", color="red")
 
 
@@ -174,11 +174,11 @@ def _table(page: Page, found: CircuitGraph) -> None:
 
 def _composition(page: Page, found: CircuitGraph) -> None:
     """Draws composition by the weights alone against the share in this run, for each pair of heads and each side."""
-    st.markdown("**" + _("From the weights alone: how far two heads compose") + "**")
+    st.markdown("**" + _("From the weights alone: how strongly two heads compose") + "**")
     st.caption(
         _(
-            "Each point is an edge between two heads. From left to right: the norm of the product of both heads’ matrices, as a "
-            "multiple of what random matrices have. From bottom to top: its share in this run."
+            "Each point is an edge between two heads. From left to right: the norm of the product of both heads’ "
+            "matrices, as a multiple of that of random matrices. From bottom to top: its share in this run."
         )
     )
     edges = [edge for edge in found.edges() if not np.isnan(edge.composition)]
@@ -190,7 +190,7 @@ def _composition(page: Page, found: CircuitGraph) -> None:
     shares, names = np.array([edge.share for edge in edges]), [_said(edge) for edge in edges]
     axes = _("composition, as a multiple of chance"), _("share in this run")
     figure = importance.scatter(across, shares, names, [side_name(edge.side) for edge in edges], page.dark, axes)
-    alt = _("For each pair of heads: how far they compose by the weights, and the share in this run")
+    alt = _("For each pair of heads: how strongly they compose by their weights, and the share in this run")
     places = tuple((edge.head.site, edge.head.head) for edge in edges)
     clickable(figure, "composition", partial(_select, places), alt, (page.trace, alt.partition(":")[0]))
     copies = [row for row, value in enumerate(found.copying) if not np.isnan(value)]

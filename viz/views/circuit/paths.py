@@ -31,12 +31,12 @@ def draw(page: Page, graph: CircuitGraph) -> None:
     if not page.trace.steps:
         return
     with panel("paths"):
-        st.markdown("**" + _("Path by path: what tells this sentence from a corrupted one") + "**")
+        st.markdown("**" + _("Path by path: what distinguishes this sentence from a corrupted one") + "**")
         left, right = st.columns(2)
         with left:
             st.text_input(
                 _("Corrupted sentence"),
-                help=_("A sentence of as many tokens, in which something is changed that changes the output."),
+                help=_("A sentence with the same number of tokens, changed so that the output changes."),
                 **bind("corrupted"),
             )
         with right:
@@ -49,7 +49,7 @@ def draw(page: Page, graph: CircuitGraph) -> None:
             _("Measure all paths ({count:,})", **gaps),
             key="paths-shown",
             disabled=not page.view.corrupted.strip(),
-            help=_("Runs the sentence once for each path. The page says how far it is, and it can be stopped."),
+            help=_("Runs the sentence once for each path. The page shows the progress, and you can stop it."),
         ):
             return
         with patient_engine.show_pending():
@@ -75,7 +75,7 @@ def _shared(page: Page) -> bool:
     stacks = (page.info.spec.get(name) or {} for name in ("encoder", "decoder"))
     if all((stack.get("attention") or {}).get("key_heads") is None for stack in stacks):
         return False
-    return bool(st.checkbox(_("A path to a key or value is one to all heads that share it"), key="paths-together"))
+    return bool(st.checkbox(_("A path to a key or value leads to all heads that share it"), key="paths-together"))
 
 
 def _found(page: Page, found: PathEffects) -> None:
@@ -153,13 +153,18 @@ def _kept(page: Page, found: PathEffects) -> None:
     st.markdown("**" + _("How much of the run do the strongest paths carry?") + "**")
     st.caption(
         _(
-            "So many paths, those with the largest effects, are kept as they are; on all others the earlier head is read as in the "
-            "corrupted run. Embeddings, feed-forward networks and what heads add to the logits directly are not cut."
+            "This many paths, those with the largest effects, are kept; on all others, the earlier head is read "
+            "as in the corrupted run. Embeddings, feed-forward networks and what heads add directly to the "
+            "logits are not cut."
         )
     )
     figure = figures.kept(found.kept, found.kept_log_probability, page.dark)
     ends = number(float(found.kept_log_probability[0]), ".2f"), number(float(found.kept_log_probability[-1]), ".2f")
-    alt = _("Log-probability of the token by the number of paths kept: from {none} without any to {all}", none=ends[0], all=ends[1])
+    alt = _(
+        "Log-probability of the token by the number of paths kept: from {none} without any to {all} with all",
+        none=ends[0],
+        all=ends[1],
+    )
     chart(figure, (page.trace, alt.partition(":")[0]), config=CONFIG, key="paths-kept", alt=alt)
 
 

@@ -49,7 +49,7 @@ def show(page: Page) -> None:
             _alike(page)
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
-    _opened(page, "writes", _("What wrote a token: the logit as a sum"), ":material/functions:", lambda: writes.draw(page))
+    _opened(page, "writes", _("Why this token: its logit as a sum"), ":material/functions:", lambda: writes.draw(page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
     if page.view.key >= 0:
         cell_dialog.dialog(page)

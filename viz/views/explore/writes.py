@@ -64,7 +64,7 @@ def reason_against(page: Page) -> str:
     if page.info.recorded:
         return recorded_run.needs_network()
     if not page.trace.steps:
-        return _("This run generated nothing, so there is no token to take apart.")
+        return _("This run generated nothing, so there is no logit to explain.")
     return ""
 
 
@@ -96,8 +96,8 @@ def title(found: LogitSum) -> str:
     """What is taken apart, in words."""
     gaps = {"token": tokens.word(found.text), "other": tokens.word(found.minus_text), "logit": number(found.logit, decimals(2))}
     if found.minus is None:
-        return _("What wrote “{token}”: its logit, {logit}", **gaps)
-    return _("What wrote “{token}” and not “{other}”: the difference of their logits, {logit}", **gaps)
+        return _("Why “{token}”: its logit, {logit}", **gaps)
+    return _("Why “{token}” and not “{other}”: the difference of their logits, {logit}", **gaps)
 
 
 def _meaning(found: LogitSum) -> str:
@@ -224,7 +224,7 @@ def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
     names = [tokens.site(Site.parse(site), head) for site, head in heads]
     kinds = [tokens.kind(Site.parse(site).stack, Site.parse(site).kind) for site, _head in heads]
     st.caption(tokens.markdown(said(one, other, sum(abs(value) for head, value in total.items() if head not in direct))))
-    axes = _("direct effect"), _("total effect: log-probability lost without the head (nats)")
+    axes = _("direct effect"), _("total effect: drop in log-probability without the head (nats)")
     figure = importance.scatter(one, other, names, kinds, page.dark, axes)
     alt = _("For each head: its direct and its total effect on this token")
     clickable(figure, "writes-totals", partial(_select_head, tuple(heads)), alt, (page.trace, title(found)))
@@ -246,8 +246,8 @@ def said(direct: Array, total: Array, elsewhere: float) -> str:
         return _("There are too few heads for a rank correlation.")
     gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, decimals(2))}
     found = _(
-        "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where they differ, later layers "
-        "answered: they read what the head wrote, or replaced it.",
+        "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where the two "
+        "differ, later layers reacted: they read what the head wrote, or made up for its absence.",
         **gaps,
     )
     if not elsewhere:

@@ -31,9 +31,9 @@ def draw(page: Page, trace: Trace) -> None:
             return
         st.markdown(
             _(
-                "A fused kernel never writes the weights out. It takes a tile of queries and keys at a time, keeps for each row "
-                "the largest score so far and the sum of the exponentials, and corrects the sum when a later tile has a larger "
-                "score. The result is that of the whole row, but for rounding."
+                "A fused kernel never stores all weights. It takes one tile of queries and keys at a time, keeps for "
+                "each row the largest score so far and the sum of the exponentials, and corrects the sum when a "
+                "later tile has a larger score. Except for rounding, the result is that of the whole row."
             )
         )
         _tiled(page, trace, own)
@@ -49,7 +49,7 @@ def _tiled(page: Page, trace: Trace, own: Attention) -> None:
     found = flash_attention.attend(own.scores[page.head], own.mask, own.v[page.head], size)
     steps = len(found.tiles)
     if not steps:
-        st.info(_("The mask closes every cell of this head, so there is no tile to compute."))
+        st.info(_("Every cell of this head is masked, so there is no tile to compute."))
         return
     step = int(right.slider(_("Tile"), 1, steps, min(2, steps), key=f"tile-{size}-{steps}")) if steps > 1 else 1
     tile = found.tiles[step - 1]
@@ -63,7 +63,7 @@ def _tiled(page: Page, trace: Trace, own: Attention) -> None:
     title = _("Scores in tiles")
     chart(figure, (trace, title), config=CONFIG, key="tiles-chart", alt=alt_text.table(np.where(met, table, np.nan), axes[1]))
     names = pd.Index([rows[place] for place in tile.queries], name=_("query"))
-    state = {_("largest so far"): tile.largest, _("earlier sum times"): tile.factor, _("sum of exponentials"): tile.total}
+    state = {_("largest so far"): tile.largest, _("factor on the earlier sum"): tile.factor, _("sum of exponentials"): tile.total}
     numeric_tables.draw(pd.DataFrame(state, index=names), key="tiles-table")
     _compared(page, own, found, size)
 
@@ -75,12 +75,12 @@ def _compared(page: Page, own: Attention, found: flash_attention.Tiled, size: in
     ran = own.context[page.head].astype(np.float64)
     rows = own.mask.any(axis=1)
     difference = float(np.abs(found.context[rows] - ran[rows]).max(initial=0.0))
-    st.caption(_("Largest difference of the contexts from those of this run: {difference:.1e}.", difference=difference))
+    st.caption(_("Largest difference between these contexts and those of the run: {difference:.1e}.", difference=difference))
     if found.skipped:
         st.caption(
             _n(
-                "{count} tile was skipped: the mask closes all of it.",
-                "{count} tiles were skipped: the mask closes all of them.",
+                "{count} tile was skipped: all of it is masked.",
+                "{count} tiles were skipped: all of them are masked.",
                 found.skipped,
                 count=found.skipped,
             )
@@ -90,8 +90,9 @@ def _compared(page: Page, own: Attention, found: flash_attention.Tiled, size: in
     long_plain, long_tiled = flash_attention.numbers_moved(4096, 4096, own.v.shape[-1], 64, 64 * 65 // 2)
     st.caption(
         _(
-            "Numbers that this head reads from and writes to the large memory: {plain:,} if written out, {tiled:,} if computed in "
-            "tiles. For a causal head of this width over 4,096 tokens, in tiles of 64: {long_plain:,} and {long_tiled:,}.",
+            "Numbers that this head reads from and writes to the main memory of a GPU: {plain:,} if all weights "
+            "are stored, {tiled:,} if computed tile by tile. For a causal head of this width over 4,096 tokens, "
+            "in tiles of 64: {long_plain:,} and {long_tiled:,}.",
             plain=plain,
             tiled=tiled,
             long_plain=long_plain,

@@ -117,10 +117,10 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
     if found.closed:
         said.append(
             {
-                "padding": _("The mask closes this cell, because the key is padding. This is the score that it would have."),
-                "future": _("The mask closes this cell, because the key comes later. This is the score that it would have."),
-                "edit": _("An edit closes this cell. This is the score that it would have."),
-            }.get(found.closed, _("The mask closes this cell. This is the score that it would have."))
+                "padding": _("This cell is masked, because the key is padding. This is the score that it would have."),
+                "future": _("This cell is masked, because the key comes later. This is the score that it would have."),
+                "edit": _("An edit forbids this cell. This is the score that it would have."),
+            }.get(found.closed, _("This cell is masked. This is the score that it would have."))
         )
     if np.isfinite(found.matrix).all():
         row, column = np.unravel_index(int(np.abs(found.matrix).argmax()), found.matrix.shape)
@@ -133,7 +133,7 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
         }
         said.append(
             _(
-                "The most comes from {query_part}, at “{query}” × {key_part}, at “{key}”: {value}. All parts together: {score}.",
+                "Largest part: {query_part} at “{query}” × {key_part} at “{key}”: {value}. All parts together: {score}.",
                 **gaps,
             )
         )

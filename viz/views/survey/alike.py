@@ -15,11 +15,11 @@ from viz.widgets.cards import chart, heading
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the divergence of each two heads that attend between the same tokens as the selected one."""
-    st.html(heading(_("Heads that are alike"), _("How far apart the rows of two heads are in the same texts")))
+    st.html(heading(_("Similar heads"), _("How much the rows of two heads differ in the same texts")))
     apart = None if found.compared is None else found.compared.mean_divergence
     group = np.zeros(0, int) if apart is None else np.flatnonzero(np.isfinite(apart[selected]))
     if apart is None or len(group) < 2:
-        st.caption(_("No head is compared with this one: another one that attends between the same tokens is needed."))
+        st.caption(_("This head is compared with no other: none attends between the same tokens."))
         return
     order = group[clustered(apart[np.ix_(group, group)])]
     nearest = min((head for head in group if head != selected), key=lambda head: apart[selected, head])
@@ -28,8 +28,8 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     gaps = {"head": names[selected], "other": names[nearest], "bits": number(float(apart[selected, nearest]), ".2f")}
     gaps |= {"change": number(float(own.change[selected]), ".2f"), "count": f"{found.compared_done}"}
     text = _(
-        "Most like {head}: {other}, at {bits} bits (0: the same rows; 1: no key in common). Change of its distances from "
-        "text to text: {change} nats. Texts: {count}.",
+        "Most similar to {head}: {other}, at {bits} bits (0: the same rows; 1: no key in common). How much "
+        "the distances it attends over vary from text to text: {change} nats. Texts: {count}.",
         **gaps,
     )
     st.caption(tokens.markdown(text))

@@ -31,7 +31,7 @@ def draw(page: Page) -> None:
     with card("survey-film"):
         st.html(
             heading(
-                _("In the training"), _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
+                _("During training"), _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
             )
         )
         if not there:

@@ -68,15 +68,15 @@ def _about(page: Page, found: Survey) -> None:
     own = found.statistics
     gaps = {"count": own.texts, "texts": found.about.texts, "tokens": own.tokens, "skipped": found.skipped}
     text = _(
-        "Texts: {count:,} ({texts}), tokens: {tokens:,}; texts that could not be run: {skipped:,}. Every text weighs the same; "
-        "rows for which a measure has no meaning do not count.",
+        "Texts: {count:,} ({texts}), tokens: {tokens:,}; texts that could not be run: {skipped:,}. Every "
+        "text weighs the same; rows for which a measure is not defined do not count.",
         **gaps,
     )
     st.caption(tokens.markdown(text))
     if found.about.edits:
         st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(found.about.edits))))
     if found.about.fingerprint != page.trace.model.get("fingerprint"):
-        say(_("This survey is of other weights than those that are shown now. Make it again to see what these do."))
+        say(_("This survey was made with other weights than those shown now. Make a new one to see what these do."))
 
 
 def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
@@ -112,7 +112,7 @@ def _role_names(found: Survey) -> list[str]:
 def _scatter(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws a dot for each head, with two measures as axes; a click selects a head."""
     own, titles = found.statistics, labels.measures()
-    st.html(heading(_("All heads"), _("A dot for each head, its mean over all texts. Click or tap one to select it.")))
+    st.html(heading(_("All heads"), _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")))
     left, right = st.columns(2)
     with left:
         st.selectbox(_("From left to right"), list(MEASURES), format_func=titles.__getitem__, **bind("across"))
@@ -124,7 +124,7 @@ def _scatter(page: Page, found: Survey, names: list[str], selected: int) -> None
     groups = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in own.heads)]
     figure = figures.scatter(names, groups, across, up, named, _role_names(found), selected, page.dark)
     alt = labels.scatter(names, across, up, named)
-    title = _("{up} and {across} of all heads", across=named[0], up=named[1])
+    title = _("All heads: {up}, {across}", across=named[0], up=named[1])
     clickable(figure, "survey-scatter", lambda data: _select(found, int(data[1])), alt, (page.trace, title))
 
 
@@ -136,7 +136,7 @@ def _select(found: Survey, head: int) -> None:
 def _table(page: Page, found: Survey) -> None:
     """Draws the means of all heads as a sortable table; a click on a row selects its head."""
     own, titles = found.statistics, labels.measures()
-    st.html(heading(_("All numbers"), _("Means over the texts. An empty cell: the measure has no meaning there.")))
+    st.html(heading(_("All numbers"), _("Means over the texts. An empty cell: the measure is not defined there.")))
     columns = {name: np.where(own.count[:, n] > 0, own.mean[:, n], np.nan) for n, name in enumerate(MEASURES)}
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
     table = pd.DataFrame(
@@ -163,17 +163,17 @@ def _row(found: Survey) -> None:
 
 def _form(page: Page) -> None:
     """Draws what a survey can read, and the button that starts it."""
-    kinds = {"bundled": _("Bundled texts"), "repeated": _("Random tokens that repeat"), "pasted": _("My own texts")}
+    kinds = {"bundled": _("Bundled texts"), "repeated": _("Repeated random tokens"), "pasted": _("My own texts")}
     kind = st.segmented_control(
         _("Texts"), list(kinds), format_func=kinds.__getitem__, required=True, default="bundled", key="survey-kind"
     )
     pasted = ""
     if kind == "pasted":
         pasted = st.text_area(
-            _("One text a line; source and target with a tab between"), key="survey-pasted", height=160, max_chars=200_000
+            _("One text per line; a tab between source and target"), key="survey-pasted", height=160, max_chars=200_000
         )
     most = MOST_IN_PUBLIC if access.is_public() else MOST_PASTED
-    count = st.number_input(_("At most so many texts"), 10, most, min(200, most), 10, key="survey-most")
+    count = st.number_input(_("Maximum number of texts"), 10, most, min(200, most), 10, key="survey-most")
     if st.button(_("Survey"), icon=":material/play_arrow:", key="survey-start"):
         try:
             _begin(background_engine("survey"), page, str(kind), pasted, int(count))

@@ -38,7 +38,7 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         st.markdown(tokens.markdown(_no_role(found)))
     column = list(MEASURES).index(page.view.up)
     if not own.count[selected, column]:
-        st.caption(_("This head has no such measure."))
+        st.caption(_("This measure is not defined for this head."))
         return
     gaps = {"mean": number(own.mean[selected, column], ".3f"), "error": number(own.error[selected, column], ".3f")}
     gaps |= {"low": number(own.lowest[selected, column], ".3f"), "high": number(own.highest[selected, column], ".3f")}
@@ -66,14 +66,15 @@ def _criterion(name: str, found: Survey, head: int) -> str:
     }
     if not role.rest:
         return _(
-            "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and twice both baselines: untrained "
-            "network {untrained}, weights in random order {shuffled}). It holds in {share} of 100 texts.",
+            "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
+            "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
+            "of 100 texts.",
             **gaps,
         )
     return _(
-        "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and twice both baselines: untrained "
-        "network {untrained}, weights in random order {shuffled}). It holds in {share} of 100 texts; in the others its largest is: "
-        "“{rest}” ({rest_mean}).",
+        "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
+        "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
+        "of 100 texts; in the others, its largest measure is “{rest}” ({rest_mean}).",
         rest=titles[role.rest],
         rest_mean=number(role.rest_mean, ".2f"),
         **gaps,
@@ -83,10 +84,10 @@ def _criterion(name: str, found: Survey, head: int) -> str:
 def _no_role(found: Survey) -> str:
     """Why the selected head has no role."""
     if found.without:
-        return _("No head has a role here: the network cannot be had untrained, so that a baseline is missing.")
+        return _("No head has a role here: an untrained copy of this network cannot be made, so one baseline is missing.")
     if not found.finished and not any(found.roles):
-        return _("Roles come with the baselines, which are measured last.")
-    return _("It meets no criterion (there are {count}), so it gets no name.", count=len(CRITERIA))
+        return _("Roles appear when the baselines have been measured, which comes last.")
+    return _("This head meets none of the {count} criteria, so it has no role.", count=len(CRITERIA))
 
 
 def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
@@ -95,17 +96,20 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
     st.html(
         heading(
             _("Texts"),
-            _("The largest and the smallest numbers of “{measure}”, and one of each tenth between", measure=titles[page.view.up]),
+            _(
+                "Texts in which “{measure}” is largest and smallest, and one from each tenth in between",
+                measure=titles[page.view.up],
+            ),
         )
     )
     rows = _listed(found, selected, page.view.up)
     if not rows:
-        st.caption(_("This head has no such measure."))
+        st.caption(_("This measure is not defined for this head."))
         return
     listed, drawn = st.columns([3, 2])
-    table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["which", "value", "text"])
+    table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["place", "value", "text"])
     with listed:
-        named = {"which": _("which"), "value": titles[page.view.up], "text": _("text")}
+        named = {"place": _("place"), "value": titles[page.view.up], "text": _("text")}
         event: Mapping[str, Mapping[str, list[int]]] = st.session_state.get("survey-rows") or {"selection": {"rows": []}}
         numeric_tables.draw(
             table,
@@ -160,7 +164,7 @@ def _map_of(page: Page, found: Survey, head: int, text: Text, explore: Streamlit
         return
     name = tokens.head_name(trace, trace.at(site).site, number_)
     figure = head_weights(trace, trace.at(site), number_, page.dark)
-    chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, run now: {head}", head=name))
+    chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, computed now: {head}", head=name))
     open_button(page, text, (site, number_), explore, "survey-open")
 
 

@@ -26,7 +26,11 @@ from viz.widgets.cards import heading, say
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the choice of another survey, both means of every head, and the differences with their standard errors."""
-    st.html(heading(_("Two surveys side by side"), _("Another model, another snapshot, without an edit, or over other texts")))
+    st.html(
+        heading(
+            _("Two surveys side by side"), _("With another model or snapshot, with the model without edits, or over other texts")
+        )
+    )
     there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
     choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.beside])])]
     st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
@@ -52,14 +56,16 @@ def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
     gaps |= {"own": found.about.model, "own_texts": found.about.texts, "own_count": found.statistics.texts}
     text = _("First: {model} over {texts} ({count:,}). Second: {own} over {own_texts} ({own_count:,}).", **gaps)
     st.caption(tokens.markdown(text))
-    for title, survey in ((_("first"), other), (_("second"), found)):
-        if survey.about.edits:
-            edits = "; ".join(survey.about.edits)
-            st.caption(tokens.markdown(_("In every run of the {which}: {edits}", which=title, edits=edits)))
+    if other.about.edits:
+        st.caption(tokens.markdown(_("First, in every run: {edits}", edits="; ".join(other.about.edits))))
+    if found.about.edits:
+        st.caption(tokens.markdown(_("Second, in every run: {edits}", edits="; ".join(found.about.edits))))
     if any(each.paired for each in apart):
-        st.caption(_("Both read the same texts: the standard errors are of the differences text by text, in the sampled texts."))
+        st.caption(
+            _("Both read the same texts, so the standard errors are those of the differences text by text, in the sampled texts.")
+        )
     else:
-        st.caption(_("They read different texts: the standard errors are those of two independent means."))
+        st.caption(_("They read different texts, so the standard errors are those of two independent means."))
 
 
 def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
@@ -110,7 +116,7 @@ def _table(apart: list[Difference]) -> None:
             "second": _("second"),
             "difference": _("difference"),
             "error": _("standard error"),
-            "errors": _("difference in errors"),
+            "errors": _("difference in standard errors"),
         },
         decimals=3,
         hide_index=True,
