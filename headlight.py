@@ -95,8 +95,8 @@ COMPILED = phrase(
 )
 
 APART = phrase(
-    "the steps of a decode were not joined: the keys of earlier steps are others in a later step, and how they were reordered was "
-    "not seen. Each step is an attention layer of its own."
+    "the steps of a decode were not joined: the keys of earlier steps change in later steps, and how "
+    "they were reordered was not recorded. Each step is an attention layer of its own."
 )
 
 CONVOLVES = phrase(
@@ -584,7 +584,7 @@ class _Watch(TorchDispatchMode):
         """Lets go of weights; a softmax that weighed nothing is named."""
         if not weights.used and weights.axis is not None and weights.tensor is not None:
             shape = list(weights.tensor.shape)
-            said = phrase("a softmax of shape {shape} was not seen to weigh values", shape=str(shape))
+            said = phrase("no values were seen to be weighted by a softmax of shape {shape}", shape=str(shape))
             self.recording.not_understood(weights.module, said)
         weights.tensor = weights.scores = None
 
@@ -1761,7 +1761,7 @@ class _Strips:
             return name
         if self.given[name] is not None and not any(note.startswith(name) for note in self.notes):
             said = phrase(
-                "{name} has {count} texts; attention layers with other numbers of positions show positions.",
+                "{name} has {count} tokens; attention layers with a different number of positions show positions instead.",
                 name=f"{name}_tokens",
                 count=len(texts),
             )

@@ -52,7 +52,9 @@ def corrupted_request(asked: Paths, request: RunRequest, example: Example, promp
     length = prompt or len(clean)
     if len(ids) != length:
         reason = phrase(
-            "it has {found:,} tokens and the sentence has {expected:,}, and both must have as many", found=len(ids), expected=length
+            "it has {found:,} tokens and the sentence has {expected:,}, but both must have the same number",
+            found=len(ids),
+            expected=length,
         )
         raise DoesNotFit(name="corrupted", reason=reason)
     if prompt:

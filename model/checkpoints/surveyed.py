@@ -57,9 +57,9 @@ def surveyed_means(folder: Path | None, fingerprint: str) -> SurveyedMeans:
         told, data = json.loads(metadata[ABOUT]), metadata[CONTEXTS]
         own = told["about"]
         if own["fingerprint"] != fingerprint or own["edits"]:
-            raise CannotChange(name="mean", reason=phrase("the stored survey is of other weights, or of edited runs"))
+            raise CannotChange(name="mean", reason=phrase("the stored survey belongs to other weights, or to edited runs"))
         contexts = {Site.parse(site): array for site, array in load(data).items()}
         return SurveyedMeans(str(own["texts"]), int(told["texts"]), contexts)
     except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError) as error:
-        reason = phrase("the stored survey holds no mean vectors: make it again with python -m model survey")
+        reason = phrase("the stored survey contains no mean vectors: make it again with python -m model survey")
         raise CannotChange(name="mean", reason=reason) from error

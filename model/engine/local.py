@@ -265,7 +265,7 @@ class LocalEngine:
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
-            reason = phrase("this server measures what matters in no longer runs")
+            reason = phrase("this server does not measure what matters in longer runs")
             raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
@@ -280,7 +280,7 @@ class LocalEngine:
         """What each head of a run used."""
         trace, runner = kept(self._traced, question.request)
         if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
-            reason = phrase("this server measures what matters in no longer runs")
+            reason = phrase("this server does not measure what matters in longer runs")
             raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
         version = _usable(self._models.network(question.request.model, question.request.settings)).key.version
         asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)

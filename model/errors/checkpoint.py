@@ -186,8 +186,9 @@ class OpeningEnded(CheckpointError):
     """The process that looks into files ended without an answer, but not by a limit of its own. Fields: path, how."""
 
     template = message(
-        "{path} was not opened: the process that looks into files ended without an answer ({how}). It keeps within its own limits; "
-        "the system may have ended it because this machine is short of memory. Try again, with fewer programs running."
+        "{path} was not opened: the process that inspects files ended without an answer ({how}). It keeps "
+        "within its own limits; the system may have ended it because this machine is short of memory. Try "
+        "again, with fewer programs running."
     )
 
 

@@ -213,8 +213,9 @@ class NotComputedHere(ContradictsFile):
     """A setting in a file that its layout knows and Headlight does not compute. Fields: path, name, said, where, allowed."""
 
     template = message(
-        "{path} itself says {name}={said} ({where}), which Headlight does not compute for this layout. Allowed: {allowed}. Choose "
-        "another file: with another value than the one in training, every attention map would be wrong."
+        "{path} itself says {name}={said} ({where}), which Headlight does not compute for this layout. "
+        "Allowed: {allowed}. Choose another file: with a value other than the one in training, every "
+        "attention map would be wrong."
     )
 
 

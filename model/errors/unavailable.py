@@ -181,7 +181,7 @@ class UnknownHost(Refused):
 class NotForPages(Refused):
     """A request of a page in a browser, which has an Origin."""
 
-    template = message("This server answers programs alone, and this request came from a page in a browser (it has an Origin).")
+    template = message("This server answers only programs, and this request came from a page in a browser (it has an Origin).")
 
 
 class NoUploads(Refused):

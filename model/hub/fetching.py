@@ -88,7 +88,7 @@ def fetch(wanted: Plan, count: OnBytes, stopping: Stopping = nullcontext) -> Pat
             if "bytes" in line:
                 count(line["bytes"], line["of"])
     if (path := cache.find(name)) is None:
-        raise FetchFailed(model=wanted.title, reason=phrase("the download has ended without all of its files"))
+        raise FetchFailed(model=wanted.title, reason=phrase("the download ended before all files had arrived"))
     return path
 
 
@@ -109,7 +109,7 @@ def _check(repo: str, told: dict[str, Any]) -> None:
     if told["config"] is None or not any(is_weight(file["name"]) for file in told["files"]):
         reason = phrase("it has no config.json with weights in safetensors or .bin")
         if any(name.endswith(".gguf") for name in found):
-            reason = phrase("it holds GGUF files alone, of which you choose and download one yourself and open it by its path")
+            reason = phrase("it contains only GGUF files: download one of them yourself and open it by its path")
         raise CannotRun(model=repo, reason=reason)
     try:
         cache.check_runs(repo, folder.with_settings(Path(repo), told["config"], {}))
@@ -151,4 +151,4 @@ def _read(name: HubName, output: Any) -> Iterator[dict[str, Any]]:
         yield line
         if "plan" in line:
             return
-    raise FetchFailed(model=name.typed, reason=phrase("it was stopped, and goes on where it was when you ask for it again"))
+    raise FetchFailed(model=name.typed, reason=phrase("the download was stopped; ask for it again, and it continues from there"))

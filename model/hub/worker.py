@@ -204,8 +204,8 @@ def _is(path: Path, file: Mapping[str, Any]) -> bool:
 
 def _other_length(repo: str, name: str, found: int, announced: int) -> FetchFailed:
     gaps = {"name": name, "found": found, "announced": announced}
-    longer = phrase("{name} is longer than announced ({announced:,} bytes): {found:,} bytes came", **gaps)
-    shorter = phrase("{name} is shorter than announced ({announced:,} bytes): {found:,} bytes came", **gaps)
+    longer = phrase("{name} is longer than announced ({announced:,} bytes): {found:,} bytes were received", **gaps)
+    shorter = phrase("{name} is shorter than announced ({announced:,} bytes): {found:,} bytes were received", **gaps)
     return FetchFailed(model=repo, reason=longer if found > announced else shorter)
 
 
@@ -267,12 +267,12 @@ def said(error: Exception, repo: str, revision: str) -> HeadlightError:
         case HfHubHTTPError():
             return HubRefused(host=host, model=repo, status=status, advice=_advice(status))
         case OfflineModeIsEnabled():
-            return FetchFailed(model=repo, reason=phrase("HF_HUB_OFFLINE is set, which forbids the network"))
+            return FetchFailed(model=repo, reason=phrase("HF_HUB_OFFLINE is set, so the network may not be used"))
         case httpx2.TransportError():
             return HubAway(host=host, model=repo)
         case OSError() if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             full = error.strerror or ""
-            reason = phrase("the disk is full ({error}); make room, and the download goes on where it was", error=full)
+            reason = phrase("the disk is full ({error}); free some space, and the download continues where it stopped", error=full)
             return FetchFailed(model=repo, reason=reason)
         case OSError():
             return FetchFailed(
@@ -283,13 +283,13 @@ def said(error: Exception, repo: str, revision: str) -> HeadlightError:
 
 def _advice(status: int) -> Words:
     if status == 401:
-        return phrase("it does not accept the login of this machine; log in again with hf auth login, or correct HF_TOKEN")
+        return phrase("it rejects the login of this machine; log in again with hf auth login, or correct HF_TOKEN")
     if status == 403:
         return phrase("the login of this machine may not read this model; use one that may, or choose another model")
     if status == 429:
-        return phrase("it was asked too often; try again in a few minutes, or log in with hf auth login")
+        return phrase("it received too many requests; try again in a few minutes, or log in with hf auth login")
     if status >= 500:
-        return phrase("it has a problem of its own; try again later, what was downloaded is kept")
+        return phrase("it has an internal error; try again later, and the download continues where it stopped")
     return phrase("check the name, or try again later")
 
 

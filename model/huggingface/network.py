@@ -137,7 +137,7 @@ class ForeignNetwork(LibraryHolder):
         added = {
             "rotary": phrase("no positions are added: queries and keys are rotated by their positions"),
             "relative": phrase("no positions are added: scores get a number for each distance"),
-            "unknown": phrase("where positions enter is not known of this architecture"),
+            "unknown": phrase("for this architecture it is not known where positions enter"),
         }
         why = added.get(self.places.positions)
         tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
@@ -165,7 +165,9 @@ class ForeignNetwork(LibraryHolder):
                 raise CannotChange(name=name, reason=why[pattern])
 
 
-MORE_THAN_PRODUCTS = phrase("its scores are more than products of queries and keys: the library adds numbers or bends them inside")
+MORE_THAN_PRODUCTS = phrase(
+    "its scores are more than products of queries and keys: the library adds numbers to them or transforms them"
+)
 NO_OUTPUT = phrase("the projection of its context was not recognized")
 NO_SCORES = phrase("the transformers library computes weights in one step and returns no scores")
 PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")

@@ -152,7 +152,7 @@ def _download(
         return next(there.glob("*.whl"))
     lines = heard.read_text(encoding="utf-8", errors="replace").splitlines()
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
-        raise FetchFailed(model=model.name, reason=phrase("the package index sent another file than the one whose hash is known"))
+        raise FetchFailed(model=model.name, reason=phrase("the package index sent a file that does not match the known hash"))
     errors = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]
     reason: Phrase | str = errors[0][:300] if errors else phrase("pip ended with status {status}", status=process.returncode)
     raise FetchFailed(model=model.name, reason=reason)

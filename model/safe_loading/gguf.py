@@ -111,7 +111,7 @@ def read_header(file: BinaryIO, size: int, path: str) -> GgufHeader:
         path: the file's name in errors.
 
     Raises:
-        BadGguf: a count, a length, a type or an offset does not fit the file or a limit, or a name is there twice.
+        BadGguf: a count, a length, a type or an offset does not fit the file or a limit, or a name occurs twice.
     """
     file.seek(0)
     read = _Header(file.read(min(size, limits.MAX_HEADER)), size, path)
@@ -175,7 +175,7 @@ class _Header:
         try:
             return self.bytes(length).decode()
         except UnicodeDecodeError as error:
-            raise self.bad(phrase("a text in it is not UTF-8, near byte {at:,}", at=self.at)) from error
+            raise self.bad(phrase("a string in it is not UTF-8, near byte {at:,}", at=self.at)) from error
 
     def name(self, taken: Mapping[str, Any]) -> str:
         """The next text, if it can be a name that is not `taken`."""
@@ -183,7 +183,7 @@ class _Header:
         if not name or len(name) > limits.MAX_NAME or not name.isprintable():
             raise self.bad(phrase("the name {name} is empty, too long or cannot be printed", name=repr(shown(name))))
         if name in taken:
-            raise self.bad(phrase("the name {name} is there twice", name=shown(name)))
+            raise self.bad(phrase("the name {name} occurs twice", name=shown(name)))
         return name
 
     def value(self, kind: int) -> Any:
@@ -204,7 +204,7 @@ class _Header:
         if inner in _PLAIN:
             return list(self.numbers(_PLAIN[inner], count))
         if inner != _TEXT:
-            raise self.bad(phrase("a list in it holds items of the type {kind}, which are not read", kind=inner))
+            raise self.bad(phrase("a list in it contains items of the type {kind}, which are not read", kind=inner))
         return [self.text() for _ in range(count)]
 
     def tensor(self, name: str) -> tuple[tuple[int, ...], int, int]:

@@ -94,7 +94,7 @@ def unpack(file: IO[bytes], into: IO[bytes]) -> None:
             if len(begin) + _length(said) != found.file_size:
                 raise WireError(
                     detail=phrase(
-                        "it would have {file_size:,} bytes unpacked; its header says another length", file_size=found.file_size
+                        "it would have {file_size:,} bytes unpacked; its header gives a different length", file_size=found.file_size
                     )
                 )
             into.write(begin)

@@ -60,7 +60,7 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
         if flaw := _flaw(info):
             raise UnsoundFile(path=path, detail=flaw)
     if len({info.orig_filename for info in infos}) < len(infos):
-        raise UnsoundFile(path=path, detail=phrase("its entry {name} is there twice", name=shown(_double(infos))))
+        raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=shown(_double(infos))))
     if (total := sum(info.file_size for info in infos)) > size:
         raise UnsoundFile(
             path=path, detail=phrase("its entries claim {total:,} bytes, and the file has {size:,}", total=total, size=size)

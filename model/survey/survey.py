@@ -209,7 +209,7 @@ def _with_texts(survey: Survey, found: MeasuredTexts, texts: Texts) -> Survey:
         raise CannotSurvey(reason=phrase("the weights of the model have changed since the survey began: begin it again"))
     if found.sites:
         if own.sites and dict(own.sites) != dict(found.sites):
-            raise CannotSurvey(reason=phrase("not all texts pass the same heads"))
+            raise CannotSurvey(reason=phrase("not all texts go through the same heads"))
         own = added(own if own.sites else empty(found.sites), found, survey.done)
     problems = {**survey.problems, **{survey.done + number: error for number, error in found.problems.items()}}
     return replace(

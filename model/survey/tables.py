@@ -112,7 +112,7 @@ def from_bytes(data: bytes, name: str) -> Survey:
         pairs = metadata[COMPARED]
         return replace(found, compared=Compared.of(load(pairs)) if pairs else None)
     except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadTexts(file=name, reason=phrase("it is no survey that this version wrote")) from error
+        raise BadTexts(file=name, reason=phrase("it is not a survey that this version wrote")) from error
 
 
 def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str, Array]) -> Survey:

@@ -98,7 +98,9 @@ def read(content: str, name: str) -> Texts:
         try:
             text.gold  # noqa: B018  # read for its error
         except ValueError as error:
-            reason = phrase("line {line:,}: “{link}” does not link two words as 0-0 or 0p1 would", line=line, link=str(error))
+            reason = phrase(
+                "line {line:,}: “{link}” is not a link between two words such as 0-0 or 0p1", line=line, link=str(error)
+            )
             raise BadTexts(file=name, reason=reason) from error
         items.append(text)
     if not items:
@@ -129,11 +131,11 @@ def _csv(content: str, name: str) -> Iterator[tuple[int, Text]]:
     table = csv.DictReader(StringIO(content), strict=True)
     try:
         if "source" not in (table.fieldnames or ()):
-            raise BadTexts(file=name, reason=phrase("its first line names no column “source”"))
+            raise BadTexts(file=name, reason=phrase("its first line has no column “source”"))
         for row in table:
             yield table.line_num, _text(row["source"] or "", row.get("target"), row.get("links"))
     except csv.Error as error:
-        reason = phrase("line {line:,} is no line of a CSV table ({detail})", line=table.line_num, detail=str(error))
+        reason = phrase("line {line:,} is not a line of a CSV table ({detail})", line=table.line_num, detail=str(error))
         raise BadTexts(file=name, reason=reason) from error
 
 

@@ -264,7 +264,9 @@ def from_json(data: Any) -> WordTokenizer:
     if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:
         found = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
         raise BadSetting(
-            name="tokenizer.vocabulary", found=found, allowed=phrase("a list of texts beginning {names}", names=", ".join(SPECIALS))
+            name="tokenizer.vocabulary",
+            found=found,
+            allowed=phrase("a list of strings that begins with {names}", names=", ".join(SPECIALS)),
         )
     if tokenizer.joins and (wrong := bpe.misfit(tokenizer.vocabulary, tokenizer.joins)) is not None:
         raise BadSetting(

@@ -61,7 +61,7 @@ def test_paths_are_measured_when_they_are_asked_for(stocked: Path) -> None:
 def test_a_sentence_of_another_length_is_one_sentence(stocked: Path) -> None:
     visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted="w4 w7")
     visitor.app.toggle(key="paths-shown").set_value(True).run()
-    assert "both must have as many" in "\n".join(visitor.problems)
+    assert "both must have the same number" in "\n".join(visitor.problems)
 
 
 def test_without_a_corrupted_sentence_nothing_can_be_measured(stocked: Path) -> None:

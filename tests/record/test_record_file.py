@@ -72,9 +72,9 @@ def test_texts_that_do_not_fit_are_not_used() -> None:
     trace = from_bytes(recorded(source_tokens=["one", "two"]).to_bytes())
     assert trace.at("encoder.0.0.self").key_tokens == "positions-4"
     (note,) = trace.model["notes"]
-    assert str(note) == "source_tokens has 2 texts; attention layers with other numbers of positions show positions."
+    assert str(note) == "source_tokens has 2 tokens; attention layers with a different number of positions show positions instead."
     with translate.speaking("de"):
-        assert translate.said(note).startswith("source_tokens hat 2 Texte")
+        assert translate.said(note).startswith("source_tokens hat 2 Tokens")
 
 
 def test_reasons_of_the_recorder_are_said_in_the_language_of_the_page() -> None:

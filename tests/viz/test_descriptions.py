@@ -1,6 +1,7 @@
 """Pictures in words: each sentence has the numbers of the trace, and every drawing carries one."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import player
 from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
+from viz.i18n import translate
 from viz.labels import alt_text, tokens
 
 CROSS = "decoder.0.0.cross"
@@ -32,6 +34,27 @@ def test_a_head_is_told_row_by_row_with_the_largest_weights_of_the_trace(trace: 
         first, then = np.argsort(-weights, kind="stable")[:2]
         assert (key, int(share)) == (keys[first], round(100 * float(weights[first])))
         assert not following or (following, int(second)) == (keys[then], round(100 * float(weights[then])))
+
+
+def test_a_head_is_told_once_in_each_language_for_map_and_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Map, lines and card each put the same rows into words."""
+    trace, told, rows = traces.translation(layers=1, heads=2), list[str](), alt_text._rows
+
+    def counted(*args: Any) -> list[str]:
+        told.append(translate.current())
+        return rows(*args)
+
+    monkeypatch.setattr(alt_text, "_rows", counted)
+    for language in ("en", "de", "en"):
+        with translate.speaking(language):
+            drawn = scenes.lines(trace, Site.parse(CROSS), 1, -1), scenes.cells(trace, Stage(CROSS, "weights"), 1, -1, -1)
+            (one, other) = (unpack(scene)[0]["description"] for scene in drawn)
+            assert one == other
+            assert one.startswith("Zeile" if language == "de" else "Row")
+    assert told == ["en", "de"]
+    alt_text.head(trace, trace.at(CROSS), 0)
+    alt_text.head(traces.translation(layers=1, heads=2), trace.at(CROSS), 0)
+    assert len(told) == 4, "of another head and another run it is told anew"
 
 
 def test_a_row_reads_well() -> None:

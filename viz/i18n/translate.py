@@ -7,6 +7,7 @@ that of its link (`speaking`), anything else that of the server.
 """
 
 import io
+import operator
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -185,15 +186,20 @@ def translated(message: str) -> str:
 def _filled(text: str, gaps: dict[str, Any]) -> str:
     if not gaps:
         return text
-    if not current().startswith("zh"):
-        return text.format(**gaps) if current() == "en" else _FILLER.vformat(text, (), gaps)
-    filled = ""
-    for words, gap, form, conversion in _FILLER.parse(text):
-        filled = _beside(filled, words)
+    if (language := current()) == "en":
+        return text.format(**gaps)
+    filled, join = "", _beside if language.startswith("zh") else operator.add
+    for words, gap, form, conversion in _pieces(text):
+        filled = join(filled, words)
         if gap is not None:
-            field = gap + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
-            filled = _beside(filled, _FILLER.vformat(f"{{{field}}}", (), gaps))
+            filled = join(filled, _FILLER.format_field(_FILLER.convert_field(gaps[gap], conversion), form or ""))
     return filled
+
+
+@cache
+def _pieces(text: str) -> list[tuple[str, str | None, str | None, Any]]:
+    """The words of a sentence, each with the gap that follows and how a number is written there; parsed once."""
+    return list(_FILLER.parse(text))
 
 
 def _beside(left: str, right: str) -> str:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Array, Attention, Site, Trace
-from viz.i18n.translate import _, _n, join_clauses, join_list, join_sentences
+from viz.i18n.translate import _, _n, current, join_clauses, join_list, join_sentences
 from viz.i18n.translate import number as number_of
 from viz.labels import tokens
 
@@ -27,6 +29,17 @@ def head(trace: Trace, attention: Attention, index: int) -> str:
     Raises:
         UnknownHead: the site has no such head.
     """
+    said, key = _HEADS.setdefault(trace, {}), (current(), attention, index)
+    if key not in said:
+        said[key] = _head(trace, attention, index)
+    return said[key]
+
+
+_HEADS: WeakKeyDictionary[Trace, dict[tuple[str, Attention, int], str]] = WeakKeyDictionary()
+"""What was said of the heads of a run: a page says it of the map, the lines and the card."""
+
+
+def _head(trace: Trace, attention: Attention, index: int) -> str:
     rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
     count = min(len(rows), MOST_ROWS)
     weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
@@ -300,7 +313,12 @@ def tree(nodes: tuple[Node, ...]) -> str:
 
 def percent(share: float) -> str:
     """A share in whole percent: "93 %"."""
-    return _("less than 1%") if 0 < share < 0.005 else _("{number}%", number=number_of(100 * share, ".0f"))
+    return _percent(current(), "" if 0 < share < 0.005 else f"{100 * share:.0f}")
+
+
+@lru_cache(maxsize=1024)
+def _percent(_language: str, number: str) -> str:
+    return _("{number}%", number=number_of(float(number), ".0f")) if number else _("less than 1%")
 
 
 def number(value: float, sign: bool = False) -> str:

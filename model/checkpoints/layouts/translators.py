@@ -181,9 +181,7 @@ JOEYNMT = layout(
     name="joeynmt",
     title="JoeyNMT",
     needs=("encoder query", "decoder cross query", "encoder embedding", "decoder embedding"),
-    notes=(
-        phrase("JoeyNMT can scale its residual connections (alpha, for very deep networks); this reading adds them as they are."),
-    ),
+    notes=(phrase("JoeyNMT can scale its residual connections (alpha, for very deep networks); Headlight adds them as they are."),),
     starts=("target",),
     ends=_BOTH,
 )

@@ -22,7 +22,7 @@ from model.huggingface.recorded.probe import close_of, example
 from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
 from model.transformer.attention import Run
 
-_OTHER = phrase("a run with its layers watched gives other numbers than the library’s own")
+_OTHER = phrase("a run that observes its layers gives numbers different from those of the library’s own run")
 
 
 def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headlight.Site, ...]) -> AnyForeign:
@@ -56,7 +56,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
             if isinstance(error, NotFoundError):
                 raise
             message = " ".join(str(error).split()[:20])
-            why = phrase("its layers cannot be watched: {name}: {message}", name=type(error).__name__, message=message)
+            why = phrase("its layers cannot be observed: {name}: {message}", name=type(error).__name__, message=message)
             raise NotFoundError(why) from error
     return found
 
@@ -95,7 +95,7 @@ def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlig
     if len(maps) != len(written) or not all(close(a.float(), b) for a, b in zip(maps, written, strict=True)):
         raise NotFoundError(_OTHER)
     if writes and not close(_states(network, given, keep, at_once=False), own):
-        raise NotFoundError(phrase("a decode with its cache gives other logits than one pass"))
+        raise NotFoundError(phrase("decoding with its cache gives logits different from those of a single pass"))
 
 
 def _states(network: AnyForeign, given: Pass, keep: Any, at_once: bool = True) -> Tensor:

@@ -75,8 +75,8 @@ class Reads:
                 width=self.width,
             ),
             "frames": phrase(
-                "Its input is {rows} frames of {width} numbers each. Positions are counted from 1; the network may join "
-                "frames to one.",
+                "Its input is {rows} frames of {width} numbers each. Positions are counted from 1; the network may "
+                "join several frames into one.",
                 rows=self.rows,
                 width=self.width,
             ),
@@ -112,7 +112,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     if form == "samples" and hasattr(config, "conv_stride"):
         if (joined := prod(config.conv_stride)) > MOST_JOINED:
             detail = phrase(
-                "its conv_stride joins {joined:,} samples to one position; at most {most:,} are possible",
+                "its conv_stride joins {joined:,} samples into one position; at most {most:,} are possible",
                 joined=joined,
                 most=MOST_JOINED,
             )

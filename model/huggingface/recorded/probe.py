@@ -69,7 +69,8 @@ _IN_WINDOWS = phrase(
     "neighbor of a token and not for each token."
 )
 _SINKS = phrase(
-    "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a learned number that is no token."
+    "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a "
+    "learned number that is not a token."
 )
 _NO_MAPS = phrase("The library returns no maps of this architecture to compare with the recorded ones.")
 

@@ -188,7 +188,7 @@ class EditedRun:
         self._pasts.append(past)
         means = self._means(edit)
         if edit.by == "survey" and site not in means:
-            raise CannotChange(name=f"attention/{site}/context", reason=phrase("the stored survey has no mean of this layer"))
+            raise CannotChange(name=f"attention/{site}/context", reason=phrase("the stored survey contains no mean of this layer"))
         return silenced(self._parts.place(site), edit, past, means.get(site))
 
     def _means(self, edit: Silence) -> Mapping[Site, Array]:

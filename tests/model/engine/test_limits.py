@@ -189,7 +189,7 @@ def test_a_long_run_is_not_measured_on_a_public_server(local: LocalEngine, monke
     local.ask(asked)
     monkeypatch.setattr(environment, "PUBLIC_MEASURED", 3)
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    with pytest.raises(TooManyTokens, match="this server measures what matters"):
+    with pytest.raises(TooManyTokens, match="this server does not measure what matters"):
         local.ask(asked)
 
 

@@ -115,7 +115,7 @@ def test_a_stopped_download_goes_on_where_it_was(hub: Hub, tiny: dict[str, bytes
         stops[0]()
 
     threading.Thread(target=stop_at_half).start()
-    with pytest.raises(FetchFailed, match="was stopped, and goes on where it was"):
+    with pytest.raises(FetchFailed, match="the download was stopped"):
         fetch(wanted, nobody, stopping)
     assert cache.find(HubName(NAME)) is None
     again = plan(HubName(NAME))
@@ -168,7 +168,7 @@ def test_a_token_goes_to_the_hub_and_nowhere_else(
 
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [(401, "does not accept the login"), (403, "may not read"), (404, "check the name"), (429, "asked too often"), (503, "later")],
+    [(401, "rejects the login"), (403, "may not read"), (404, "check the name"), (429, "too many requests"), (503, "later")],
 )
 def test_each_status_of_the_hub_is_a_sentence(hub: Hub, status: int, advice: str) -> None:
     hub.fails = {f"/api/models/{NAME}": status}
@@ -182,7 +182,7 @@ def test_wrong_names_revisions_and_models_that_do_not_run_are_told_before_a_down
     fetch(plan(HubName(NAME)), nobody)
     wrong = fails(hub, name="openai-comunity/gpt2")
     assert isinstance(wrong, NoSuchHubModel)
-    assert str(wrong).endswith(f"Names like it on this machine: {NAME}.")
+    assert str(wrong).endswith(f"Similar names on this machine: {NAME}.")
     unknown = fails(hub, "v9")
     assert isinstance(unknown, NoSuchRevision)
     assert "has no revision “v9”" in str(unknown)
@@ -196,7 +196,7 @@ def test_wrong_names_revisions_and_models_that_do_not_run_are_told_before_a_down
     assert "quantized" in str(fails(hub))
     files.clear()
     files |= {"model.gguf": b"GGUF", "README.md": b""}
-    assert "GGUF files alone" in str(fails(hub))
+    assert "only GGUF files" in str(fails(hub))
     files |= {"config.json": before["config.json"]}
     files.pop("model.gguf")
     assert "no config.json with weights" in str(fails(hub))
@@ -237,7 +237,7 @@ def test_a_disk_that_is_full_in_the_middle_is_told_and_what_came_is_kept(hub: Hu
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(tiny[WEIGHTS]) // 2, hard))
     try:
-        with pytest.raises(FetchFailed, match=r"the disk is full \(File too large\); make room"):
+        with pytest.raises(FetchFailed, match=r"the disk is full \(File too large\); free some space"):
             fetch(wanted, nobody)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -250,7 +250,7 @@ def test_without_a_network_what_is_there_is_found(hub: Hub, monkeypatch: pytest.
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     away = fails(hub, name="other/model")
     assert isinstance(away, HubAway)
-    assert "models that are on this machine run without it" in str(away)
+    assert "models on this machine run without it" in str(away)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert "HF_HUB_OFFLINE is set" in str(fails(hub, name="other/model"))
     assert cache.find(HubName("gpt2")) == folder
@@ -294,6 +294,6 @@ def test_names_like_a_wrong_one_are_found(hub: Hub) -> None:
     assert cache.near("gpt3") == "–"
     fetch(plan(HubName(NAME)), nobody)
     assert (cache.near("gpt3"), cache.near("other/model")) == (NAME, "–")
-    with pytest.raises(NotFetched, match=f"Names like it that are here: {NAME}"):
+    with pytest.raises(NotFetched, match=f"Similar names here: {NAME}"):
         cache.locate(HubName("gpt22"))
     assert Path(cache.locate(HubName("gpt2"))).name == COMMIT

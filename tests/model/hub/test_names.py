@@ -47,7 +47,7 @@ def test_names_and_addresses(text: str, found: HubName | None, monkeypatch: pyte
 )
 def test_other_addresses_are_refused_in_a_sentence(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offline, "HOSTS", frozenset({"hub.test"}))
-    with pytest.raises(NotAHubPage, match=r"is no page of a model on the Hub \(hub\.test\)"):
+    with pytest.raises(NotAHubPage, match=r"is not the page of a model on the Hub \(hub\.test\)"):
         parsed(text)
 
 

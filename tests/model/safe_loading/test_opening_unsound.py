@@ -97,7 +97,7 @@ DAMAGES: dict[str, tuple[bytes, str]] = {
         headed(
             b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}', bytes(4)
         ),
-        "its header is invalid: a name is there twice",
+        "its header is invalid: a name occurs twice",
     ),
     "safetensors with NaN": (headed(b'{"a": NaN}'), "its header is invalid: NaN is no number of JSON"),
     "safetensors nested without end": (
@@ -135,7 +135,7 @@ UNSOUNDS: dict[str, tuple[bytes, str]] = {
     "path that climbs": (zipped([("../a/data.pkl", b".")]), "its entry ../a/data.pkl leads out of the archive"),
     "path from the root": (zipped([("/a/data.pkl", b".")]), "its entry /a/data.pkl leads out of the archive"),
     "path of windows": (zipped([("a\\data.pkl", b".")]), "its entry a\\data.pkl leads out of the archive"),
-    "entry twice": (zipped([("a/data.pkl", b"."), ("a/data.pkl", b".")]), "its entry a/data.pkl is there twice"),
+    "entry twice": (zipped([("a/data.pkl", b"."), ("a/data.pkl", b".")]), "its entry a/data.pkl occurs twice"),
     "two pickles": (zipped([("a/data.pkl", b"."), ("b/data.pkl", b".")]), "it holds more than one data.pkl"),
     "overlapping entries": (overlapping(), "its entry a/data/0 shares bytes with another"),
     "entries larger than the file": (claiming(), f"its entries claim 1,000 bytes, and the file has {len(claiming()):,}"),

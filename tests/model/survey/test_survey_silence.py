@@ -62,10 +62,10 @@ def test_without_a_survey_of_these_weights_it_is_refused(shelf: Path) -> None:
     found, path = surveyed(shelf), shelf / "tiny" / "survey.parquet"
     for about in (replace(found.about, fingerprint="other"), replace(found.about, edits=("silence",))):
         tables.write(replace(found, about=about), path)
-        with pytest.raises(CannotChange, match="of other weights, or of edited runs"):
+        with pytest.raises(CannotChange, match="belongs to other weights, or to edited runs"):
             LocalEngine(shelf, CPU).ask(Run(edited(shelf)))
     path.write_bytes(b"PAR1 something else")
-    with pytest.raises(CannotChange, match="holds no mean vectors"):
+    with pytest.raises(CannotChange, match="contains no mean vectors"):
         LocalEngine(shelf, CPU).ask(Run(edited(shelf)))
 
 

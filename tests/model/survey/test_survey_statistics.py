@@ -206,11 +206,11 @@ def test_a_table_is_read_as_it_was_written_and_by_pandas(tmp_path: Path) -> None
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not a table" * 50])
 def test_another_file_is_no_survey(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s.parquet").write_bytes(content)
-    with pytest.raises(BadTexts, match=r"s\.parquet cannot be read: it is no survey"):
+    with pytest.raises(BadTexts, match=r"s\.parquet cannot be read: it is not a survey"):
         tables.read(tmp_path / "s.parquet")
 
 
 def test_a_table_of_somebody_else_is_no_survey(tmp_path: Path) -> None:
     pd.DataFrame({"site": ["a"], "mean": [1.0]}).to_parquet(tmp_path / "s.parquet")
-    with pytest.raises(BadTexts, match="no survey"):
+    with pytest.raises(BadTexts, match="not a survey"):
         tables.read(tmp_path / "s.parquet")

@@ -156,7 +156,7 @@ def claiming(length: int) -> bytes:
 BOMBS = {
     "zeros": (bytes(2**24), "its header cannot be read"),
     "too much for its size": (claiming(2**25), r"it would have 33,554,5\d\d bytes unpacked; at most 20,\d{3},\d{3} are read"),
-    "another length": (claiming(2**12) + bytes(2**13), "its header says another length"),
+    "another length": (claiming(2**12) + bytes(2**13), "its header gives a different length"),
 }
 
 

@@ -289,7 +289,7 @@ def circuit() -> dict[str, str]:
             "Graph of all heads. Arrow keys go from head to head, up is a later layer; Enter selects the head. The table below has "
             "every edge."
         ),
-        "hint": _("Hover over a head to see its edges alone. Click it (or press Enter) to select it."),
+        "hint": _("Hover over a head to see only its edges. Click it (or press Enter) to select it."),
         "hintTouch": _("Tap a head to see its edges and to select it."),
         "query": _("to its queries"),
         "key": _("to its keys"),
