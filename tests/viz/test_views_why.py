@@ -137,6 +137,15 @@ def test_a_sum_that_is_not_what_ran_says_so() -> None:
     assert "does not add up to what the run recorded" in words(opened(found))
 
 
+def test_a_learned_number_for_the_distance_is_told() -> None:
+    """As T5 has one; none of our own networks does."""
+    own = score_sum((found := engine()).found.network, found.trace, Why(request(SPECS["paper"]), CROSS, 1, 1, 2))
+    texts = {"query": "a", "key": "b", "other": ""}
+    said = [" ".join(why._sentences(each, texts)) for each in (own, replace(own, distance=-0.5))]
+    assert ["learned number for the distance" in each for each in said] == [False, True]
+    assert "−0.50 of it" in said[1]
+
+
 # --- What wrote a token ------------------------------------------------------------------------------------------------
 
 
@@ -160,6 +169,9 @@ def test_the_bars_of_a_token_add_up_to_its_logit(rival: str, title: str) -> None
     parts, of_head = bars(app)
     assert parts[-1] == pytest.approx(own.logit)
     assert parts[:-1].sum() == pytest.approx(own.logit)
+    labels = next(chart for chart in figures(app) if chart["data"][0].get("orientation") == "h")["layout"]["yaxis"]["labelalias"]
+    assert "layer 2, cross, head 2" in labels.values()
+    assert not any("…" in label for label in labels.values())
     assert title in words(app)
     assert "adds up to what the run recorded" in words(app)
     place = [str(part) for part in own.parts].index(f"{CROSS} head 1")

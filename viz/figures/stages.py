@@ -43,6 +43,7 @@ def bars(
     chosen: int = -1,
     probabilities: bool = True,
     form: str = ".4f",
+    longest: int = ON_AXIS,
 ) -> go.Figure:
     """Horizontal bar chart of one number per token, the first at the top.
 
@@ -54,6 +55,7 @@ def bars(
         chosen: the bar in the accent color; -1: none.
         probabilities: whether the axis goes from 0 to 1.
         form: format specification of the number beside each bar.
+        longest: a label of more characters is shortened; hover shows it in full.
     """
     colours = scheme(dark)
     drawn = token_bars(values, tokens, chosen, colours) | {
@@ -61,7 +63,7 @@ def bars(
         "cliponaxis": False,
     }
     across = axis(colours, title) | ({"range": [0, 1]} if probabilities else {"zeroline": True, "zerolinecolor": colours.line})
-    layout = {"xaxis": across, "yaxis": rows_of_tokens(colours, tokens, ""), "bargap": 0.3}
+    layout = {"xaxis": across, "yaxis": rows_of_tokens(colours, tokens, "", longest), "bargap": 0.3}
     return picture(dark, 80 + 26 * len(tokens), [drawn], layout)
 
 
@@ -78,9 +80,9 @@ def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: i
     }
 
 
-def rows_of_tokens(colours: Scheme, tokens: Sequence[str], title: str) -> dict[str, Any]:
+def rows_of_tokens(colours: Scheme, tokens: Sequence[str], title: str, longest: int = ON_AXIS) -> dict[str, Any]:
     """Axis with one token per row, the first at the top; labels are shortened, hover shows them in full."""
-    short = [token if len(token) <= ON_AXIS else token[: ON_AXIS - 1] + "…" for token in tokens]
+    short = [token if len(token) <= longest else token[: longest - 1] + "…" for token in tokens]
     return token_axis(colours, title, short) | {"range": [len(tokens) - 0.5, -0.5]}
 
 

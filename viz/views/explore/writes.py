@@ -30,6 +30,9 @@ from viz.widgets.cards import chart, panel, say
 MOST = 12
 """Parts that have a bar of their own."""
 
+LONGEST = 28
+"""Characters of a bar's label: "layer 23, feed-forward" is whole."""
+
 
 def draw(page: Page) -> None:
     """Draws the sum of one token's logit, or says why there is none."""
@@ -118,9 +121,10 @@ def _bars(page: Page, found: LogitSum) -> None:
     """Draws the strongest parts, the others, and their sum."""
     groups = stream_parts.shown(found.parts, np.abs(found.values), MOST)
     values = [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
-    names = [*(one.name for one in groups), _("sum")]
+    stacks = {part.place.partition(".")[0] for part in found.parts if part.kind == "head"}
+    names = [*(one.short if len(stacks) == 1 else one.name for one in groups), _("sum")]
     axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
-    figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f")
+    figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f", longest=LONGEST)
     chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-bars", alt=alt_text.bars(names, values))
 
 

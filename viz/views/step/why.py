@@ -137,6 +137,9 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
                 **gaps,
             )
         )
+    if found.distance:
+        distance = number(found.distance, f"z{decimals(2)}")
+        said.append(_("{distance} of it is a learned number for the distance between the two tokens.", distance=distance))
     said.append(
         _(
             "Rows: what wrote the query, at “{query}”. Columns: what wrote the key, at “{key}”. Each cell is what the two add to "
