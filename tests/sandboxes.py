@@ -21,6 +21,7 @@ from model.safe_loading.worker import ROOT, bare_python
 FORKING = """
 import json, os, signal, socket, sys
 sys.path.insert(0, sys.argv[1])
+from model.safe_loading import gguf, pickled_vocabulary
 from model.safe_loading.sandbox import main
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 asked = socket.socket(fileno=0)

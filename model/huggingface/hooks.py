@@ -13,6 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from model.huggingface.attention import Watch, watched
 from model.huggingface.places import Places
+from model.sharing.system_memory import give_back
 
 
 def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
@@ -39,7 +40,7 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
         handles.append(module.register_forward_hook(_records_output(tuple(own))))
     with suppress(NotImplementedError):  # some classes have no such method
         if (output := library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
-            handles.append(output.register_forward_pre_hook(_last_position))
+            handles.append(output.register_forward_pre_hook(_before_logits))
     return handles
 
 
@@ -74,10 +75,20 @@ def _records_input(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], An
     return hook
 
 
-def _last_position(module: nn.Module, given: Any) -> Any:
-    """A hook of the output layer: it gets only the last position if the run records no other logits."""
+def _before_logits(module: nn.Module, given: Any) -> Any:
+    """A hook of the output layer: it gets only the last position if the run records no other logits.
+
+    The logits of a long input are its largest tensor. What lies free between the queries and keys that a fused run holds is given
+    back before, else both count.
+    """
     watch = watched()
-    return (given[0][:, -1:], *given[1:]) if watch is not None and watch.run.last_logits else None
+    if watch is None:
+        return None
+    if watch.run.last_logits:
+        return given[0][:, -1:], *given[1:]
+    if watch.run.fused and given[0].shape[1] > 1:  # not while one token after another is written
+        give_back()
+    return None
 
 
 def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:

@@ -6,8 +6,11 @@ MAX_FILE = 8 << 30
 MAX_SECONDS = 60
 """Most seconds for describing a file."""
 
+AT_ONCE = 0.25
+"""Seconds of CPU time that describing a file may take at the priority of runs; usual files take a tenth of it."""
+
 NICENESS = 10
-"""How much lower than its parent's the priority of the describing process is: runs of others go first."""
+"""How much lower than its parent's the priority of the describing process is after that: runs of others go first."""
 
 MAX_MEMORY = 1 << 30
 """Most bytes of address space of the describing process (not limited on Windows, seldom on macOS)."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Format = Literal["safetensors", "torch zip", "torch legacy"]
@@ -81,7 +81,7 @@ class Plan:
 
 def to_json(plan: Plan) -> str:
     """The plan as JSON, to be sent between processes."""
-    return json.dumps(asdict(plan))
+    return json.dumps(plan, default=vars)
 
 
 def from_json(data: Mapping[str, Any]) -> Plan:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -210,7 +211,10 @@ def _problems(candidates: Mapping[str, Mapping[str, Tensor]]) -> Iterator[Proble
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Whether no number is NaN or infinite. One that is makes the sum of its piece so, too."""
+    """Whether no number is NaN or infinite. One that is makes the sum of its piece so, too; finite ones seldom do."""
+    if tensor.dtype == torch.float32:  # numpy adds them up in half of the time, without threads
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(tensor.numpy().sum()))
     return all(bool(piece.sum().isfinite()) for piece in tensor.reshape(-1).split(PIECE))
 
 

@@ -7,19 +7,17 @@ only the number of pickle instructions and the time that `reader` waits are limi
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from model.errors import HeadlightError, OverLimit, phrase
-from model.safe_loading import bounds, file_type, gguf, limits, pickled_vocabulary, plan, state_dicts
-from model.safe_loading.plan import Plan
+from model.safe_loading import bounds, file_type, limits, plan, state_dicts
+from model.safe_loading.plan import Plan, Stored
 from model.safe_loading.safetensors import read_safetensors
 from model.safe_loading.tensor_checks import Checks
-from model.safe_loading.torch_legacy import read_stream
-from model.safe_loading.torch_zip import read_archive
 
-READERS = {"archive": read_archive, "stream": read_stream, "safetensors": read_safetensors}
 FORMATS: dict[str, plan.Format] = {"archive": "torch zip", "stream": "torch legacy", "safetensors": "safetensors"}
 
 
@@ -35,12 +33,22 @@ def describe(file: BinaryIO, path: str) -> Plan:
     """
     size = _size(file, path)
     kind = file_type.format_of(file.read(file_type.HEAD), path)
-    root, stored = READERS[kind](file, size, path)
+    root, stored = _reader(kind)(file, size, path)
     tables, others = state_dicts.find(root, path)
     checks = Checks(path, size, stored)
     candidates = {name: {key: checks.described(key, tensor) for key, tensor in table.items()} for name, table in tables.items()}
     used = {tensor.storage for table in candidates.values() for tensor in table.values()}
     return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(others))
+
+
+def _reader(kind: str) -> Callable[[BinaryIO, int, str], tuple[Any, dict[str, Stored]]]:
+    """What reads files of a kind. Most files are safetensors, so what only others need is imported for them alone."""
+    if kind == "safetensors":
+        return read_safetensors
+    from model.safe_loading.torch_legacy import read_stream
+    from model.safe_loading.torch_zip import read_archive
+
+    return read_archive if kind == "archive" else read_stream
 
 
 def _size(file: BinaryIO, path: str) -> int:
@@ -60,23 +68,37 @@ def vocabulary(file: BinaryIO, path: str) -> str:
     Raises:
         CheckpointError: it is unsafe or damaged, or beyond the limits.
     """
+    from model.safe_loading import pickled_vocabulary
+
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     return json.dumps(pickled_vocabulary.find(file, size, path))
 
 
+def gguf_header(file: BinaryIO, path: str) -> str:
+    """The header of a GGUF file as JSON.
+
+    Raises:
+        CheckpointError: it is malformed, or beyond the limits.
+    """
+    from model.safe_loading import gguf
+
+    return gguf.to_json(gguf.read_header(file, _size(file, path), path))
+
+
 ANSWERS: Mapping[str, Callable[[BinaryIO, str], str]] = {
     "plan": lambda file, path: plan.to_json(describe(file, path)),
     "vocabulary": vocabulary,
-    "gguf": lambda file, path: gguf.to_json(gguf.read_header(file, _size(file, path), path)),
+    "gguf": gguf_header,
 }
 
 
 def limit_this_process() -> None:
     """Drops all rights that reading does not need; they cannot be regained."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
-    if hasattr(os, "nice"):  # not on Windows
-        os.nice(limits.NICENESS)
+    if hasattr(signal, "setitimer"):  # not on Windows
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(limits.NICENESS))
+        signal.setitimer(signal.ITIMER_PROF, limits.AT_ONCE)
 
 
 def main(path: str, what: str) -> None:

@@ -30,8 +30,11 @@ Reason: TypeAlias = Literal["time", "memory", "died", "length"]
 
 
 def bare_python(code: str, *arguments: str) -> list[str]:
-    """The command for a Python with the standard library only: no site-packages, no user settings, no bytecode written."""
-    return [sys.executable, "-I", "-S", "-B", "-c", code, *arguments]
+    """The command for a Python with the standard library only: no site-packages, no user settings.
+
+    It keeps the bytecode of modules where this process does, else each such process would compile them anew.
+    """
+    return [sys.executable, "-I", "-S", *(["-B"] if sys.dont_write_bytecode else []), "-c", code, *arguments]
 
 
 class Ended(Exception):

@@ -14,6 +14,7 @@ from model.attribution.example import forced_run
 from model.attribution.questions import Heads
 from model.attribution.results import HeadEffects
 from model.checkpoints import loader
+from model.huggingface import hooks
 from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.inference import inputs
@@ -67,6 +68,15 @@ def test_maps_and_logits_are_those_of_the_library(name: str, tmp_path: Path) -> 
     again = from_bytes(to_bytes(trace))
     for site, attention in trace.attention.items():
         np.testing.assert_array_equal(np.asarray(again.at(str(site)).weights), np.asarray(attention.weights))
+
+
+def test_what_layers_left_is_given_back_before_the_logits_of_a_long_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path, "llama")
+    opened, given = loader.load(tmp_path, {}, CPU), list[str]()
+    monkeypatch.setattr(hooks, "give_back", lambda: given.append("back"))
+    for source, most in ((SOURCE[:4], 2), (SOURCE, 0), (SOURCE, 3)):
+        run(opened, RunRequest("tiny", source, decoding=Decoding(max_length=most)), CPU, "CPU")
+    assert given == ["back"] * 2, "once for each long input: not for a short one, nor for each token that is written"
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "marian"])
