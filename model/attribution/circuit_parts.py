@@ -33,10 +33,10 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count)
         on_count: called with the number of heads done, and of all heads.
 
     Raises:
-        NoArithmetic: the network's maps are not known.
+        NotTakenApart: the network's maps are not known.
         NotRecorded: the run did not keep what is needed.
     """
-    found = ran(network, trace, next(iter(trace.attention)))
+    found = ran(network, trace)
     stream = ResidualStream(trace, found.stacks)
     copies, earlier = _copying(found, stream, trace), cache(lambda place, head: _inner_products(stream, place, head))
     heads = [Head(str(site), head) for site, own in trace.attention.items() for head in range(own.heads)]

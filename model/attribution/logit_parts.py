@@ -17,7 +17,7 @@ def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
 
     Raises:
         CannotMeasure: the network has no output layer.
-        NoArithmetic: its maps are not known.
+        NotTakenApart: its maps are not known.
         NotRecorded: the run did not keep what is needed.
         BadSetting: the run wrote no such token, or the vocabulary has no such id.
     """
@@ -32,7 +32,7 @@ def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
     row, id_ = step.computed[1] - 1, step.chosen.id
     logits = trace.logits[row].astype(np.float64)
     other = _other(asked, logits, id_)
-    found = ran(network, trace, "output")
+    found = ran(network, trace)
     assert found.output is not None
     read = found.output([id_] if other is None else [id_, other])
     direction = read.weight[0] - (read.weight[1] if other is not None else 0)  # [model]

@@ -76,7 +76,7 @@ class Patching:
         self._clean, self._corrupted = traces
         spec, network = self._example.runner.info.spec, self._example.runner.network
         self.heads = tuple(Head(str(site), head) for site, count in sites(spec).items() for head in range(count))
-        self._stream = ResidualStream(self._clean, ran(network, self._clean, next(iter(self._clean.attention))).stacks)
+        self._stream = ResidualStream(self._clean, ran(network, self._clean).stacks)
         self._dtype = dtype_of(network)
         self._groups = {
             name: stack.attention.heads // (stack.attention.key_heads or stack.attention.heads)

@@ -11,14 +11,14 @@ from model.attribution.library_anatomy import library_anatomy
 from model.attribution.stream import ResidualStream
 from model.attribution.sums import Closed, Part, ScoreSum, Why
 from model.checkpoints.loader import AnyNetwork
-from model.errors import EditedCell, NoArithmetic, TooManyTokens
-from model.huggingface.network import NO_STAGES, ForeignNetwork
+from model.errors import EditedCell, NotTakenApart, TooManyTokens
+from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.stack_edits import reordered
 from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
 from model.spec.request import KEEP, RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell
-from model.trace.types import Array, Attention, Site, Trace
+from model.trace.types import Array, Attention, Trace
 
 KEYS_AT_ONCE = 256
 """Keys of a row whose parts are held at once where their mean is asked for: at 330 parts of 64 numbers, 43 MB."""
@@ -48,7 +48,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
 
     Raises:
         UnknownSite, UnknownHead, BadSetting: the run has no such cell.
-        NoArithmetic: the network's maps are not known.
+        NotTakenApart: the network's maps are not known.
         EditedCell: an edit changed the scores of this head.
         NotRecorded: the run did not keep what is needed.
     """
@@ -57,7 +57,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         check_cell(trace, asked.site, asked.head, asked.query, asked.minus)
     site = attention.site
     refuse_changed_scores(trace, str(site), asked.head)
-    stream = ResidualStream(trace, ran(network, trace, site).stacks)
+    stream = ResidualStream(trace, ran(network, trace).stacks)
     sublayer = stream.stacks[site.stack].sublayers[stream.stacks[site.stack].index(str(site))]
     assert sublayer.heads is not None
     heads = sublayer.heads()
@@ -91,18 +91,16 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
     )
 
 
-def ran(network: AnyNetwork, trace: Trace, site: Site | str) -> Anatomy:
+def ran(network: AnyNetwork, trace: Trace) -> Anatomy:
     """The anatomy of the network that ran, its layers in the order of the run.
 
     Raises:
-        NoArithmetic: another program ran it, and its maps are not known here.
+        NotTakenApart: another program ran it, and its maps are not known here.
     """
-    if isinstance(network, RecordedNetwork):
-        raise NoArithmetic(site=site, reason=network.why)
-    if isinstance(network, ForeignNetwork):
-        anatomy = library_anatomy(network)
+    if isinstance(network, RecordedNetwork | ForeignNetwork):
+        anatomy = library_anatomy(network) if isinstance(network, ForeignNetwork) else None
         if anatomy is None:
-            raise NoArithmetic(site=site, reason=NO_STAGES)
+            raise NotTakenApart
         return anatomy
     found = reordered(network, [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)])
     assert not isinstance(found, RecordedNetwork | ForeignNetwork)

@@ -40,6 +40,7 @@
     │   ├── NoSuchRevision      a revision that a model of a Hub does not have
     │   └── UnknownTensor
     │       ├── NotRecorded       a tensor that a run could have recorded
+    │       ├── NotTakenApart     the parts of a number where another program ran the network
     │       └── NoArithmetic      the arithmetic of a cell where a part of it is not known
     ├── CheckpointError       a folder or file that cannot be used
     │   ├── MissingFile

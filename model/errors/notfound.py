@@ -49,6 +49,15 @@ class NotRecorded(UnknownTensor):
     template = message("This run does not contain {asked}: {reason}.")
 
 
+class NotTakenApart(UnknownTensor):
+    """The parts that a number is a sum of, where another program ran the network. No fields."""
+
+    template = message(
+        "How the layers of this model compute is not known here, so neither are the parts that wrote its scores and logits. Choose "
+        "a bundled model, or one of another architecture, such as GPT-2, BERT or Llama."
+    )
+
+
 class NoArithmetic(UnknownTensor):
     """The arithmetic of a cell where a part of it is not known. Fields: site, reason."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from model.errors import CannotRun, CheckpointError, FetchFailed, HubOff, NoMemoryFor, NotFetched, UnknownModel, phrase
 from model.hub.names import COMMIT, HubName, mode
-from model.hub.plans import GB, Shape, needed_memory, shape_of
+from model.hub.plans import BYTES_OF, GB, RUNS_IN, Shape, needed_memory, shape_of
 from model.huggingface import folder
 from model.huggingface.folder import CACHED, SNAPSHOTS
 from model.huggingface.offline import cache_folder
@@ -143,6 +143,21 @@ def check_runs(title: str, opened: folder.Folder) -> None:
             raise CannotRun(model=title, reason=reason)
 
 
+def shape(opened: folder.Folder) -> Shape:
+    """Layers, heads and number type of a folder, and whether its network runs in float32 anyway.
+
+    Raises:
+        CheckpointError: its settings make no sense.
+    """
+    found = shape_of(opened.config)
+    if opened.family is not None or BYTES_OF.get(found.dtype, RUNS_IN) >= RUNS_IN:
+        return found
+    from model.huggingface import checks, library  # takes seconds: only for what has no row
+
+    with checks.said_by_the_library(opened):
+        return replace(found, in_float32=not library.may_change(opened.model_type, opened.safe_config))
+
+
 def models() -> list[CachedModel]:
     """The models of the cache that can run here, sorted by name; of each commit its own."""
     if mode() == "off" or not root().is_dir():
@@ -163,7 +178,7 @@ def _entry(name: HubName, path: Path, refs: tuple[str, ...]) -> CachedModel | No
         opened = folder.open_folder(path)
         check_runs(name.repo, opened)
         check_memory(opened)
-        return CachedModel(name, path, weight_bytes(path), shape_of(opened.config), refs)
+        return CachedModel(name, path, weight_bytes(path), shape(opened), refs)
     except (CheckpointError, FetchFailed):
         return None
 
@@ -174,7 +189,7 @@ def check_memory(opened: folder.Folder) -> None:
     Raises:
         NoMemoryFor: they do not.
     """
-    needed, there = needed_memory(weight_bytes(opened.path), shape_of(opened.config).dtype), machine_bytes()
+    needed, there = needed_memory(weight_bytes(opened.path), shape(opened)), machine_bytes()
     if needed > there:
         raise NoMemoryFor(model=folder.name_of(opened.path), needed=needed / GB, there=there / GB)
 

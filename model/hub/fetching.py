@@ -14,7 +14,7 @@ from model import errors
 from model.errors import CannotRun, CheckpointError, FetchFailed, HubOff, NoSuchHubModel, NotFetched, phrase
 from model.hub import cache
 from model.hub.names import HubName, mode
-from model.hub.plans import HubFile, Plan, disk_left, is_weight, shape_of
+from model.hub.plans import HubFile, Plan, Shape, disk_left, is_weight
 from model.huggingface import folder
 from model.huggingface.chat_templates import OWN_FILE
 from model.sharing.system_memory import machine_bytes
@@ -45,7 +45,7 @@ def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: igno
     except NoSuchHubModel as error:
         raise NoSuchHubModel(model=name.typed, near=cache.near(name.repo)) from error
     repo, commit = str(told["repo"]), str(told["commit"])
-    _check(repo, told)
+    shape = _checked(repo, told)
     return Plan(
         name=str(HubName(repo, commit)),
         title=repo,
@@ -54,7 +54,7 @@ def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: igno
         files=tuple(HubFile(**file) for file in told["files"]),
         missing=told["missing"],
         license=told["license"],
-        shape=shape_of(told["config"]),
+        shape=shape,
         parameters=sum(map(int, told["parameters"].values())),
         folder=told["folder"],
         memory_there=machine_bytes(),
@@ -99,8 +99,8 @@ def _allow(name: HubName) -> None:
         raise NotFetched(model=name.typed, near=cache.near(name.repo))
 
 
-def _check(repo: str, told: dict[str, Any]) -> None:
-    """Refuses a model that would not run, before anything is downloaded.
+def _checked(repo: str, told: dict[str, Any]) -> Shape:
+    """The shape of a model. Refuses one that would not run, before anything is downloaded.
 
     Raises:
         CannotRun: it has no settings or weights that are read here, or an architecture that does not run.
@@ -112,7 +112,9 @@ def _check(repo: str, told: dict[str, Any]) -> None:
             reason = phrase("it contains only GGUF files: download one of them yourself and open it by its path")
         raise CannotRun(model=repo, reason=reason)
     try:
-        cache.check_runs(repo, folder.with_settings(Path(repo), told["config"], {}))
+        opened = folder.with_settings(Path(repo), told["config"], {})
+        cache.check_runs(repo, opened)
+        return cache.shape(opened)
     except CheckpointError as error:
         reason = error.fields.get("reason", str(error))  # type: ignore[assignment]
         raise CannotRun(model=repo, reason=reason) from error

@@ -30,12 +30,14 @@ class Shape:
         layers: of all stacks together.
         heads: in each layer, of the last stack.
         dtype: number type of its weights.
+        in_float32: whether it runs in float32 whatever that is, as a network does that can only be recorded.
     """
 
     architecture: str = ""
     layers: int = 0
     heads: int = 0
     dtype: str = ""
+    in_float32: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Plan:
     @property
     def memory(self) -> int:
         """Bytes of memory that its weights need when they run."""
-        return needed_memory(sum(file.bytes for file in self.files if is_weight(file.name)), self.shape.dtype, self.parameters)
+        return needed_memory(sum(file.bytes for file in self.files if is_weight(file.name)), self.shape, self.parameters)
 
     @property
     def refused(self) -> HeadlightError | None:
@@ -107,10 +109,10 @@ class Plan:
         return None
 
 
-def needed_memory(weight_bytes: int, dtype: str, parameters: int = 0) -> int:
+def needed_memory(weight_bytes: int, shape: Shape, parameters: int = 0) -> int:
     """Bytes of a network in memory, from the size of its weight files."""
-    of_a_number = BYTES_OF.get(dtype, RUNS_IN)
-    return min(of_a_number, RUNS_IN) * (parameters or weight_bytes // of_a_number)
+    stored = BYTES_OF.get(shape.dtype, RUNS_IN)
+    return (RUNS_IN if shape.in_float32 else min(stored, RUNS_IN)) * (parameters or weight_bytes // stored)
 
 
 def is_weight(name: str) -> bool:

@@ -122,6 +122,13 @@ def has_interface(network: nn.Module) -> bool:
     return all(part.config._attn_implementation == RECORDED for part in parts)
 
 
+def may_change(model_type: str, settings: Mapping[str, Any]) -> bool:
+    """Whether an architecture computes attention by the library's interface, without which nothing in it can be changed."""
+    config = config_of(model_type, settings)
+    kind = kind_of(config)
+    return kind is not None and bool(_class(kind, config)._can_set_attn_implementation())
+
+
 def new_past(kind: Kind) -> Any:
     """The library's key-value cache for one decode. No layer drops keys outside its window."""
     return EncoderDecoderCache(DynamicCache(), DynamicCache()) if kind == "both" else DynamicCache()

@@ -62,7 +62,9 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     tokenizers, title = cutting.result(), name_of(folder.path)
     reader = tokenizers["source"]
     talks = isinstance(reader, ReadsChats) and reader.template is not None
-    examples = () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else (recorded.EXAMPLE,)
+    examples = (
+        () if isinstance(reader, IdTokenizer) else QUESTIONS if talks else recorded.fitting(recorded.EXAMPLE, reader, network.spec)
+    )
     info = ForeignInfo(
         title,
         title,

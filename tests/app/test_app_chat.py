@@ -38,6 +38,15 @@ def test_every_page_draws_a_conversation(shelf: Path) -> None:
         assert visitor.drawn or page not in PAGES, page
 
 
+def test_what_if_begins_with_a_word_of_the_newest_turn_and_not_of_the_template(shelf: Path) -> None:
+    chats.save(shelf / "talks", CHATML)
+    visitor = Visitor("whatif", model="talks", text="the dog play?", max="3")
+    (switch,) = [one for one in visitor.app.checkbox if "forbidden" in one.label]
+    hidden = switch.label.rpartition("“")[2].rstrip("”").lstrip("␣")
+    assert hidden in "the dog play?", switch.label
+    assert hidden not in CHATML, "so short a token may be anything, so it must not be one of the template"
+
+
 def test_what_is_said_next_follows_the_reply_and_the_link_says_all(shelf: Path) -> None:
     chats.save(shelf / "talks", CHATML)
     visitor = Visitor(model="talks", text="the dog?", max="3")

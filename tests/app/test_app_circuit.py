@@ -49,7 +49,8 @@ def test_paths_are_measured_when_they_are_asked_for(stocked: Path) -> None:
     assert not toggle.value
     expected: PathEffects = LocalEngine(stocked, best_device("cpu")).ask(Paths(RunRequest("tiny", TEXT), CORRUPTED, 1))
     assert f"({int((~np.isnan(expected.effects)).sum()):,})" in toggle.label
-    toggle.set_value(True).run()
+    toggle.set_value(True)
+    visitor._run()
     assert visitor.problems == []
     assert f"{expected.clean:.3f} here".replace("-", "−") in said(visitor).replace("-", "−")
     assert f"{expected.rank:+.2f}" in said(visitor)

@@ -53,6 +53,18 @@ def test_every_page_draws_every_kind_of_folder(shelf: Path, family: str, words: 
         visitor.go("explore")
 
 
+def test_a_network_that_only_reads_is_not_said_to_generate(shelf: Path) -> None:
+    save(shelf / "bert", "bert", folders.word_pieces())
+    visitor = Visitor(model="bert", text="the dogs play")
+    visitor.go("whatif")
+    assert "generated before" not in visitor.words
+    assert "there is no output whose probability could change" in visitor.words
+    assert not [choice for choice in visitor.app.get("button_group") if "Edges" in str(choice)]
+    visitor.go("explore")
+    assert "not what the model makes of it" in visitor.words
+    assert "chooses a word" not in visitor.words
+
+
 @pytest.mark.parametrize(("name", "text", "module"), [("fsmt", "4 6 5", "encoder_attn"), ("vit", "16 0", "attention")])
 def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf: Path, name: str, text: str, module: str) -> None:
     saved(shelf / name, name)
@@ -75,6 +87,8 @@ def test_every_page_of_an_architecture_whose_layers_were_found_draws(shelf: Path
         visitor.go(page)
         assert visitor.problems == [], page
         assert visitor.drawn or page not in PAGES or page == "positions", page
+    visitor.go("circuit")
+    assert [each for each in visitor.problems if "so neither are the parts that wrote its scores and logits" in each]
     visitor.go("whatif")
     assert visitor.drawn
     assert not any("no head can be silenced" in each.value for each in visitor.app.info)

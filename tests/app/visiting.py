@@ -89,6 +89,12 @@ class Visitor:
         return [warning.value.replace("\\", "").replace("\u2060", "") for warning in self.app.warning]
 
     @property
+    def words(self) -> str:
+        """The sentences of the page, one a line."""
+        written = (part.proto.body for kind in ("html", "markdown", "caption") for part in self.app.get(kind))
+        return "\n".join((*written, *(info.value for info in self.app.info)))
+
+    @property
     def stale(self) -> bool:
         """Whether the page shows the last picture, since what is asked for now cannot be run."""
         return _holds(self.app.main, "stale")

@@ -29,9 +29,9 @@ BEFORE = written_turns(chats.chat(*LONG).turns[:-1])
 VIEW = ViewState(model="m", text=LONG[-1][1], chat=BEFORE, begin="5")
 
 
-def info(chats_: bool, sampling: Decoding | None = None) -> ModelInfo:
+def info(chats_: bool, sampling: Decoding | None = None, positions: int = 99) -> ModelInfo:
     spec: dict[str, Any] = {"encoder": None, "decoder": {"vocab": 9}}
-    return ModelInfo("m", "M", "", {}, ("Hi?",), 1, spec, 9, 9, chats=chats_, sampling=sampling)
+    return ModelInfo("m", "M", "", {}, ("Hi?",), 1, spec, positions, positions, chats=chats_, sampling=sampling)
 
 
 def test_a_link_holds_the_turns_and_asks_for_their_run() -> None:
@@ -57,6 +57,8 @@ def test_a_model_with_a_template_converses_and_another_continues_a_text() -> Non
         (info(True), Decoding()),
         (info(False), DRAWN),
         (info(False, Decoding("sample", temperature=0.7)), Decoding("sample", DRAWN.max_length, temperature=0.7)),
+        (info(False, positions=20), replace(DRAWN, max_length=20)),
+        (info(True, positions=20), Decoding(max_length=20)),
     ],
 )
 def test_a_model_opens_with_the_sampling_of_its_file(asked: ModelInfo, found: Decoding) -> None:

@@ -53,6 +53,22 @@ def test_the_whole_table_is_centred_at_zero_with_position_one_on_top() -> None:
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("dimension", "position")
 
 
+def test_a_few_large_values_do_not_make_the_others_pale_and_the_scale_says_so() -> None:
+    """A learned table as BERT's: of 12 × 384 values one is a hundred times as large as the others."""
+    learned = np.random.default_rng(3).normal(0, 0.02, (12, 384)).astype(np.float32)
+    learned[0, 7] = 1.8
+    (cells,) = positions.whole_table(learned, dark=False).data
+    assert cells.zmax == -cells.zmin == pytest.approx(np.sort(abs(learned).ravel())[-24], rel=0.02)
+    assert np.array_equal(cells.z, learned), "the values that are read under the pointer are not cut"
+    end = cells.colorbar.tickvals[2]
+    assert list(cells.colorbar.ticktext) == [f"≤ −{end:g}", "0", f"≥ {end:g}"]
+    (cosines,) = positions.similarity(learned, dark=False, cosine=True).data
+    assert cosines.zmax == pytest.approx(1)
+    assert cosines.colorbar.ticktext is None
+    (usual,) = positions.whole_table(TABLE, dark=False).data
+    assert usual.colorbar.ticktext is None
+
+
 def test_similarity_is_the_dot_product_or_the_cosine() -> None:
     figures = positions.similarity(TABLE, dark=False), positions.similarity(TABLE, dark=False, cosine=True)
     (dot,), (cosine,) = (figure.data for figure in figures)

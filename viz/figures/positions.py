@@ -12,10 +12,13 @@ import plotly.graph_objects as go
 from model.trace.types import Array
 from viz.figures.layout import axis, colour_bar, picture, scale
 from viz.figures.theme import Scheme, scheme
-from viz.i18n.translate import _
+from viz.i18n.translate import _, number
 
 MOST_CURVES = 6
 """Curves that can be told apart in one picture: each has a color and a dash of its own."""
+
+USUAL, OUTLYING = 0.995, 4.0
+"""Share of the values that the color scale reaches at least, and how many times its end a value must exceed to lie beyond it."""
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
@@ -106,7 +109,7 @@ def similarity(table: Array, dark: bool, cosine: bool = False, height: int = 380
     layout["yaxis"] |= {"scaleanchor": "x", "constrain": "domain", "constraintoward": "top"}
     layout["xaxis"] |= {"constrain": "domain"}
     bar = _("cosine") if cosine else _("dot product")
-    return picture(dark, height, [_cells(products, colours, hover)], layout, bar=bar)
+    return picture(dark, height, [_cells(products, colours, hover, bounded=cosine)], layout, bar=bar)
 
 
 def alike(table: Array, cosine: bool = False) -> Array:
@@ -149,11 +152,20 @@ def wavelength_curve(waves: Array, dark: bool, positions: int, counted: str, hei
     return picture(dark, height, [curve], layout)
 
 
-def _cells(values: Array, colours: Scheme, hover: str) -> dict[str, Any]:
-    """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides."""
-    largest = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+def _cells(values: Array, colours: Scheme, hover: str, bounded: bool = False) -> dict[str, Any]:
+    """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides.
+
+    Where a few values are so large that the others would all be pale, as in learned tables, the scale ends below them, and says so.
+    """
+    sizes = np.abs(values[np.isfinite(values)])
+    largest, usual = float(sizes.max(initial=0.0)), float(np.quantile(sizes, USUAL)) if sizes.size else 0.0
+    beyond = not bounded and 0 < OUTLYING * usual < largest
+    largest = (usual if beyond else largest) or 1.0
     unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
     mark = float(np.floor(largest / unit) * unit)  # two digits, and never beyond the end of the bar
+    bar = colour_bar(colours, (-mark, 0, mark)) | {"tickformat": ",.2~r"}
+    if beyond:
+        bar |= {"ticktext": [f"≤ −{number(mark, 'g')}", "0", f"≥ {number(mark, 'g')}"]}
     return {
         "type": "heatmap",
         "x": np.arange(1, values.shape[1] + 1),
@@ -162,7 +174,7 @@ def _cells(values: Array, colours: Scheme, hover: str) -> dict[str, Any]:
         "zmin": -largest,
         "zmax": largest,
         "colorscale": scale(colours.diverging),
-        "colorbar": colour_bar(colours, (-mark, 0, mark)) | {"tickformat": ",.2~r"},
+        "colorbar": bar,
         "hovertemplate": hover + "<extra></extra>",
         "hoverongaps": False,
     }

@@ -21,9 +21,11 @@ SiteSelector: TypeAlias = Callable[[Trace], Attention]
 
 
 def opening(info: ModelInfo, view: ViewState) -> ViewState:
-    """The view of a model's first example. A model that chats samples as its authors set it, or takes the likeliest token."""
+    """The view of a model's first example. A model that chats samples as its authors set it, or takes the likeliest token. A
+    language model writes no more tokens than it has positions."""
     usual = Decoding() if info.chats or not info.continues else DRAWN
-    manner = replace(info.sampling, max_length=usual.max_length) if info.continues and info.sampling else usual
+    most = min(usual.max_length, info.max_source) if info.continues else usual.max_length
+    manner = replace(info.sampling if info.continues and info.sampling else usual, max_length=most)
     kept = view.decoding() not in (Decoding(), DRAWN)
     return replace(view, text=next(iter(info.examples), ""), **({} if kept else asdict(manner)))
 

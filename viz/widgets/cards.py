@@ -51,6 +51,11 @@ def heading(title: str, subtitle: str, help_of: str = "") -> str:
     return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>{panel_help.html(help_of)}'
 
 
+def by_pointer(mouse: str, touch: str) -> str:
+    """A sentence as HTML that says for a mouse and for a finger what to do: two plain texts, of which page.css shows one."""
+    return f'<p class="small"><span class="by-mouse">{escape(mouse)}</span><span class="by-touch">{escape(touch)}</span></p>'
+
+
 def card(name: str, height: Literal["stretch", "content"] = "stretch", *, helped: bool = True) -> DeltaGenerator:
     """Bordered container, by default as high as its row, with its help in the corner: `with column, card("name"):`."""
     box = st.container(border=True, height=height, key=f"card-{name}")

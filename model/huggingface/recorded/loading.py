@@ -35,8 +35,10 @@ from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
+from model.spec.external import ForeignSpec
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
+from model.tokenizers.words import Tokenizer
 
 EXAMPLE = "The animal did not cross the street because it was too tired."
 
@@ -101,7 +103,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     if fitted.form.example:
         examples = (f"{fitted.form.example} 0",)
     elif not isinstance(tokenizers["source"], IdTokenizer):
-        examples = (EXAMPLE,)
+        examples = fitting(EXAMPLE, tokenizers["source"], network.spec)
     info = ForeignInfo(
         title,
         title,
@@ -116,6 +118,15 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         sampling=sampling_of(folder),
     )
     return Foreign(info, network, tokenizers, hashing.result(), notes_)
+
+
+def fitting(text: str, reader: Tokenizer, spec: ForeignSpec) -> tuple[str, ...]:
+    """An example: as many of the first words of a text as fit the positions, or half of them where the network continues it."""
+    words, positions = text.split(), (spec.encoder or spec.writer).max_positions
+    room = positions if spec.encoder else positions // 2
+    while words and len(reader.encode(" ".join(words), "source")) > room:
+        words.pop()
+    return (" ".join(words),) if words else ()
 
 
 def inspect(folder: Folder) -> Inspection:

@@ -30,7 +30,7 @@ from model.hub import cache, fetching, plans, worker
 from model.hub.fetching import fetch, plan
 from model.hub.names import HubName
 from tests.hosts import settled
-from tests.hub_server import COMMIT, TOKEN, Hub
+from tests.hub_server import COMMIT, TOKEN, Hub, Repo, contents
 from tests.model.hub.conftest import NAME
 
 pytestmark = pytest.mark.slow
@@ -227,6 +227,36 @@ def test_what_does_not_fit_the_disk_or_the_memory_is_not_downloaded(hub: Hub, mo
     monkeypatch.setattr(fetching, "machine_bytes", lambda: 1000.0)
     assert isinstance(fails(hub), NoMemoryFor)
     assert not cache.repos()
+
+
+@pytest.mark.parametrize(("kind", "bytes_"), [("gemma2", 2), ("bloom", 4)])
+def test_memory_is_that_of_the_number_type_in_which_a_network_runs(
+    kind: str, bytes_: int, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two architectures without a row, in bfloat16, one can be changed and runs in it; the other is recorded, in float32."""
+    import torch
+    from transformers import BloomConfig, BloomForCausalLM, Gemma2Config, Gemma2ForCausalLM
+
+    from model.huggingface.folder import open_folder
+    from model.huggingface.loading import load
+
+    small = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 20}
+    made = {
+        "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(vocab_size=2000, hidden_size=16, **small)),
+        "bloom": lambda: BloomForCausalLM(BloomConfig(vocab_size=2000, hidden_size=16, n_layer=2, n_head=2)),
+    }[kind]()
+    made.to(torch.bfloat16).save_pretrained(tmp_path / kind)
+    numbers = sum(parameter.numel() for parameter in made.parameters())
+    hub.repos["some/half"] = Repo(contents(tmp_path / kind))
+    wanted = plan(HubName("some/half"))
+    assert wanted.shape.dtype == "bfloat16"
+    assert wanted.memory == pytest.approx(bytes_ * numbers, rel=0.2)
+    folder = fetch(wanted, nobody)
+    opened = load(open_folder(folder), torch.device("cpu"))
+    held = sum(parameter.numel() * parameter.element_size() for parameter in opened.network.library.parameters())
+    assert wanted.memory == pytest.approx(held, rel=0.2), "what is told before the download is what it takes when it is open"
+    monkeypatch.setattr(cache, "machine_bytes", lambda: 0.6 * 4 * numbers)
+    assert bool(cache.models()) == (bytes_ == 2)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits a process by what Unix has")

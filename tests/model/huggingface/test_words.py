@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 from model.checkpoints import loader
 from model.errors import EmptyText, TokenOutOfRange, TooManyTokens
 from model.huggingface.loaded import Foreign
+from model.huggingface.recorded.loading import EXAMPLE
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
 from model.spec.request import RunRequest
@@ -69,6 +70,15 @@ def test_long_and_empty_texts_are_refused(tmp_path: Path) -> None:
         run(found, RunRequest("x", "  "), CPU, "CPU")
     with pytest.raises(TokenOutOfRange, match=r"^The source has no token with the id 40: its ids run from 0 to 39\.$"):
         run(found, RunRequest("x", (5, 40)), CPU, "CPU")
+
+
+@pytest.mark.parametrize(("family", "example"), [("gpt2", "The animal"), ("bert", EXAMPLE)])
+def test_a_folder_opens_on_an_example_that_fits_its_positions(tmp_path: Path, family: str, example: str) -> None:
+    """In letters the sentence has 60 tokens, in pieces of words 15; the networks have 20 positions."""
+    found = opened(tmp_path, family, folders.byte_pairs() if family == "gpt2" else folders.word_pieces(), vocab_size=300)
+    assert found.info.examples == (example,)
+    trace = run(found, RunRequest("x", example), CPU, "CPU")
+    assert 2 <= len(trace.tokens["source"]) <= 21, "the last token that is written is not read"
 
 
 def test_half_a_character_is_read(tmp_path: Path) -> None:

@@ -136,7 +136,11 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         facts.append(
             f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
         )
-    notes = [_("Attention shows where a head looks, not why the model chooses a word.")]
+    notes = [
+        _("Attention shows where a head looks, not why the model chooses a word.")
+        if page.trace.steps
+        else _("Attention shows where a head looks, not what the model makes of it.")
+    ]
     if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = tokens.queries(page.trace, page.attention)
         row = rows[min(max(page.view.query, 1), len(rows) - 1)]

@@ -20,7 +20,7 @@ from model.spec.edits import (
     SwapPositions,
 )
 from model.spec.network import TABLELESS
-from model.trace.types import Trace
+from model.trace.types import Trace, chat_of
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics.edit_effect import most_looked_at
@@ -205,11 +205,16 @@ def first(page: Page) -> Experiment:
 def striking_word(trace: Trace) -> tuple[Any, str] | None:
     """A word whose hiding should show: the one that the last cross-attention, or the last site, looks at most; with its kind.
 
-    None if there is no word beside special tokens.
+    In a conversation it is a word of the newest turn, not one that the chat template wrote. None if there is no such word.
     """
     attention = trace.last_cross()
     strip = trace.tokens[attention.key_tokens]
-    words = [place for place in range(attention.weights.shape[2]) if not strip.special[place] and strip.texts[place].isalnum()]
+    places = range(attention.weights.shape[2])
+    words = [place for place in places if not strip.special[place] and strip.texts[place].strip().isalnum()]
+    if (chat := chat_of(trace)) is not None and len(chat.starts) > 1:
+        said = trace.request["source"]["turns"][-1]["text"]
+        first, end = chat.starts[-2:]
+        words = [place for place in words if first <= place < end and strip.texts[place].strip() in said] or words
     if not words:
         return None
     return attention.site.kind, strip.texts[most_looked_at(attention.weights, words)]

@@ -22,13 +22,18 @@ def draw(page: Page) -> None:
         "words": (_("Words"), importance_words.draw),
         "edges": (_("Edges"), importance_edges.draw),
     }
+    writes = page.info.writes
     with card("matters"):
         st.html(
             heading(
                 _("What matters?"),
-                _("Measured on the run without edits: its output is fed in again, each time without one part of the network."),
+                _("Measured on the run without edits: its output is fed in again, each time without one part of the network.")
+                if writes
+                else _("This model generates nothing, so there is no output whose probability could change."),
             )
         )
+        if not writes:
+            return
         chosen = st.segmented_control(
             _("What is measured"),
             list(asked),

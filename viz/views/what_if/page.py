@@ -29,7 +29,7 @@ from viz.views.what_if.edit_list import EditList
 from viz.views.what_if.runs import Answers, Fed
 from viz.views.what_if.undo import begin_with, change_edits
 from viz.widgets import recorded_run
-from viz.widgets.cards import card, heading, say
+from viz.widgets.cards import by_pointer, card, heading, say
 
 
 def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -119,7 +119,12 @@ def _effect(page: Page, answers: Answers) -> None:
 def _strips(page: Page, edits: EditList) -> None:
     """Draws the tokens; a click hides one."""
     hidden = drawn_edits.hidden_tokens(edits.active, page.trace)
-    st.caption(_("Click a token to hide it from every head; click again to show it."))
+    st.html(
+        by_pointer(
+            _("Click a token to hide it from every head; click again to show it."),
+            _("Tap a token to hide it from every head; tap again to show it."),
+        )
+    )
     edited = partial(_drawn, _SiteShapes.of(page))
     canvas.draw("strips", scenes.strips(page.trace, page.attention.site, -1, hidden), key="whatif-strips", edited=edited)
 
@@ -156,11 +161,8 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
         changed: the sites that can be compared.
     """
     site, head = page.attention.site, page.head
-    st.html(
-        heading(
-            _("All heads now"), _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
-        )
-    )
+    reads = _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
+    st.html(heading(_("All heads now"), reads if page.trace.steps else _("Enlarge a head to drag over its cells.")))
     edited = partial(_drawn, _SiteShapes.of(page))
     marked = drawn_edits.marks(edits.active, found.before, found.now)
     rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
