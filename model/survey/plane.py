@@ -57,7 +57,7 @@ def plane(texts: Sequence[HeadInText]) -> Plane:
         CannotSurvey: the network does not tell its queries and keys.
     """
     if any(own.q is None or own.k is None for own in texts):
-        raise CannotSurvey(reason=phrase("this network does not tell its queries and keys"))
+        raise CannotSurvey(reason=phrase("this network does not expose its queries and keys"))
     q, k = (np.concatenate([np.asarray(getattr(own, name), np.float64) for own in texts]) for name in ("q", "k"))
     rows = _rows(texts)
     scale = _scale(q, k)

@@ -150,14 +150,14 @@ def read_head(visitor: Visitor) -> None:
 
 def test_a_head_is_read_again_drawn_in_a_plane_and_searched(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.1.self", head="1")
-    assert "Read the head in many texts first" in captions(visitor)
+    assert "First read this head in many texts" in captions(visitor)
     read_head(visitor)
     assert visitor.problems == []
     assert "Texts read: 6; texts that could not be run: 0." in captions(visitor)
     engine = LocalEngine(surveyed, best_device("cpu"))
     read = engine.ask(ReadHead("tiny", texts=TEXTS.items, site="encoder.0.1.self", head=1)).texts
     flat = plane([each for each in read if each is not None])
-    assert f"{flat.in_rows:.2f} inside of rows (compared: {flat.rows};" in captions(visitor)
+    assert f"{flat.in_rows:.2f} within rows (compared: {flat.rows};" in captions(visitor)
     for way in ("position", "cluster", "token"):
         visitor.app.selectbox(key="survey-plane-colour").set_value(way)
         visitor.app.run()

@@ -30,8 +30,8 @@ SURVEY: dict[str, tuple[str, str, str]] = {
     "survey-plane": (
         N_("Survey: queries and keys"),
         N_(
-            "Queries and keys of one head in many texts, moved so that nearness means a high score; no weight changes by that. "
-            "A plane cannot hold all of it: the rank correlation says how much."
+            "Queries and keys of one head in many texts, moved so that nearness means a high score; this changes "
+            "no weight. A plane cannot show all of it: the rank correlation says how much."
         ),
         "survey.md#queries-and-keys-in-a-plane",
     ),

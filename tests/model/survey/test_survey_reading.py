@@ -173,7 +173,7 @@ def test_keys_that_say_nothing_of_the_weights_have_no_correlation() -> None:
 
 
 def test_a_network_that_does_not_tell_queries_has_no_plane() -> None:
-    with pytest.raises(CannotSurvey, match="does not tell"):
+    with pytest.raises(CannotSurvey, match="does not expose"):
         plane([replace(causal(np.eye(2), np.eye(2)), q=None)])
 
 

@@ -117,8 +117,9 @@ def _field(mine: Opening) -> None:
         _("Path, name or address of a model"),
         placeholder="gpt2, Qwen/Qwen3-0.6B, ~/models/tut6-model.pt",
         help=_(
-            "A path on this machine: the file is read in place and may be up to 8 GB. Or a model of the Hub: gpt2, ORG/NAME, "
-            "ORG/NAME@REVISION, or the address of its page. Nothing is downloaded before you have seen what it takes."
+            "A path on this machine: the file is read in place and may be up to 8 GB. Or a model on the Hub: "
+            "gpt2, ORG/NAME, ORG/NAME@REVISION, or the address of its page. Nothing is downloaded before you "
+            "have seen how much it is."
         ),
         key=uploads.PATH,
         on_change=_take_typed,
@@ -167,7 +168,7 @@ def _plan(plan: Plan, stopped: bool) -> None:
     """Draws what a download takes and brings, with the button that begins it, or why it would not fit."""
     shape, files = plan.shape, len(plan.files)
     size = _n("{size} in {count} file", "{size} in {count} files", files, count=files, size=_bytes(plan.bytes))
-    here = _("{there} of it are here", there=_bytes(plan.bytes - plan.missing)) if plan.missing < plan.bytes else ""
+    here = _("{there} of it is already here", there=_bytes(plan.bytes - plan.missing)) if plan.missing < plan.bytes else ""
     unknown = _("not stated")
     facts = {
         _("Download"): " · ".join(filter(None, (size, here))),
@@ -175,7 +176,7 @@ def _plan(plan: Plan, stopped: bool) -> None:
         _("Layers × heads"): _size(shape.layers, shape.heads) or unknown,
         _("Precision of its file"): shape.dtype or unknown,
         _("Memory"): _("{needed} of {there}", needed=_bytes(plan.memory), there=_bytes(plan.memory_there)),
-        _("Disk"): _("{needed} of {there} that are free", needed=_bytes(plan.missing), there=_bytes(plan.disk_there)),
+        _("Disk"): _("{needed} of {there} free", needed=_bytes(plan.missing), there=_bytes(plan.disk_there)),
     }
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts.items())
     commit = _("commit {commit}", commit=plan.commit[:12])
@@ -185,8 +186,8 @@ def _plan(plan: Plan, stopped: bool) -> None:
         return
     if stopped:
         st.caption(_("Stopped. What was downloaded is kept."))
-    more = _("Continue: download the other {size}, and open", size=_bytes(plan.missing))
-    label = more if plan.missing < plan.bytes else _("Download {size}, and open", size=_bytes(plan.bytes))
+    more = _("Continue: download the other {size} and open", size=_bytes(plan.missing))
+    label = more if plan.missing < plan.bytes else _("Download {size} and open", size=_bytes(plan.bytes))
     st.button(label, key="fetch", type="primary", icon=":material/download:", on_click=_fetch, args=(plan,))
 
 
@@ -237,15 +238,15 @@ def _list(engine: Engine) -> None:
     for info in bundled:
         _row(info.name, titles[info.name], _about(info))
     if lately:
-        _group(_("Opened lately"))
+        _group(_("Recently opened"))
         for name, title in lately.items():
             _row(name, title, "")
     if offers.known and mode == "ask":
-        _group(_("Models that many people know"))
+        _group(_("Well-known models"))
         for offer in offers.known:
             _known(offer)
     if offers.cached:
-        _group(_("In the Hub’s cache of this machine"))
+        _group(_("In this machine’s Hub cache"))
         for offer in offers.cached:
             facts = (_size(offer.layers, offer.heads), _bytes(offer.bytes), offer.dtype, said(offer.about))
             _row(offer.name, offer.title, facts)

@@ -65,8 +65,8 @@ def sentence(found: Examples, least: float) -> str:
     gaps = {"of": found.of, "count": found.count, "least": number(least, ".2f"), "texts": found.texts, "uniform": found.uniform}
     gaps |= {"dealt": number(found.dealt, ",.1f"), "mean": number(found.mean, ".3f"), "even": number(found.uniform_mean, ".3f")}
     return _(
-        "Cells with these words: {of:,}. With a weight of at least {least}: {count:,} (texts: {texts:,}). By chance, if each row "
-        "dealt out its weights to its keys at random: {dealt}; with equal weights: {uniform:,}. Mean weight: {mean}; with equal "
-        "weights: {even}.",
+        "Cells with these words: {of:,}. With a weight of at least {least}: {count:,} (texts: {texts:,}). By "
+        "chance, if the weights of each row were in random order: {dealt}; with equal weights: {uniform:,}. "
+        "Mean weight: {mean}; with equal weights: {even}.",
         **gaps,
     )

@@ -146,4 +146,4 @@ def ended(making: Making[Any]) -> None:
     if making.error is not None:
         say(error_message(making.error))
     elif not making.newest.finished:
-        st.info(_("Stopped: this holds what was measured until then."), icon=":material/stop_circle:")
+        st.info(_("Stopped: these are the results up to then."), icon=":material/stop_circle:")

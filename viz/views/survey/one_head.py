@@ -100,7 +100,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore
     with card("survey-examples"):
         st.html(heading(_("Examples of this head"), _("Cells with certain words and weights, and how many chance would give")))
         if ready is None:
-            st.caption(_("Read the head in many texts first, by the button above."))
+            st.caption(_("First read this head in many texts, with the button above."))
         else:
             head_examples.draw(page, ready.texts, ready.parts, explore)
 
@@ -134,7 +134,7 @@ def _about(ready: Reading) -> None:
     text = _("Texts read: {count:,}; texts that could not be run: {skipped:,}.", **gaps)
     if own.full and left:
         text = _(
-            "Texts read: {count:,}; texts that could not be run: {skipped:,}; left out, because there is enough to draw: {left:,}.",
+            "Texts read: {count:,}; texts that could not be run: {skipped:,}; not read, because there is enough to draw: {left:,}.",
             **gaps,
         )
     st.caption(tokens.markdown(text))

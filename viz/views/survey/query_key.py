@@ -62,7 +62,7 @@ def draw(
         groups = _of_word(own.texts, word) if word.strip() else frequent(_labels(own.texts))
     named = _("queries"), _("keys")
     axes = [
-        _("component {number}: {share}\u00a0% of the variance", number=n + 1, share=number(100 * plane.variance[n], ".0f"))
+        _("component {number}: {share}% of the variance", number=n + 1, share=number(100 * plane.variance[n], ".0f"))
         for n in (0, 1)
     ]
     figure = figures.plane(
@@ -83,11 +83,11 @@ def fit(plane: Plane) -> str:
     """How well the plane tells the scores, in words."""
     gaps = {"plane": number(sum(plane.variance) * 100, ".0f"), "pairs": number(plane.in_pairs, ".2f")}
     if not plane.rows:
-        return _("The plane holds {plane}\u00a0% of the variance. No row has three keys to compare.", **gaps)
+        return _("The plane shows {plane}% of the variance. No row has three keys to compare.", **gaps)
     return _(
-        "The plane holds {plane}\u00a0% of the variance. Rank correlation between nearness here and the true scores: {rows} "
-        "inside of rows (compared: {count:,}; before the projection: {whole}), {pairs} for random pairs. 1: the nearest key always "
-        "has the largest score; 0: nearness says nothing.",
+        "The plane shows {plane}% of the variance. Rank correlation between nearness here and the true "
+        "scores: {rows} within rows (compared: {count:,}; before the projection: {whole}), {pairs} for "
+        "random pairs. 1: the nearest key always has the largest score; 0: nearness says nothing.",
         rows=number(plane.in_rows, ".2f"),
         whole=number(plane.in_rows_unprojected, ".2f"),
         count=plane.rows,
