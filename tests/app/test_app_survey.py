@@ -157,7 +157,7 @@ def test_a_head_is_read_again_drawn_in_a_plane_and_searched(surveyed: Path) -> N
     engine = LocalEngine(surveyed, best_device("cpu"))
     read = engine.ask(ReadHead("tiny", texts=TEXTS.items, site="encoder.0.1.self", head=1)).texts
     flat = plane([each for each in read if each is not None])
-    assert f"{flat.in_rows:.2f} within rows (compared: {flat.rows};" in captions(visitor)
+    assert f"within rows {flat.in_rows:.2f} (compared: {flat.rows};" in captions(visitor)
     for way in ("position", "cluster", "token"):
         visitor.app.selectbox(key="survey-plane-colour").set_value(way)
         visitor.app.run()

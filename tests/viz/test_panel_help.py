@@ -30,7 +30,7 @@ def test_help_is_two_sentences_and_a_link_to_the_documentation(name: str) -> Non
     html = panel_help.html(name)
     text = unescape(re.sub(r"<summary.*?</summary>|<a .*?</a>|<[^>]+>", "", html)).strip()
     assert len(re.findall(r"[.!?](?: |$)", text)) == 2, text
-    assert re.search(r'href="/headlight/docs/[a-z-]+\.md"', html)
+    assert re.search(r'href="/headlight/docs/[a-z-]+\.md(#[a-z-]+)?"', html)
 
 
 def test_the_pages_that_help_links_to_are_served_and_nothing_else() -> None:

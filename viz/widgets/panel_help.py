@@ -31,8 +31,8 @@ def html(name: str) -> str:
 
 
 def pages() -> frozenset[str]:
-    """The pages of docs/ that panels link to."""
-    return frozenset(page for _title, _sentences, page in HELP.values())
+    """The pages of docs/ that panels link to; a link may lead to a heading of one."""
+    return frozenset(page.partition("#")[0] for _title, _sentences, page in HELP.values())
 
 
 def _serve(request: Request) -> Response:

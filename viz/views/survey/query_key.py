@@ -86,8 +86,8 @@ def fit(plane: Plane) -> str:
         return _("The plane shows {plane}% of the variance. No row has three keys to compare.", **gaps)
     return _(
         "The plane shows {plane}% of the variance. Rank correlation between nearness here and the true "
-        "scores: {rows} within rows (compared: {count:,}; before the projection: {whole}), {pairs} for "
-        "random pairs. 1: the nearest key always has the largest score; 0: nearness says nothing.",
+        "scores: within rows {rows} (compared: {count:,}; before the projection: {whole}), for random pairs "
+        "{pairs}. 1: the nearest key always has the largest score; 0: nearness says nothing.",
         rows=number(plane.in_rows, ".2f"),
         whole=number(plane.in_rows_unprojected, ".2f"),
         count=plane.rows,
