@@ -275,6 +275,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.survey.plane",
         "model.survey.questions",
         "model.survey.reading",
+        "model.survey.relations",
         "model.survey.tables",
         "model.survey.texts",
         "model.survey.trees",

@@ -70,7 +70,7 @@ def one_head(
         for found in read_on(engine.ask, question, chosen):
             on_count(*found.steps)
     parts = [
-        (parts_of(own.queries, chosen[at]), parts_of(own.keys, chosen[at]))
+        (parts_of(own.queries, chosen[at].source, chosen[at].tree), parts_of(own.keys, chosen[at].source, chosen[at].tree))
         for at, own in zip(found.places, found.texts, strict=True)
     ]
     examples = searched(found.texts, Wanted(query, key, query_part, key_part, least), parts)

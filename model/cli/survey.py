@@ -23,6 +23,7 @@ from model.survey import tables, texts
 from model.survey.differences import Difference, differences
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts, StoredSurvey, plain
+from model.survey.relations import accuracies
 from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
 
@@ -159,6 +160,14 @@ def _lines(found: Survey) -> Iterator[str]:
                 f"{role.criterion.threshold}; untrained {role.untrained:.3f}, weights in random order {role.shuffled:.3f}); in "
                 f"{100 * role.share:.0f} of 100 texts"
                 + (f"; in the others most of {role.rest} ({role.rest_mean:.3f})" if role.rest else "")
+            )
+    if found.relations is not None:
+        yield f"{'relation':16}{'the word attends':18}{'words':>7}{'best head':>30}{'right':>8}{'offset':>8}{'right':>8}"
+        for each in accuracies(found.relations, own.sites):
+            site, head = own.heads[each.head]
+            head_ = f"{site} head {head}"
+            yield (
+                f"{each.relation:16}{each.direction:18}{each.words:7,}{head_:>30}{each.right:8.3f}{each.offset:+8}{each.baseline:8.3f}"
             )
     yield from (f"no roles without a baseline: {why['fields'].get('reason', why)}" for why in found.without.values())
 

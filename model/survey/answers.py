@@ -22,6 +22,7 @@ from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
 from model.survey.reading import ReadHead
+from model.survey.relations import Relations, relations_of
 from model.trace.types import Array
 from model.transformer.build import build
 
@@ -56,6 +57,7 @@ class _Measured:
         values: [head, measure].
         contexts: by site [head, head_dim], the mean over rows of the context vectors.
         compared: heads compared with each other, where that is asked.
+        relations: counts along the dependencies of a text that has a parse.
     """
 
     sites: dict[str, int]
@@ -63,6 +65,7 @@ class _Measured:
     values: Array
     contexts: dict[str, Array]
     compared: Compared | None = None
+    relations: Relations | None = None
 
 
 def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredTexts:
@@ -99,7 +102,8 @@ def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text
     shuffled = question.first + number if question.variant == "shuffled" else None
     there = {str(site): own.context for site, own in trace.attention.items() if own.context is not None}
     contexts = {site: own.mean(axis=1, dtype=np.float64) for site, own in there.items()}
-    return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts)
+    relations = relations_of(trace, text.source, text.tree) if question.variant == "as it is" else None
+    return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts, relations=relations)
 
 
 def request_of(question: MeasureTexts | ReadHead, text: Text, runner: Runner, keep: tuple[Keep, ...]) -> RunRequest:
@@ -128,7 +132,9 @@ def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> 
     good = [each for each in found if isinstance(each, _Measured)]
     contexts = {site: np.sum([each.contexts[site] for each in good], axis=0) for site in (good[0].contexts if good else ())}
     pairs = [each.compared for each in good if each.compared is not None]
-    return MeasuredTexts(fingerprint, sites, values, tokens, problems, contexts, reduce(add, pairs) if pairs else None)
+    counts = [each.relations for each in good if each.relations is not None]
+    compared, relations = reduce(add, pairs) if pairs else None, reduce(add, counts) if counts else None
+    return MeasuredTexts(fingerprint, sites, values, tokens, problems, contexts, compared, relations)
 
 
 def untrained(runner: Runner) -> Runner:

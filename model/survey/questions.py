@@ -15,6 +15,7 @@ from model.spec.questions import ModelQuestion
 from model.survey.agreement import Compared
 from model.survey.alignment import Gold, read_links
 from model.survey.measures import MEASURES, VERSION
+from model.survey.relations import Relations
 from model.trace.types import Array
 
 Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "compared"]
@@ -104,6 +105,7 @@ class MeasuredTexts:
         problems: by text, the error for which it could not be run, as JSON values.
         contexts: by site [head, head_dim], the sum over texts of the mean over rows of the context vectors, where they are known.
         compared: the sums of the variant `compared`; None: nothing was compared.
+        relations: counts along the dependencies of parsed texts; None: no text has a parse.
     """
 
     fingerprint: str
@@ -113,12 +115,14 @@ class MeasuredTexts:
     problems: Mapping[int, Mapping[str, Any]]
     contexts: Mapping[str, Array] = field(default_factory=dict)
     compared: Compared | None = None
+    relations: Relations | None = None
 
     def to_bytes(self) -> bytes:
         """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
         others = {"fingerprint": self.fingerprint, "sites": dict(self.sites), "problems": dict(self.problems)}
         contexts = {f"contexts/{site}": own for site, own in self.contexts.items()}
         contexts |= {f"compared/{name}": own for name, own in (self.compared.arrays() if self.compared else {}).items()}
+        contexts |= {f"relations/{name}": own for name, own in (self.relations.arrays() if self.relations else {}).items()}
         return save({"values": self.values, "tokens": self.tokens, **contexts}, metadata={"headlight": json.dumps(others)})
 
     @classmethod
@@ -139,7 +143,9 @@ class MeasuredTexts:
             contexts = {site: arrays[f"contexts/{site}"] for site in sites if f"contexts/{site}" in arrays}
             pairs = {name.removeprefix("compared/"): own for name, own in arrays.items() if name.startswith("compared/")}
             compared = Compared.of(pairs) if pairs else None
-            return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared)
+            counts = {name.removeprefix("relations/"): own for name, own in arrays.items() if name.startswith("relations/")}
+            relations = Relations.of(counts) if counts else None
+            return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared, relations)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

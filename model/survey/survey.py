@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from hashlib import sha256
-from operator import add
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from model.errors import CannotSurvey, phrase
 from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, VERSION
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, part, plain
+from model.survey.relations import Relations, accuracies
 from model.survey.roles import Role, roles
 from model.survey.statistics import Statistics, added, empty
 from model.survey.texts import Texts
@@ -86,6 +85,7 @@ class Survey:
         quoted: the texts that the statistics remember, by number, so that they can be shown.
         without: why a baseline is not there, as JSON values of an error, by variant.
         compared: heads compared with each other, over `compared_done` texts.
+        relations: counts along the dependencies of parsed texts; None: no text has a parse.
     """
 
     about: About
@@ -98,6 +98,7 @@ class Survey:
     without: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     compared: Compared | None = None
     compared_done: int = 0
+    relations: Relations | None = None
 
     @property
     def finished(self) -> bool:
@@ -142,7 +143,12 @@ class Survey:
             }
             for row, (site, head) in enumerate(own.heads)
         ]
-        return vars(self.about) | {"texts_read": own.texts, "tokens": own.tokens, "skipped": self.skipped, "heads": heads}
+        found = vars(self.about) | {"texts_read": own.texts, "tokens": own.tokens, "skipped": self.skipped, "heads": heads}
+        if self.relations is None:
+            return found
+        best = accuracies(self.relations, own.sites)
+        named = ({"site": own.heads[each.head][0], "head": own.heads[each.head][1]} for each in best)
+        return found | {"relations": [vars(each) | name for each, name in zip(best, named, strict=True)]}
 
     def _numbers(self, row: int, column: int) -> dict[str, Any]:
         own = self.statistics
@@ -188,9 +194,8 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
     while survey.compared_done < survey.of_compared:
         first = survey.compared_done
         found = ask(replace(part(question, _batch(texts, first, survey.of_compared), first), variant="compared"))
-        sums = [each for each in (survey.compared, found.compared) if each is not None]
         done = first + len(found.values)
-        survey = replace(survey, compared=reduce(add, sums) if sums else None, compared_done=done)
+        survey = replace(survey, compared=_sum(survey.compared, found.compared), compared_done=done)
         yield survey
 
 
@@ -220,7 +225,16 @@ def _with_texts(survey: Survey, found: MeasuredTexts, texts: Texts) -> Survey:
         skipped=survey.skipped + len(found.problems),
         problems=dict(list(problems.items())[:MOST_PROBLEMS]),
         quoted={number: texts.items[number] for number in own.chosen},
+        relations=_sum(survey.relations, found.relations),
     )
+
+
+Sums = TypeVar("Sums", Compared, Relations)
+
+
+def _sum(one: Sums | None, other: Sums | None) -> Sums | None:
+    """The sum of what is there."""
+    return other if one is None else one if other is None else one + other
 
 
 def _with_baseline(survey: Survey, variant: Variant, found: MeasuredTexts) -> Survey:

@@ -19,12 +19,16 @@ from model.spec.validation import read as validated
 from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, units
 from model.survey.questions import Text
+from model.survey.relations import Relations
 from model.survey.statistics import BINS, EXTREMES, Statistics
 from model.survey.survey import BASELINES, About, Baseline, Survey
 from model.trace.types import Array
 
 COMPARED = b"headlight.compared"
 """Where the metadata hold the comparison of heads, as safetensors."""
+
+RELATIONS = b"headlight.relations"
+"""Where the metadata hold the counts along dependencies, as safetensors; older files have none."""
 
 RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
 
@@ -83,7 +87,8 @@ def _table(survey: Survey) -> arrow.Table:
     found = arrow.table(columns)
     contexts = save({site: own.astype(np.float32) for site, own in survey.statistics.contexts.items()})
     pairs = save(survey.compared.arrays()) if survey.compared else b""
-    told = {COMPARED: pairs, ABOUT: json.dumps(others, ensure_ascii=False), CONTEXTS: contexts}
+    counts = save(survey.relations.arrays()) if survey.relations else b""
+    told = {COMPARED: pairs, RELATIONS: counts, ABOUT: json.dumps(others, ensure_ascii=False), CONTEXTS: contexts}
     return found.replace_schema_metadata({**(found.schema.metadata or {}), **told})
 
 
@@ -110,7 +115,9 @@ def from_bytes(data: bytes, name: str) -> Survey:
         metadata = table.schema.metadata or {}
         found = _survey(table, json.loads(metadata[ABOUT]), load(metadata[CONTEXTS]))
         pairs = metadata[COMPARED]
-        return replace(found, compared=Compared.of(load(pairs)) if pairs else None)
+        counts = metadata.get(RELATIONS)
+        relations = Relations.of(load(counts)) if counts else None
+        return replace(found, compared=Compared.of(load(pairs)) if pairs else None, relations=relations)
     except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise BadTexts(file=name, reason=phrase("it is not a survey that this version wrote")) from error
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from model.survey.questions import Text
 from model.survey.words import words_of
 from model.trace.types import Tokens
 
@@ -22,22 +21,25 @@ class Word:
     relation: str
 
 
-def parse(text: Text) -> tuple[Word, ...]:
-    """The words of a text's parse; (): it has none."""
+def parse(tree: str) -> tuple[Word, ...]:
+    """The words of a parse as a text of a survey holds it: PART:HEAD:RELATION for each word, heads counted from 1."""
     found = []
-    for entry in text.tree.split():
+    for entry in tree.split():
         part, head, relation = entry.split(":", 2)
         found.append(Word(part, int(head) - 1, relation))
     return tuple(found)
 
 
-def parts_of(tokens: Tokens, text: Text) -> tuple[str, ...]:
+def parts_of(tokens: Tokens, source: str | tuple[int, ...], tree: str) -> tuple[str, ...]:
     """The part of speech of the word that each token is a part of, empty for tokens that stand for no text.
 
     (): the tokens are not those of the text that was parsed, or do not match its words.
+
+    Args:
+        source, tree: of the text.
     """
-    words = parse(text)
-    if not words or not isinstance(text.source, str) or tokens.name != "source":
+    words = parse(tree)
+    if not words or not isinstance(source, str) or tokens.name != "source":
         return ()
-    found = words_of(tokens, text.source.split())
+    found = words_of(tokens, source.split())
     return () if found is None else tuple(words[number].part if number >= 0 else "" for number in found)

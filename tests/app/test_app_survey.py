@@ -183,7 +183,7 @@ def test_a_head_is_read_again_drawn_in_a_plane_and_searched(surveyed: Path) -> N
 
 def test_parts_of_speech_of_a_parsed_survey_are_looked_for(stocked: Path) -> None:
     engine, question = LocalEngine(stocked, best_device("cpu")), MeasureTexts("tiny", texts=())
-    parsed = Texts("mine.conllu", tuple(Text(f"w4 w{n}", tree="NOUN:2:nsubj VERB:0:root") for n in (5, 6)))
+    parsed = Texts("mine.conllu", tuple(Text(f"w4 w{n} w7", tree="NOUN:2:nsubj VERB:0:root PUNCT:2:punct") for n in (5, 6)))
     *_, found = gone_on(engine.ask, question, parsed, begun(question, parsed))
     tables.write(found, stocked / "tiny" / "survey.parquet")
     assert tables.read(stocked / "tiny" / "survey.parquet").quoted[0] == parsed.items[0]
@@ -194,6 +194,9 @@ def test_parts_of_speech_of_a_parsed_survey_are_looked_for(stocked: Path) -> Non
     visitor.app.selectbox(key="survey-examples-key-part").set_value("VERB")
     visitor.app.run()
     assert not visitor.app.exception
+    relations = next(each.value for each in visitor.app.dataframe if "baseline" in each.value)
+    assert set(relations["relation"]) == {"nsubj", "punct"}
+    assert set(relations["words"]) == {2}
     assert "Cells with these words: 2." in "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
 
 

@@ -49,6 +49,14 @@ def roles() -> dict[str, str]:
     }
 
 
+def directions() -> dict[str, str]:
+    """Who attends to whom along a dependency."""
+    return {
+        "to its governor": _("from a word to the one that it depends on"),
+        "from its governor": _("to a word from the one that it depends on"),
+    }
+
+
 def scatter(names: Sequence[str], across: Array, up: Array, titles: tuple[str, str]) -> str:
     """The scatter of heads in words: its axes, and the heads at the four ends."""
     there = np.flatnonzero(np.isfinite(across) & np.isfinite(up))

@@ -51,6 +51,14 @@ SURVEY: dict[str, tuple[str, str, str]] = {
         ),
         "survey.md",
     ),
+    "survey-relations": (
+        N_("Survey: dependencies"),
+        N_(
+            "For each relation of the parses the head that finds it most often, beside the word at a fixed distance that does. "
+            "A head that is not better than this offset knows nothing of syntax."
+        ),
+        "survey.md#dependencies",
+    ),
     "survey-film": (
         N_("Survey: during training"),
         N_(

@@ -106,8 +106,8 @@ def test_a_parse_without_numbers_and_one_of_words_with_spaces() -> None:
 def test_tokens_get_the_parts_of_speech_of_their_words() -> None:
     text = read(CONLLU, "a.conllu").items[0]
     tokens = Tokens("source", (0, 1, 2, 3), ("<sos>", "dog", "##s", "bark"), (True, False, False, False), (False,) * 4)
-    assert parts_of(tokens, text) == ("", "NOUN", "NOUN", "VERB")
-    assert parts_of(replace(tokens, name="target"), text) == ()
-    assert parts_of(replace(tokens, texts=("<sos>", "cat", "##s", "bark")), text) == ()
-    assert parts_of(tokens, Text("Dogs bark")) == ()
-    assert parse(text) == (Word("NOUN", 1, "nsubj"), Word("VERB", -1, "root"))
+    assert parts_of(tokens, "Dogs bark", text.tree) == ("", "NOUN", "NOUN", "VERB")
+    assert parts_of(replace(tokens, name="target"), "Dogs bark", text.tree) == ()
+    assert parts_of(replace(tokens, texts=("<sos>", "cat", "##s", "bark")), "Dogs bark", text.tree) == ()
+    assert parts_of(tokens, "Dogs bark", "") == ()
+    assert parse(text.tree) == (Word("NOUN", 1, "nsubj"), Word("VERB", -1, "root"))

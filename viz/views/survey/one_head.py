@@ -56,7 +56,8 @@ class Reading:
         """For each text the parts of speech of its queries and of its keys; empty where none is known."""
         own = self.texts
         there = [own.asked[place] for place in own.places]
-        return [(parts_of(each.queries, text), parts_of(each.keys, text)) for each, text in zip(own.texts, there, strict=True)]
+        pairs = zip(own.texts, ((text.source, text.tree) for text in there), strict=True)
+        return [(parts_of(each.queries, *text), parts_of(each.keys, *text)) for each, text in pairs]
 
 
 def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text]) -> Iterator[Reading]:

@@ -21,7 +21,7 @@ from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, background_engine, bind, update
-from viz.views.survey import alike, born, making, one_head, selected_head, side_by_side, stored
+from viz.views.survey import alike, born, dependencies, making, one_head, selected_head, side_by_side, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
@@ -96,6 +96,7 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     if found.compared is not None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
+    dependencies.draw(found, names, selected)
     born.draw(page)
     with card("survey-table"):
         _table(page, found)

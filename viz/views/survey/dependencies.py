@@ -1,0 +1,63 @@
+"""How well heads follow the dependencies between words, where the texts have parses."""
+
+import pandas as pd
+import streamlit as st
+
+from model.survey.relations import accuracies
+from model.survey.survey import Survey
+from viz.i18n.translate import _
+from viz.labels import survey as labels
+from viz.session.state import update
+from viz.widgets import numeric_tables
+from viz.widgets.cards import card, heading
+
+ROWS = "survey-relations-rows"
+
+
+def draw(found: Survey, names: list[str], selected: int) -> None:
+    """Draws a table of the relations with the best head of each, the selected head and the best fixed offset."""
+    if found.relations is None:
+        return
+    best, sites = accuracies(found.relations, found.statistics.sites), found.statistics.sites
+    own = {(each.relation, each.direction): each.right for each in accuracies(found.relations, sites, selected)}
+    titles = labels.directions()
+    rows = [
+        (
+            each.relation,
+            titles[each.direction],
+            each.words,
+            names[each.head],
+            each.right,
+            own.get((each.relation, each.direction), float("nan")),
+            each.offset,
+            each.baseline,
+        )
+        for each in best
+    ]
+    columns = ["relation", "direction", "words", "head", "right", "own", "offset", "baseline"]
+
+    def choose() -> None:
+        for row in st.session_state[ROWS].selection.rows:
+            site, head = found.statistics.heads[best[row].head]
+            update(site=site, head=head)
+
+    with card("survey-relations"):
+        st.html(heading(_("Dependencies"), _("How often the word with most weight is the one that a word depends on")))
+        numeric_tables.draw(
+            pd.DataFrame(rows, columns=columns),
+            titles={
+                "relation": _("relation"),
+                "direction": _("direction"),
+                "words": _("words"),
+                "head": _("best head"),
+                "right": _("share right"),
+                "own": _("share right, selected head"),
+                "offset": _("best fixed offset"),
+                "baseline": _("share right, this offset"),
+            },
+            decimals=3,
+            hide_index=True,
+            key=ROWS,
+            selection_mode="single-row",
+            on_select=choose,
+        )
