@@ -95,7 +95,9 @@ def load(
         _refuse(settings)
         return native.load(whole, device, f"{native.SNAPSHOTS}/{path.name}")
     if (file := raw_weights(path)) is not None:
-        return load_gguf(read_gguf(file), settings, device) if is_gguf(file) else loading.load(file, settings, device, texts_of)
+        if is_gguf(file):
+            return _called_as_its_authors_do(load_gguf(read_gguf(file), settings, device), path)
+        return loading.load(file, settings, device, texts_of)
     _refuse(settings)
     if not folder.is_here(path):
         return native.load(path, device)
@@ -103,10 +105,17 @@ def load(
 
     opened, in_float32 = folder.open_folder(path), precision == "float32"
     cache.check_memory(opened)
-    return replace(huggingface.load(opened, device, in_float32), folder=path)
+    return _called_as_its_authors_do(replace(huggingface.load(opened, device, in_float32), folder=path), path)
 
 
-def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Runner:
+def _called_as_its_authors_do(found: Foreign, path: Path) -> Foreign:
+    """A known model that was fetched, with its title; anything else is called as its file."""
+    titles = {place: known_models.catalogue()[name].title for name, place in known_models.fetched().items()}
+    title = titles.get(path, found.info.title)
+    return replace(found, info=replace(found.info, title=title))
+
+
+def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Foreign:
     """The network of a GGUF file, ready to run.
 
     Raises:

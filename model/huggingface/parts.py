@@ -43,17 +43,15 @@ def _kind(network: ForeignNetwork, name: str, module: nn.Module) -> str:
 
 def recorded_notes(network: ForeignNetwork) -> tuple[Words, ...]:
     """Notes on what a run does and does not record, a sentence each."""
-    tables = ", ".join(network.tables())
     return (
         phrase(
             "A run records weights, masks, queries, keys, values, context and output of each head, and the states after each layer."
         ),
-        *((phrase("A run records {tables}.", tables=tables),) if tables else ()),
+        *((phrase("A run records the table of positions that is added to the embeddings."),) if network.tables() else ()),
         phrase("A run records no scores: {reason}.", reason=NO_SCORES),
         phrase("A run does not record all stages: {reason}.", reason=network.missing()["stages"]),
         *(
-            phrase("A run records no {name}: {reason}.", name=name, reason=why)
-            for name, why in network.missing().items()
-            if name.startswith("positions/")
+            phrase("A run records no table of positions: {reason}.", reason=why)
+            for why in dict.fromkeys(why for name, why in network.missing().items() if name.startswith("positions/"))
         ),
     )

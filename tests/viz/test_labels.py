@@ -196,6 +196,8 @@ def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:
     trace = Trace(model={}, request={}, tokens={"source": prompt}, attention={site: site_of_prompt})
     assert tokens.query_axis(trace, site) == "query: decoder (source)"
     assert tokens.key_axis(trace, site) == "key: decoder (source)"
+    continued = replace(trace, model={"spec": {"encoder": None, "decoder": {}}, "languages": {"source": "source"}})
+    assert tokens.query_axis(continued, site) == "query: decoder (text)", "the prompt and what continues it are no source"
     assert tokens.queries(trace, site_of_prompt) == ["the → dog", "dog"]
 
 

@@ -59,6 +59,13 @@ def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
     assert reason in words(app)
 
 
+def test_the_padding_mask_of_a_language_model_is_not_said_to_be_of_generated_keys() -> None:
+    app = open_view("masks", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}}), site="decoder.0.0.self")
+    assert "generated one by one" not in words(app)
+    assert "This text has no padding" in words(app)
+    assert not app.slider
+
+
 def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     engine = MadeUpEngine(wobble=2.0**-20)
     app = open_view("masks", engine, site="encoder.0.0.self")

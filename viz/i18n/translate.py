@@ -274,9 +274,14 @@ def localize_info(info: ModelInfo) -> ModelInfo:
 
 
 def language_of(trace: Trace, strip: str) -> str:
-    """The language of a strip, in the current language: "German"; the strip's name if its model does not say."""
-    names = {"source": N_("source"), "target": N_("target")}
-    return translated(str(trace.model.get("languages", {}).get(strip, names.get(strip, strip))))
+    """The language of a strip, in the current language: "German"; the strip's name if its model does not say.
+
+    The only strip of a language model is then called a text: it holds what was typed and what was written.
+    """
+    found, spec = str(trace.model.get("languages", {}).get(strip, strip)), trace.model.get("spec") or {}
+    alone = spec.get("decoder") is not None and spec.get("encoder") is None
+    names = {"source": N_("text") if alone else N_("source"), "target": N_("target")}
+    return translated(names.get(found, found))
 
 
 def problem(info: ModelInfo) -> str:

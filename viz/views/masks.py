@@ -27,14 +27,17 @@ def opens_on(trace: Trace) -> Attention:
 
 def show(page: Page) -> None:
     """Draws the page."""
-    where, how_far, how = st.columns([4, 4, 3], gap="medium")
+    pads = not _why_not(page)
+    where, *between, how = st.columns([4, 4, 3] if pads else [8, 3], gap="medium")
     with where:
         tied = bind("site", head=0, query=-1)
         st.session_state[tied["key"]] = page.view.site
         sites = [str(site) for site in page.trace.attention]
         st.selectbox(_("Attention"), sites, format_func=lambda text: tokens.site(Site.parse(text)), **tied)
-    with how_far:
-        padded = _padded(page)
+    padded = None
+    if pads:
+        with between[0]:
+            padded = _padded(page)
     with how:
         form = _chosen_form()
     if page.trace.recorded is not None:
@@ -53,14 +56,14 @@ def show(page: Page) -> None:
     attention = trace.at(page.attention.site)
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
     first, second = st.columns(2, gap="medium")
-    with first, card("mask-causal"):
+    with first, card("mask-causal", "stretch" if attention.mask_causal is not None else "content"):
         _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), _about_causal(attention))
     with second, card("mask-both"):
         _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), _about_both())
     third, last = st.columns(2, gap="medium")
     with third, card("mask-padding"):
         _padding(page, trace, attention, form, added)
-    with last, card("padding-effect"):
+    with last, card("padding-effect", "content"):
         _say_what_padding_did(page, padded)
     _tables(trace, attention)
 
@@ -79,7 +82,7 @@ def _chosen_form() -> masks.Form:
 def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, added: int) -> None:
     """Draws the padding mask of the site, or of one that reads the source if this one does not."""
     reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
-    title, about = _("Padding mask"), _about_padding(attention, added)
+    title, about = _("Padding mask"), _about_padding(attention, added, page.info.continues)
     if attention.key_tokens == "source" or not reads:
         return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
     gaps = {"site": tokens.site(reads[-1].site)}
@@ -90,10 +93,8 @@ def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, a
 
 
 def _padded(page: Page) -> Trace | None:
-    """Draws the control that pads the source; returns the padded run, None if there is no padding or no run."""
+    """Draws the control that pads the source; returns the padded run, None if there is no padding or it failed."""
     length, longest = len(page.trace.tokens["source"]), page.info.max_source
-    if _why_not(page):
-        return None
     asked = page.view.pad_to or min(length + SHOWN_PADDING, longest)
     _slider(length, longest, asked)
     try:
@@ -237,8 +238,10 @@ def _forms() -> dict[masks.Form, str]:
     }
 
 
-def _about_padding(attention: Attention, added: int) -> str:
+def _about_padding(attention: Attention, added: int, continues: bool) -> str:
     if attention.site.stack == "decoder" and attention.site.kind == "self":
+        if continues:
+            return _("The padding mask hides padding from every query. This text has no padding, so every key is allowed.")
         return _(
             "The padding mask hides padding from every query. These keys are generated one by one, so there is no padding "
             "among them."

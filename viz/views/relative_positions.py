@@ -14,7 +14,7 @@ from viz.i18n.translate import _, _n, error_message
 from viz.labels import alt_text, tokens
 from viz.metrics.rotary import position_vectors, scores_by_distance, turned
 from viz.session.state import Page, bind
-from viz.widgets.cards import card, chart, say
+from viz.widgets.cards import by_pointer, card, chart, say
 
 FARTHEST = 64
 """Distances at which a score is drawn."""
@@ -119,7 +119,12 @@ def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> 
     gaps = {"head": name, "word": tokens.token(page.trace.tokens[own.query_tokens], found.query), "position": found.query + 1}
     title = _("The query “{word}” of {head}, rotated for position {position}", **gaps)
     st.markdown(f"**{tokens.markdown(title)}**")
-    st.caption(_("Dotted: before the rotation. All arrows are drawn with the same length; point at one to see its actual length."))
+    st.html(
+        by_pointer(
+            _("Dotted: before the rotation. All arrows are drawn with the same length; point at one to see its actual length."),
+            _("Dotted: before the rotation. All arrows are drawn with the same length; tap one to see its actual length."),
+        )
+    )
     figure = rotary.arrows(turned(found.q, rotation, -found.query), found.q, rotation, page.dark, found.query)
     chart(figure, (page.trace, title), config=CONFIG, key="rotary-arrows", alt=title)
 

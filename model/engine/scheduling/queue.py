@@ -143,17 +143,20 @@ class Ticket:
         work: computes the result; its arguments answer its network calls and report its progress.
         waiters: the callers waiting for it. If none is left, the ticket is given up.
         newest: the newest progress that anybody heard; None: none yet.
+        heard: number of reports that anybody heard.
     """
 
     request: Hashable
     work: Callable[..., Any]
     waiters: list[Waiter] = field(default_factory=list)
     newest: Progress | None = None
+    heard: int = 0
 
     def report(self, make: Callable[[], Progress]) -> None:
         """A Report to all waiters that listen."""
         if listeners := [waiter.listener for waiter in tuple(self.waiters) if waiter.listener]:
             self.newest = progress = make()
+            self.heard += 1
             for listener in listeners:
                 listener(progress)
 

@@ -28,7 +28,7 @@ from model.trace.progress import Report
 MOST_WAITING = 256
 MOST_RUNNING = 32
 DEADLINE = 120.0
-"""Longest time that a caller waits."""
+"""Longest time that a caller waits without hearing how far the work is. Who hears it waits on, and can stop it."""
 
 IDLE_SECONDS = 10.0
 """A worker thread that is idle for so long ends."""
@@ -42,7 +42,7 @@ class Scheduler:
     Args:
         most_waiting: most tickets in the queue; more are refused at once.
         most_running: most simultaneous runs, and so most worker threads.
-        deadline: most seconds that a caller waits.
+        deadline: most seconds that a caller waits without hearing of progress.
         together: computes the calls of one batch.
         gather: most seconds that a call waits for others to be batched with it.
     """
@@ -124,7 +124,7 @@ class Scheduler:
             CallerGone: the caller has disconnected.
             Exception: whatever `work` raised.
         """
-        began = time.monotonic()
+        began, heard = time.monotonic(), 0
         with self._lock:
             if self._closed:
                 raise EngineStopped()
@@ -135,7 +135,8 @@ class Scheduler:
                 self._queue.leave(ticket, waiter)
                 raise
         with on_cancel(lambda: waiter.finish(CallerGone())):
-            finished = waiter.finished.wait(self._deadline)
+            while not (finished := waiter.finished.wait(self._deadline)) and ticket.heard > heard:
+                heard = ticket.heard
         with self._lock:
             self._queue.leave(ticket, waiter)
         if not finished:

@@ -23,6 +23,7 @@ from model.sharing.caches import Budget
 from model.spec.request import Precision, RunRequest, Settings
 from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
+from tests import folders
 from tests.networks import save_checkpoint, save_film
 from tests.reference import GOLDEN
 from tests.runs import for_session
@@ -131,6 +132,16 @@ def test_a_snapshot_did_not_notice_that_another_file_of_its_folder_changed(
     second = engine.ask(Run(request))
     assert second.model["fingerprint"] != first.model["fingerprint"]
     assert second.model["title"] == ("Other" if file == "spec.json" else "Tiny")
+
+
+@pytest.mark.slow
+def test_a_known_model_has_the_title_that_its_authors_gave_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(known_models.FOLDER, str(tmp_path))
+    for place in (tmp_path / "minilm", tmp_path / "copy"):
+        folders.save(place, "bert")
+    engine = LocalEngine(tmp_path, torch.device("cpu"))
+    found = {name: engine.ask(Describe(name)).title for name in ("minilm", "copy")}
+    assert found == {"minilm": "all-MiniLM-L6-v2", "copy": "copy"}
 
 
 def test_a_known_model_is_found_by_its_name_unless_the_folder_has_one_of_that_name(

@@ -131,9 +131,12 @@ function inTurns({ starts }, chips, texts) {
 
 /** Scrolls a chip into view within its strip, and nothing else. */
 function keepInView({ parentElement, offsetTop, offsetHeight }) {
-  const { scrollTop, clientHeight } = parentElement;
+  const { scrollTop, clientHeight, children } = parentElement;
   if (offsetTop < scrollTop) parentElement.scrollTop = offsetTop;
-  else if (offsetTop + offsetHeight > scrollTop + clientHeight) parentElement.scrollTop = offsetTop + offsetHeight - clientHeight;
+  else if (offsetTop + offsetHeight > scrollTop + clientHeight) {
+    const least = offsetTop + offsetHeight - clientHeight; // the first line that is whole comes to the top: none is cut there
+    parentElement.scrollTop = Math.min(offsetTop, ...[...children].map((chip) => chip.offsetTop).filter((top) => top >= least));
+  }
 }
 
 /** Shades a chip by a weight; null resets it. */

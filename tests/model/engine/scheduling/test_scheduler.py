@@ -16,6 +16,7 @@ from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, EngineStopped, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
 from model.spec.request import RunRequest
+from model.trace.progress import LISTENER, Progress
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import settled
 from tests.networks import save_checkpoint
@@ -140,6 +141,27 @@ def test_a_caller_waits_no_longer_than_the_deadline() -> None:
     settled(lambda: "b" in callers.outcomes)
     assert callers.outcomes["b"] == "done for b"
     callers.scheduler.close()
+
+
+def test_a_caller_that_hears_how_far_the_work_is_waits_on() -> None:
+    """The work reports once and then never again: the deadline passes twice."""
+    scheduler, gate = Scheduler(deadline=1.0, most_running=1).start(), threading.Event()
+
+    def work(ask: Any, report: Any) -> None:
+        report(lambda: Progress((), (), 3, 0.0, measured=1))
+        assert gate.wait(120)
+
+    heard = list[Progress]()
+    listening = LISTENER.set(heard.append)
+    try:
+        with pytest.raises(TookTooLong) as raised:
+            scheduler.do("asked", work)
+    finally:
+        LISTENER.reset(listening)
+        gate.set()
+        scheduler.close()
+    assert len(heard) == 1
+    assert raised.value.fields["seconds"] >= 2  # type: ignore[operator]
 
 
 def test_who_waits_when_the_workshop_closes_is_told(callers: Callers) -> None:
