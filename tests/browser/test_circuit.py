@@ -22,7 +22,12 @@ def test_a_head_is_selected_in_the_graph_by_pointer_and_keyboard(watched: Page, 
     expect(graph.locator("canvas").first).to_be_visible()
     rest(page)
     page.wait_for_function("root => root.dataset.layout", arg=graph.element_handle())
-    places = {(each["site"], each["head"]): each for each in json.loads(graph.get_attribute("data-layout") or "[]")}
+    drawn = json.loads(graph.get_attribute("data-layout") or "[]")
+    layers = {each["site"]: each for each in drawn if "head" not in each}
+    places = {(each["site"], each["head"]): each for each in drawn if "head" in each}
+    assert set(layers) == {"L1", "L2"}
+    assert layers["L1"]["y"] == places["decoder.0.0.self", 0]["y"]
+    assert layers["L1"]["x"] < places["decoder.0.0.self", 0]["x"] - 20, "a layer's name is at the left of its heads"
     assert set(places) == {(f"decoder.0.{layer}.self", head) for layer in (0, 1) for head in (0, 1)}
     assert places["decoder.0.0.self", 0]["y"] > places["decoder.0.1.self", 0]["y"], "later layers are above"
     box = graph.locator(".graph")

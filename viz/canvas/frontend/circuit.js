@@ -1,9 +1,10 @@
 // Circuit: heads as nodes, layer above layer, and an edge from each head to the later heads that used what it wrote. Cytoscape draws;
 // the app serves it, and it is loaded when the first graph is drawn. The keyboard walks from head to head; the table beside it has all.
 
-const GRAPH_ROW = 54; // distance between layers; twice as much where there are few
+const GRAPH_ROW = 54; // distance between layers; twice as much where there are few, less where there are many
 const GRAPH_HEAD = 120; // largest distance between heads
 const GRAPH_EDGE = 26; // free space at the edges
+const GRAPH_LAYER = 44; // room for a layer's name at the left of each row
 const SIDES_DRAWN = { query: ["accent", "dashed"], key: ["second", "solid"], value: ["text", "dotted"] };
 const graphLibraries = new Map();
 
@@ -49,13 +50,15 @@ class Circuit extends Drawing {
     const { nodes } = this.header;
     const stacks = 1 + Math.max(...nodes.map(({ stack }) => stack));
     const rows = 1 + Math.max(...nodes.map(({ row }) => row));
-    const high = rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
-    const whole = (this.width - 2 * GRAPH_EDGE * stacks) / stacks;
+    const high = rows > 12 ? 0.7 * GRAPH_ROW : rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
+    const whole = (this.width - (GRAPH_EDGE + GRAPH_LAYER) * stacks) / stacks;
     this.box.style.height = `${(rows - 1) * high + 2 * GRAPH_EDGE}px`;
-    return new Map(nodes.map(({ id, stack, row, head, heads }) => {
+    return new Map(nodes.flatMap(({ id, stack, row, head, heads }) => {
       const wide = Math.min(whole, heads * GRAPH_HEAD);
-      const left = GRAPH_EDGE + stack * (whole + 2 * GRAPH_EDGE) + (whole - wide) / 2;
-      return [id, { x: left + ((head + 0.5) / heads) * wide, y: GRAPH_EDGE + (rows - 1 - row) * high }];
+      const left = GRAPH_LAYER + stack * (whole + GRAPH_EDGE + GRAPH_LAYER) + (whole - wide) / 2;
+      const y = GRAPH_EDGE + (rows - 1 - row) * high;
+      const place = [id, { x: left + ((head + 0.5) / heads) * wide, y }];
+      return head ? [place] : [place, [`${id} layer`, { x: left, y }]];
     }));
   }
 
@@ -68,15 +71,16 @@ class Circuit extends Drawing {
       this.cy = this.made({
         container: this.box,
         elements: [
-          ...nodes.map(({ id, head }) => ({ group: "nodes", data: { id, label: `${head + 1}` } })),
+          ...nodes.map(({ id, head }) => ({ group: "nodes", data: { id, label: `${head + 1}` }, classes: "head" })),
+          ...nodes.filter(({ head }) => !head).map(({ id, layer }) => ({ group: "nodes", data: { id: `${id} layer`, label: layer }, classes: "layer" })),
           ...edges.map((edge, place) => ({ group: "edges", data: { id: `edge-${place}`, ...edge, place } })),
         ],
         layout: { name: "preset" },
         autoungrabify: true, boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false, autounselectify: true,
       });
-      this.cy.on("tap", "node", ({ target }) => this.open(target.id()));
-      this.cy.on("mouseover", "node", ({ target }) => this.point(target.id()));
-      this.cy.on("mouseover", "edge", ({ target }) => this.say(target.data("said")));
+      this.cy.on("tap", "node.head", ({ target }) => this.open(target.id()));
+      this.cy.on("mouseover", "node.head", ({ target }) => this.point(target.id()));
+      this.cy.on("mouseover tap", "edge", ({ target }) => this.say(target.data("said")));
       this.cy.on("mouseout", "node, edge", () => this.point(this.box.matches(":focus") ? this.at : null));
     }
     this.cy.style(this.styles(size));
@@ -96,7 +100,9 @@ class Circuit extends Drawing {
       selector: `edge[side="${name}"]`, style: { "line-color": colours[colour], "target-arrow-color": colours[colour], "line-style": dash },
     }));
     return [
-      { selector: "node", style: { width: size, height: size, label: size > 14 ? "data(label)" : "", "text-valign": "center", "text-halign": "center",
+      { selector: "node.layer", style: { width: 1, height: 1, label: "data(label)", "text-valign": "center", "text-halign": "left", "font-size": 11,
+        color: colours.faint, "background-opacity": 0, events: "no" } },
+      { selector: "node.head", style: { width: size, height: size, label: size > 14 ? "data(label)" : "", "text-valign": "center", "text-halign": "center",
         "font-size": Math.min(12, size * 0.55), color: colours.text, "background-color": colours.card, "border-width": 1.4, "border-color": colours.faint } },
       { selector: "edge", style: { "curve-style": "bezier", "control-point-step-size": 14, width: "mapData(width, 0, 1, 1, 8)", opacity: 0.75, "target-arrow-shape": "triangle", "arrow-scale": 0.8 } },
       ...side,
@@ -170,7 +176,7 @@ class Circuit extends Drawing {
 
   layout() {
     return this.cy?.nodes().map((node) => {
-      const { site, head } = this.header.nodes.find(({ id }) => id === node.id());
+      const { site, head } = this.header.nodes.find(({ id }) => id === node.id()) ?? { site: node.data("label") };
       const { x, y } = node.renderedPosition();
       return { site, head, x, y };
     }) ?? null;

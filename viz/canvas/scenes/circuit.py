@@ -8,8 +8,9 @@ from model.trace.types import Site, Trace
 from viz.canvas import library
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import strings
+from viz.canvas.wire.overviews import row_label
 from viz.canvas.wire.transport import pack
-from viz.i18n.translate import _n
+from viz.i18n.translate import _, _n
 from viz.labels import tokens
 
 
@@ -41,9 +42,14 @@ def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
         site, head: the selected head.
     """
     stacks = list(dict.fromkeys(own.stack for own in trace.attention))
+    passes = 1 + max(own.pass_ for own in trace.attention)
     rows: dict[str, int] = dict.fromkeys(stacks, 0)
     nodes = list[dict[str, Any]]()
     for own, attention in trace.attention.items():
+        layer = row_label(trace, own)
+        if own.kind == "cross":
+            gaps = {"layer": own.layer + 1, "pass_": own.pass_ + 1}
+            layer = _("cross P{pass_} L{layer}", **gaps) if passes > 1 else _("cross L{layer}", **gaps)
         nodes += [
             {
                 "id": f"{own}/{one}",
@@ -53,6 +59,7 @@ def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
                 "row": rows[own.stack],
                 "heads": attention.heads,
                 "name": tokens.site(own, one),
+                "layer": layer,
             }
             for one in range(attention.heads)
         ]
