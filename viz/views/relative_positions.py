@@ -138,7 +138,7 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
     both = (turned(found.q, rotation, moved) * turned(found.k, rotation, moved)).sum(axis=-1) * found.scale
     title = _("The score at other distances")
     st.markdown(f"**{title}**")
-    gaps = {"score": found.score, "error": float(np.abs(both - found.score).max())}
+    error = tokens.power_of_ten(float(np.abs(both - found.score).max()))
     strip = page.trace.tokens[own.query_tokens]
     st.caption(
         tokens.markdown(
@@ -149,11 +149,13 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
                 count=abs(apart),
                 query=tokens.token(strip, found.query),
                 key=tokens.token(strip, found.key),
-                **gaps,
+                score=found.score,
             )
         )
     )
-    st.caption(_("If both move together, by 1 to 100 positions, the score stays the same: largest difference {error:.1e}.", **gaps))
+    st.caption(
+        _("If both move together, by 1 to 100 positions, the score stays the same: largest difference {error}.", error=error)
+    )
     figure = rotary.score_curve(distances, scores, (apart, found.score), page.dark)
     chart(figure, (page.trace, title), config=CONFIG, key="rotary-score-chart", alt=title)
 

@@ -75,7 +75,12 @@ def _compared(page: Page, own: Attention, found: flash_attention.Tiled, size: in
     ran = own.context[page.head].astype(np.float64)
     rows = own.mask.any(axis=1)
     difference = float(np.abs(found.context[rows] - ran[rows]).max(initial=0.0))
-    st.caption(_("Largest difference between these contexts and those of the run: {difference:.1e}.", difference=difference))
+    st.caption(
+        _(
+            "Largest difference between these contexts and those of the run: {difference}.",
+            difference=tokens.power_of_ten(difference),
+        )
+    )
     if found.skipped:
         st.caption(
             _n(

@@ -111,7 +111,7 @@ def _form(question: ReadHead, found: Survey) -> None:
     texts = in_order(found)
     most = min(MOST_IN_PUBLIC if access.is_public() else MOST, len(texts))
     with st.container(horizontal=True, vertical_alignment="bottom", key="survey-read-form"):
-        count = st.number_input(_("At most so many texts"), 1, most, min(USUAL, most), key="survey-read-most")
+        count = st.number_input(_("Maximum number of texts"), 1, most, min(USUAL, most), key="survey-read-most")
         if st.button(_("Read this head"), icon=":material/play_arrow:", key="survey-read-start"):
             chosen = texts[: int(count)]
             first = Reading(HeadTexts(question, tuple(chosen)))
