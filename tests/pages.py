@@ -43,7 +43,10 @@ class MadeUpEngine:
             case Models():
                 return Listing("nowhere", self.models())
             case Describe():
-                return self.models()[0]
+                known = {info.name: info for info in self.models()}
+                if question.model and question.model not in known:
+                    raise UnknownModel(asked=question.model, there=", ".join(known))
+                return known.get(question.model, self.models()[0])
             case Inspect():
                 return Inspection("Made up.", self.spec, 1, (), ())
             case Run(request):

@@ -19,7 +19,7 @@ from viz.lectures.script.parser import PAGES as STEP_PAGES
 from viz.live import sessions as live
 from viz.session import patient_engine
 from viz.session.background_calls import NotCached, Pending, Stopped
-from viz.session.state import Page, get_view_state, my_engine, session_language, store_view, sync_url
+from viz.session.state import Page, get_view_state, my_engine, remember, session_language, store_view, sync_url
 from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
@@ -135,8 +135,8 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
         return None
     info = usable[0]
     view = replace(view, model=info.name)
+    remember(info)
     if info.recorded:
-        recorded_run.remember(info.name, info.title)
         view = recorded_run.as_it_ran(view, problems)
     view = opening(info, view) if view.text is None else view
     if view.chats and not info.chats and not info.recorded:

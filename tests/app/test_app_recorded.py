@@ -91,7 +91,7 @@ def test_two_recordings_are_compared_and_a_fused_kernel_has_its_badge(filled: Pa
     assert "A fused kernel ran in 1 of 2 attention layers" in told
     assert "differ by at most 3·10⁻⁷ from what the kernel returned" in told
     assert "Module: blocks.1.attn" in told
-    first = next(name for name, title in visitor.app.session_state["recorded-runs"].items() if title == "one")
+    first = next(info.name for info in visitor.app.session_state["opened"] if info.title == "one")
     visitor.go("compare")
     assert not visitor.problems
     visitor.app.selectbox(key="second:model").set_value(first)

@@ -39,7 +39,17 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     words = folders.byte_pairs()
     folders.save(folder, "gpt2", vocab_size=words.get_vocab_size(), n_positions=128, n_embd=96)
     words.save(str(folder / "tokenizer.json"))
-    hub = Hub({NAME: Repo(contents(folder)), "some/gated": Repo(contents(folder), gated=True)}, old={"gpt2": NAME})
+    whole = contents(folder)
+    weights = whole["model.safetensors"]
+    repos = {
+        NAME: Repo(whole),
+        "some/gated": Repo(whole, gated=True),
+        "odd/architecture": Repo(whole | {"config.json": b'{"model_type": "nonesuch"}'}),
+        "very/large": Repo(whole, huge={"model.safetensors": 10**18}),
+        "wrong/hash": Repo(whole, announced={"model.safetensors": bytes(len(weights))}),
+        "too/short": Repo(whole | {"model.safetensors": weights[:-8]}, announced={"model.safetensors": weights}),
+    }
+    hub = Hub(repos, old={"gpt2": NAME})
     with serving(hub):
         variables = {"HF_ENDPOINT": hub.url, "HF_HOME": str(home), "HEADLIGHT_HUB": "", "HF_HUB_OFFLINE": "", "HF_TOKEN": ""}
         variables["HEADLIGHT_MODELS"] = os.environ["HEADLIGHT_MODELS"]
@@ -124,13 +134,28 @@ def test_checkpoint_begins_with_the_field_and_says_what_failed_and_the_way_out(t
         (f"{NAME}@v9", "has no revision “v9”"),
         ("http://elsewhere.test/gpt2", "is no page of a model on the Hub"),
         ("two words", "No model is called “two words”"),
+        ("odd/architecture", "its architecture, nonesuch, is not one of the transformers library"),
+        ("very/large", "Make room, or let HF_HOME name a folder on another disk."),
     ):
         ask(page, typed)
         expect(page.get_by_text(said)).to_be_visible()
-    hub.fails = {"/api/models/": 429}
-    ask(page, "another/model")
-    expect(page.get_by_text("it was asked too often; try again in a few minutes")).to_be_visible()
+    for status, said in (
+        (401, "it does not accept the login of this machine"),
+        (403, "the login of this machine may not read this model"),
+        (429, "it was asked too often; try again in a few minutes"),
+        (503, "it has a problem of its own; try again later"),
+    ):
+        hub.fails = {"/api/models/": status}
+        ask(page, f"another/model-{status}")
+        expect(page.get_by_text(said)).to_be_visible()
     hub.fails = {}
+    for typed, said in (
+        ("wrong/hash", "does not have the hash that the Hub announces"),
+        ("too/short", "is shorter than announced"),
+    ):
+        ask(page, typed)
+        page.get_by_role("button", name="Download").click()
+        expect(page.get_by_text(said)).to_be_visible()
     rest(page)
     for width in (1024, 390):
         page.set_viewport_size({"width": width, "height": 900})

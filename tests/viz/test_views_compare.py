@@ -4,14 +4,16 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.engine.api import ModelInfo, Texts
+from model.engine.api import Describe, ModelInfo, Texts
 from model.errors import BadSetting, UnknownModel
 from model.spec.edits import Silence
+from model.spec.questions import Question
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests import traces
@@ -46,6 +48,15 @@ class TwoRuns(MadeUpEngine):
 
     def texts(self, question: Texts) -> tuple[str, ...]:
         return tuple(f"{self.vocabularies.get(question.model, '')}{id_}" for id_ in question.ids)
+
+
+class OfTheHub(TwoRuns):
+    """An engine that knows a model by its name on the Hub, and says its commit."""
+
+    def answer(self, question: Question[Any]) -> Any:
+        if isinstance(question, Describe) and question.model == "hub:gpt2":
+            return replace(self.models()[0], name="hub:openai-community/gpt2@607a30d", title="openai-community/gpt2")
+        return super().answer(question)
 
 
 def said(app: AppTest) -> str:
@@ -295,6 +306,14 @@ def test_the_control_writes_the_link() -> None:
     app.segmented_control(key="widget:against").set_value("settings").run()
     assert "against" not in app.query_params
     assert not app.exception
+
+
+def test_the_link_names_the_commit_of_side_b_and_the_side_is_offered_from_then_on() -> None:
+    app = open_view("compare", OfTheHub(), against="model=hub:gpt2")
+    pinned = "hub:openai-community/gpt2@607a30d"
+    assert app.query_params["against"] == f"model={pinned}"
+    assert app.selectbox(key="second:model").value == pinned
+    assert "openai-community/gpt2" in app.selectbox(key="second:model").options
 
 
 def test_a_text_too_long_for_a_link_changes_nothing_and_is_said() -> None:

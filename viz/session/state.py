@@ -24,8 +24,10 @@ from viz.session.patient_engine import NonBlockingEngine
 from viz.url import links, view_state
 from viz.url.view_state import ViewState
 
-_VIEW, _URL, _LANGUAGE = "view", "url", "language"
+_VIEW, _URL, _LANGUAGE, _OPENED = "view", "url", "language", "opened"
 
+MOST_OPENED = 20
+"""Most models that a session remembers to have opened."""
 
 _log = logging.getLogger(log.NAME)
 
@@ -120,6 +122,17 @@ def sync_url() -> None:
 def update(**fields: object) -> None:
     """Replaces fields of the state; for callbacks, which run before the script."""
     store_view(replace(get_view_state()[0], **fields))  # type: ignore[arg-type]  # fields of ViewState
+
+
+def remember(info: ModelInfo) -> None:
+    """Remembers a model that this session opened, so that pages can offer it: not every model is in the list of models."""
+    older = [each for each in opened() if each.name != info.name]
+    st.session_state[_OPENED] = [info, *older][:MOST_OPENED]
+
+
+def opened() -> list[ModelInfo]:
+    """The models that this session opened, the newest first."""
+    return list(st.session_state.get(_OPENED, []))
 
 
 def bind(field: str, **also: object) -> dict[str, Any]:

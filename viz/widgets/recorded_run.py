@@ -14,10 +14,6 @@ from viz.labels import tokens
 from viz.url import view_state
 from viz.url.view_state import ViewState
 
-_SEEN = "recorded-runs"
-MOST_SEEN = 20
-"""Most opened traces that a session remembers, so that Compare can offer them."""
-
 _TYPED = ("text", "target", "begin", "silence", "edits")
 
 MOST_WORDS = 40
@@ -37,17 +33,6 @@ def as_it_ran(view: ViewState, problems: list[str]) -> ViewState:
         )
     fields = [parameter.field for parameter in view_state.PARAMETERS if parameter.of_a_run and parameter.field != "model"]
     return replace(view, hypothesis=0, pad_to=0, **{field: getattr(default, field) for field in fields})
-
-
-def remember(name: str, title: str) -> None:
-    """Remembers an opened trace of this session: uploads are in no list of models."""
-    seen = {name: title, **st.session_state.get(_SEEN, {})}
-    st.session_state[_SEEN] = dict(list(seen.items())[:MOST_SEEN])
-
-
-def seen() -> dict[str, str]:
-    """Titles of the traces that this session opened, by name."""
-    return dict(st.session_state.get(_SEEN, {}))
 
 
 def needs_network() -> str:

@@ -12,14 +12,14 @@ from model.checkpoints import loader
 from model.cli import view as viewing
 from model.engine.api import Describe, Explain, Fetch, Find, Found, Inspect, Offered, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.errors import CannotRun, MissingFile, NotFetched, UnknownModel
+from model.errors import CannotRun, HubAway, MissingFile, NotFetched, UnknownModel
 from model.hub import cache
 from model.hub.names import HubName
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import LISTENER, Progress
-from tests.hub_server import COMMIT, Hub
-from tests.model.hub.conftest import NAME
+from tests.hub_server import COMMIT, Hub, Repo, serving
+from tests.model.hub.conftest import NAME, use
 
 pytestmark = pytest.mark.slow
 
@@ -34,13 +34,28 @@ def said(*arguments: str) -> str:
     return done.stdout
 
 
+LECTURE = f"""---
+title: A model by its name
+language: en
+minutes: 5
+models: hub:gpt2
+---
+# One
+
+view: /explore?model=hub:gpt2&text={TEXT.replace(" ", "+")}
+"""
+
+
 def test_fetched_models_run_by_name_after_the_hub_is_gone(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: dict[str, bytes]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: dict[str, bytes]
 ) -> None:
-    told = json.loads(said("fetch", "gpt2", "--json"))
+    with serving(Hub({NAME: Repo(dict(tiny))}, old={"gpt2": NAME})) as hub:
+        use(hub, tmp_path / "home", monkeypatch)
+        told = json.loads(said("fetch", "gpt2", "--json"))
     folder = Path(told["folder"])
     assert told == {"name": PINNED, "commit": COMMIT, "folder": str(folder), "bytes": sum(map(len, contents_of(folder).values()))}
-    hub.fails, hub.asked = {"/": 503}, []
+    gone = CliRunner().invoke(cli, ["fetch", "another/model"])
+    assert isinstance(gone.exception, HubAway), "nobody answers from here on"
     assert json.loads(said("fetch", PINNED, "--json")) == told, "what is there is kept"
     for name in ("gpt2", "hub:gpt2", NAME, f"{NAME}@main", f"hub:{NAME}", PINNED):
         assert loader.locate(name, CHECKPOINTS) == folder
@@ -57,12 +72,14 @@ def test_fetched_models_run_by_name_after_the_hub_is_gone(
     listed = json.loads(said("list", "--json"))["cache"]
     assert [(each["name"], each["layers"], each["heads"]) for each in listed] == [(PINNED, 2, 3)]
     assert PINNED in said("list")
+    lecture = tmp_path / "by-name.md"
+    lecture.write_text(LECTURE, encoding="utf-8")
+    assert "problems 0" in said("lecture", "check", str(lecture))
     addresses: list[str] = []
     monkeypatch.setattr(viewing, "_answers", lambda app, port: True)
     monkeypatch.setattr(viewing, "command", lambda port: ["true"])
     addresses.append(said("view", "gpt2", "--no-browser", "--port", "8599"))
     assert addresses == [f"http://127.0.0.1:8599/checkpoint?model=hub%3Aopenai-community%2Fgpt2%40{COMMIT}\n"]
-    assert not hub.asked
 
 
 def contents_of(folder: Path) -> dict[str, bytes]:

@@ -20,7 +20,7 @@ from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.background_calls import Pending, Stopped
 from viz.session.patient_engine import my_calls
-from viz.session.state import get_view_state, my_engine, update
+from viz.session.state import get_view_state, my_engine, opened, remember, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import uploads
 from viz.widgets import sidebar
@@ -216,15 +216,15 @@ def _wait(mine: Opening, pause: Pending | Stopped) -> None:
 
 def _open(name: str) -> None:
     """Makes a model that is here the one of the page."""
-    _choose(name, name.removeprefix("hub:").partition("@")[0])
+    _choose(name)
     st.rerun()
 
 
-def _choose(name: str, title: str) -> None:
+def _choose(name: str) -> None:
     st.session_state[_STATE] = Opening()
     st.session_state[_EMPTIED] = True
     uploads.forget_refusal()
-    uploads.chosen(name, title)
+    uploads.end_dialog()
     update(**ANOTHER_MODEL | {"model": name})
 
 
@@ -233,14 +233,14 @@ def _list(engine: Engine) -> None:
     bundled, mode = engine.ask(Models()).models, access.hub_mode()
     offers = Offers("off") if mode == "off" else engine.ask(Offered())
     titles, listed = sidebar.distinct_titles(bundled), {info.name for info in bundled} | {each.name for each in offers.cached}
-    lately = {name: title for name, title in uploads.lately().items() if name not in listed}
+    lately = [info for info in opened() if info.name not in listed]
     _group(_("Models of this server"))
     for info in bundled:
         _row(info.name, titles[info.name], _about(info))
     if lately:
         _group(_("Recently opened"))
-        for name, title in lately.items():
-            _row(name, title, "")
+        for info in lately:
+            _row(info.name, info.title, _about(info))
     if offers.known and mode == "ask":
         _group(_("Well-known models"))
         for offer in offers.known:
@@ -260,12 +260,12 @@ def _row(name: str, title: str, facts: Sequence[str]) -> None:
     """Draws a button that opens a model."""
     text = " · ".join(tokens.markdown(each) for each in facts if each)
     st.button(
-        f"{tokens.markdown(title)}  \n:small[{text}]" if text else tokens.markdown(title),
+        f"{tokens.markdown(title)} :small[{text}]" if text else tokens.markdown(title),
         key=f"open:{name}",
         type="tertiary",
         width="stretch",
         on_click=_choose,
-        args=(name, title),
+        args=(name,),
     )
 
 
@@ -275,7 +275,7 @@ def _known(offer: Offer, key: str = "") -> None:
     what = _("Get {title} ({size:,.0f} MB): {about}", **gaps)
     facts = " · ".join(filter(None, (_size(offer.layers, offer.heads), offer.license)))
     st.button(
-        f"{tokens.markdown(what)}  \n:small[{tokens.markdown(facts)}]",
+        f"{tokens.markdown(what)} :small[{tokens.markdown(facts)}]",
         key=key or f"get:{offer.name}",
         type="tertiary",
         width="stretch",
@@ -313,5 +313,6 @@ def current(engine: Engine) -> str:
         return view.model
     if info.name != view.model:
         update(model=info.name)  # the link names the commit from now on
-    uploads.chosen(info.name, info.title)
+    uploads.end_dialog()
+    remember(info)
     return info.name

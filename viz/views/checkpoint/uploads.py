@@ -10,20 +10,17 @@ from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
 from viz.i18n.translate import _, error_message
 from viz.session import access
-from viz.session.state import get_view_state, the_engine, update
+from viz.session.state import get_view_state, remember, the_engine, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import tensor_roles, vocabulary
-from viz.widgets import recorded_run, sidebar
+from viz.widgets import sidebar
 from viz.widgets.upload_limit import watch
 
 PATH = "widget:path"
 """The field for a path or a name."""
 
 _SENT, _ROUND = "widget:upload", "checkpoint:round"
-_REFUSED, _LATELY = "checkpoint:refused", "opened-lately"
-
-MOST_LATELY = 8
-"""Most models that a session remembers to have opened."""
+_REFUSED = "checkpoint:refused"
 
 
 def offer(engine: Engine) -> None:
@@ -99,26 +96,17 @@ def _take(known: Mapping[str, str]) -> None:
     words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
         if sent_name not in sent:
-            info = the_engine().ask(Describe(sent_name))
-            if info.recorded:  # Compare can offer it
-                recorded_run.remember(info.name, info.title)
-            chosen(sent_name, info.title)
+            remember(the_engine().ask(Describe(sent_name)))
+            end_dialog()
             update(**ANOTHER_MODEL | {"model": sent_name})
     tensor_roles.use_sent(layouts)
     if words:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
 
 
-def chosen(name: str, title: str) -> None:
-    """Ends the dialog, and remembers a model that this session opened."""
+def end_dialog() -> None:
+    """Ends the dialog: a model was chosen."""
     st.session_state.pop(sidebar.ASKS, None)
-    older = {other: its for other, its in lately().items() if other != name}
-    st.session_state[_LATELY] = dict(list(({name: title} | older).items())[:MOST_LATELY])
-
-
-def lately() -> dict[str, str]:
-    """Titles of the models that this session opened, by name, the newest first."""
-    return dict(st.session_state.get(_LATELY, {}))
 
 
 def _empty() -> None:

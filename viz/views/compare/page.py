@@ -27,6 +27,7 @@ from viz.widgets.cards import card, chart, choosing_head, expander_state, say
 
 def show(page: Page) -> None:
     """Draws the page."""
+    page = compare_sides.pinned(page)
     compare_sides.control(page)
     different = picker.what_differs(page)
     if not different:

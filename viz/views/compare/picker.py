@@ -3,10 +3,9 @@
 from model.engine.api import Models
 from viz.i18n.translate import _, join_list, translated
 from viz.labels import edits
-from viz.session.state import Page
+from viz.session.state import Page, opened
 from viz.url import view_state
 from viz.url.view_state import ViewState, second_side
-from viz.widgets import recorded_run
 
 LONGEST = 48
 """Most characters of a value in the name of a side."""
@@ -54,7 +53,7 @@ def _value(page: Page, view: ViewState, field: str) -> str:
 
 def _title(page: Page, name: str) -> str:
     """The title of a model; its name where another model has the same title, or where it is not listed."""
-    titles = {info.name: info.title for info in page.engine.ask(Models()).models} | recorded_run.seen()
+    titles = {info.name: info.title for info in (*opened(), *page.engine.ask(Models()).models)}
     title = titles.get(name, name)
     return title if list(titles.values()).count(title) <= 1 else f"{title} ({name})"
 

@@ -1,19 +1,21 @@
 """Controls of Compare: how the second side differs from the first side."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from model.engine.api import Engine, ModelInfo, Models
+from model.engine.api import Describe, Engine, ModelInfo, Models
+from model.errors import HeadlightError
 from model.trace.types import Site
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
-from viz.session.state import Page, get_view_state, update
+from viz.session.state import Page, get_view_state, opened, remember, update
 from viz.url import links
 from viz.url.view_state import ViewState, differences, differing, second_side
-from viz.widgets import recorded_run, sidebar
+from viz.widgets import sidebar
 from viz.widgets.cards import card, say
 from viz.widgets.sentence_box import most_characters
 
@@ -38,6 +40,22 @@ def control(page: Page) -> None:
         {"model": _model, "sentence": _sentence, "settings": _settings}[kind](page, second_side(page.view))
         if refused := st.session_state.pop(_REFUSED, ""):
             say(refused)
+
+
+def pinned(page: Page) -> Page:
+    """The page with the name of side B that names its commit, as that of side A does: the link keeps it."""
+    second = second_side(page.view)
+    if second.model in (page.view.model, *(info.name for info in page.engine.ask(Models()).models)):
+        return page
+    try:
+        info = page.engine.ask(Describe(second.model, second.parsed_settings()))
+    except HeadlightError:
+        return page  # side B says why
+    remember(info)
+    against = differing(**differences(page.view.against) | {"model": info.name})
+    if against != page.view.against:
+        update(against=against)
+    return replace(page, view=replace(page.view, against=against))
 
 
 def feed(page: Page) -> None:
@@ -69,11 +87,9 @@ def _begin(engine: Engine, info: ModelInfo) -> None:
 
 
 def _others(engine: Engine, info: ModelInfo) -> dict[str, str]:
-    """Titles by name of what the model can be compared with: other models; for a recorded run others that this session opened."""
-    there = {
-        other.name: other.title for other in engine.ask(Models()).models if not other.problem and other.recorded == info.recorded
-    }
-    there |= recorded_run.seen() if info.recorded else {}
+    """Titles by name of what the model can be compared with: others of the list, and others that this session opened."""
+    known = (*engine.ask(Models()).models, *opened())
+    there = {other.name: other.title for other in known if not other.problem and other.recorded == info.recorded}
     titles = list(there.values())
     others = {name: title for name, title in there.items() if name != info.name}
     return {name: title if titles.count(title) == 1 else f"{title} ({name})" for name, title in others.items()}
