@@ -1,11 +1,12 @@
 """What stands on a page has room: nothing lies over what it explains, no word is cut, no map scrolls that could be whole."""
 
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from tests.browser.emulation import a_phone
 from tests.browser.patience import expect
@@ -18,9 +19,21 @@ pytestmark = pytest.mark.browser
 Serve = Callable[[Path], str]
 Within = Callable[[str], Page]
 MODEL = {"model": "multi30k-de-en", "text": "Im Park spielt ein alter Mann Gitarre."}
+NINETY = (
+    "Ein alter Mann mit einem großen Hut sitzt auf einer Bank im Park und liest eine Zeitung , während zwei kleine "
+    "Kinder mit einem roten Ball auf der grünen Wiese spielen , und eine junge Frau mit einem weißen Hund geht auf "
+    "dem Weg an einem See entlang , in dem viele Enten schwimmen , und ein Mann auf einem Fahrrad fährt schnell an "
+    "einer Gruppe von Menschen vorbei , die vor einem Café stehen und Kaffee trinken , während ein Musiker Gitarre "
+    "spielt ."
+)
 HOLDS_FOCUS = (
     "() => { let at = document.activeElement; while (at?.shadowRoot) at = at.shadowRoot.activeElement; return at?.tagName; }"
 )
+ABOVE_WORDS = """(all) => Math.min(...all.map((one) => {
+  const words = document.createRange();
+  words.selectNodeContents(one);
+  return words.getBoundingClientRect().top - one.parentElement.getBoundingClientRect().top - one.parentElement.clientTop;
+}))"""
 CUT = """(node) => {
   const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
   pen.fillText = function (text, ...at) { (node.texts ??= []).push(text); return fillText.call(this, text, ...at); };
@@ -101,6 +114,7 @@ def test_the_map_of_the_network_has_room_and_a_play_is_one_entry_of_the_history(
     if height >= 900:
         assert network.locator(".window").evaluate("node => node.scrollHeight - node.clientHeight") <= 1, "it scrolled in its box"
     assert network.locator(".title").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
+    assert network.locator(".title").evaluate_all(ABOVE_WORDS) >= 0, "words touched the border of their box"
     keys, speed = box(network.locator(".keys")), box(network.locator("select"))
     assert keys["y"] <= speed["y"] + speed["height"] / 2 <= keys["y"] + keys["height"], "the list of speeds stood in another line"
     entries = page.evaluate("history.length")
@@ -118,7 +132,64 @@ def test_a_phone_is_told_of_fingers_and_its_tables_cover_nothing(watched: Page, 
         hints = drawing(page, "atlas").first.locator(".readout")
         expect(hints).to_contain_text("two fingers")
         expect(page.locator("kbd").filter(visible=True)).to_have_count(0)
+        expect(page.get_by_text("Tap a token")).to_be_visible()
+        one_row(page.get_by_role("radiogroup"))
+        one_row(within(f"{serve(APP)}/compare?{urlencode(MODEL)}").get_by_role("radiogroup", name="Compare with"))
         page = within(f"{serve(APP)}/checkpoint?{urlencode(MODEL)}")
         caption = page.locator(".st-key-card-tensors [data-testid=stCaptionContainer]").last
         toolbar = page.locator(".st-key-card-tensors [data-testid=stElementToolbar]").first
         assert not overlap(box(caption), box(toolbar)), "the buttons of the table lay over the words"
+
+
+def one_row(group: Locator) -> None:
+    """The buttons of a choice stand side by side."""
+    tops = group.get_by_role("radio").evaluate_all("all => all.map((one) => Math.round(one.getBoundingClientRect().top))")
+    assert len(tops) > 2
+    assert len(set(tops)) == 1, "a choice wrapped"
+
+
+@pytest.mark.parametrize(("size", "share"), [((1440, 900), 0.4), ((1024, 768), 0.5), ((390, 844), 0.65)])
+def test_ninety_tokens_leave_the_maps_in_view_and_are_all_shown_on_request(
+    watched: Page, within: Within, serve: Serve, size: tuple[int, int], share: float
+) -> None:
+    watched.set_viewport_size({"width": size[0], "height": size[1]})
+    page = within(f"{serve(APP)}/?{urlencode(MODEL | {'text': NINETY, 'query': '50'})}")
+    strip = page.locator(".strip[data-strip=source]")
+    folded = box(strip)["height"]
+    assert box(drawing(page, "atlas").locator(".card").first)["y"] < share * size[1]
+    selected = page.locator(".strip[data-strip=target] .chip.selected")
+    assert overlap(box(selected), box(page.locator(".strip[data-strip=target] .chips"))), "the selected token was folded away"
+    more = strip.get_by_role("button", name="Show all (")
+    more.click()
+    until(page, lambda: box(strip)["height"] > 1.9 * folded)
+    strip.get_by_role("button", name="Show two lines").click()
+    until(page, lambda: box(strip)["height"] == folded)
+    strip.locator(".chip").first.focus()
+    page.keyboard.press("End")
+    last = strip.locator(".chip").last
+    assert overlap(box(last), box(strip.locator(".chips"))), "the keyboard led to a token that is not seen"
+
+
+def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    page = within(f"{serve(APP)}/circuit?model=captions-lm")
+    for panel in ("circuit", "composition", "paths"):
+        card = page.locator(f".st-key-panel-{panel}")
+        assert box(card.locator(".help summary").first)["y"] >= box(card)["y"] - 1, "a help lay on what is above its panel"
+    page = within(f"{serve(APP)}/masks?{urlencode(MODEL)}")
+    chosen = page.locator(".stSelectbox").first
+    cut = "node => [...node.querySelectorAll('*')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+    assert chosen.evaluate(cut) == 0, "the name of the layer was cut"
+    page = within(f"{serve(APP)}/training?{urlencode(MODEL)}")
+    assert box(page.locator(".st-key-film-of-reverse-digits"))["y"] < box(drawing(page, "film"))["y"]
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768), (390, 844)])
+def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: Serve, size: tuple[int, int]) -> None:
+    watched.set_viewport_size({"width": size[0], "height": size[1]})
+    page = within(f"{serve(APP)}/survey?model=captions-lm")
+    labels = page.locator(".st-key-survey-scatter .textpoint text").filter(has_text="position")
+    expect(labels.first).to_be_visible()
+    boxes = [box(label) for label in page.locator(".st-key-survey-scatter .textpoint text").all() if label.text_content()]
+    assert len(boxes) >= 4
+    assert not [1 for one, other in combinations(boxes, 2) if overlap(one, other)], "two labels lay over each other"

@@ -86,9 +86,22 @@ def open_compare(engine: TwoRuns, **query: str) -> AppTest:
     return open_view("compare", engine, False, **{"model": "made-up", "text": "zwei hunde"} | query)
 
 
-def test_without_a_difference_the_first_side_is_shown_and_the_page_says_what_to_do() -> None:
+def test_before_a_difference_is_chosen_all_heads_of_one_kind_are_silenced_as_an_example() -> None:
     engine = TwoRuns()
     app = open_compare(engine)
+    (request,) = engine.asked
+    cross = [attention for attention in engine.trace.attention.values() if attention.site.kind == "cross"]
+    assert request.edits == tuple(Silence(str(one.site), tuple(range(one.heads))) for one in cross)
+    assert "This is an example." in said(app)
+    assert f"silenced heads: none → {sum(one.heads for one in cross)}." in said(app)
+    assert "against" not in app.query_params
+    assert app.multiselect(key="second:silence").value == []
+    assert len(drawings(app)) == 3
+
+
+def test_without_a_difference_the_first_side_is_shown_and_the_page_says_what_to_do() -> None:
+    engine = TwoRuns()
+    app = open_compare(engine, against="decode=greedy")
     assert "Both sides are identical so far" in said(app)
     assert len(drawings(app)) == 1
     assert engine.asked == []

@@ -28,7 +28,7 @@ def opens_on(trace: Trace) -> Attention:
 def show(page: Page) -> None:
     """Draws the page."""
     pads = not _why_not(page)
-    where, *between, how = st.columns([4, 4, 3] if pads else [8, 3], gap="medium")
+    where, *between, how = st.columns([5, 4, 3] if pads else [8, 3], gap="medium")
     with where:
         tied = bind("site", head=0, query=-1)
         st.session_state[tied["key"]] = page.view.site

@@ -7,12 +7,14 @@ HELP: dict[str, tuple[str, str, str]] = {
     # Explore
     "overview": (
         N_("All heads"),
-        N_("Each small map is one attention head: rows attend, columns are attended to. Click a map to see that head below."),
+        N_(
+            "Each small map is one attention head: rows attend, columns are attended to. Click or tap a map to see that head below."
+        ),
         "glossary.md",
     ),
     "heat": (
         N_("The selected head"),
-        N_("Each row shows how one token spreads its attention. Click a cell to see how its weight was calculated."),
+        N_("Each row shows how one token spreads its attention. Click or tap a cell to see how its weight was calculated."),
         "readings.md",
     ),
     "lines": (
@@ -24,7 +26,7 @@ HELP: dict[str, tuple[str, str, str]] = {
     ),
     "facts": (
         N_("Statistics of the head"),
-        N_("Each number summarizes the weights of the selected head in this run. Click a number to read what it means."),
+        N_("Each number summarizes the weights of the selected head in this run. Click or tap a number to read what it means."),
         "readings.md",
     ),
     "writes": (
@@ -193,7 +195,10 @@ HELP: dict[str, tuple[str, str, str]] = {
     ),
     "changes": (
         N_("Change of every head"),
-        N_("Each small map is one head; its colors show where weights grew and where they shrank. Click a map to see it below."),
+        N_(
+            "Each small map is one head; its colors show where weights grew and where they shrank. Click or tap a map to see it "
+            "below."
+        ),
         "readings.md",
     ),
     "selected": (

@@ -1,11 +1,13 @@
 // Token strips: the source and the target, each generated token with its probability and its alternatives.
 
 const TO_THE_TIP_MS = 250;
+const MOST_LINES = 3; // of chips; of more, two are shown until all are asked for, so that the maps below stay in sight
 
 class Strips extends Drawing {
   constructor(parent) {
     super(parent, "strips");
     this.readout.classList.add("unseen");
+    this.whole = new Set(); // strips that are shown whole although they are long
     this.tip.addEventListener("pointerenter", () => clearTimeout(this.leaving));
     this.tip.addEventListener("pointerleave", () => this.leave());
     this.tip.addEventListener("pointerdown", (event) => event.preventDefault()); // the token keeps the focus
@@ -92,6 +94,7 @@ class Strips extends Drawing {
 
   draw() {
     const { header, pointed } = this;
+    this.fold();
     this.eachChip((node, strip, token) => {
       const { classList, dataset } = node;
       const position = Number(dataset.position);
@@ -107,8 +110,48 @@ class Strips extends Drawing {
     });
   }
 
+  /** Cuts long strips; a token that was selected since is shown. A conversation is cut by its turns instead. */
+  fold() {
+    const { header: { query, queryStrip, texts } } = this;
+    const cut = [...this.root.querySelectorAll(".strip")].filter(
+      (strip) => strip.querySelector(".chip") && !strip.querySelector(".turn") && foldLines(strip, this.whole, texts, () => this.redraw()),
+    );
+    const shown = JSON.stringify([query, queryStrip, this.width, cut.length]);
+    if (shown === this.shown) return; // whoever moves through the tokens by keys is not pulled back
+    this.shown = shown;
+    for (const strip of cut) {
+      const at = strip.dataset.strip === queryStrip && query >= 0 ? strip.querySelector(`.chip[data-row="${query}"]`) : null;
+      if (at) keepInView(at);
+      else strip.lastElementChild.scrollTop = 0;
+    }
+  }
+
   /** Calls `visit(chip, strip, token)` for every chip. */
   eachChip(visit) {
     this.header.strips.forEach((strip, i) => strip.tokens.forEach((token, j) => visit(this.chips[i][j], strip, token)));
   }
+}
+
+/**
+ * Cuts the chips of a strip to two lines if they take too many, with a button for all; true if they are cut. A page that has room for all
+ * says so in CSS (--headlight-strip).
+ *
+ * @param whole names of the strips of which all was asked for.
+ */
+function foldLines(strip, whole, texts, again) {
+  const [title, box] = strip.children;
+  const { dataset: { strip: name } } = strip;
+  const gap = parseFloat(getComputedStyle(box).rowGap);
+  const line = box.firstElementChild.offsetHeight + gap;
+  box.style.setProperty("--two-lines", `${2 * line - gap}px`);
+  box.classList.add("two-lines");
+  const long = box.scrollHeight > box.clientHeight + 1 && box.scrollHeight > MOST_LINES * line;
+  const cut = long && !whole.has(name);
+  box.classList.toggle("two-lines", cut);
+  const button = title.querySelector(".fold") ?? title.appendChild(el("button", { type: "button", class: "fold" }));
+  button.hidden = !long;
+  button.textContent = cut ? fill(texts.all, { count: box.querySelectorAll(".chip").length }) : texts.fewer;
+  button.setAttribute("aria-expanded", !cut);
+  button.onclick = () => { if (!whole.delete(name)) whole.add(name); again(); };
+  return cut;
 }

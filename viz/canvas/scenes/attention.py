@@ -47,7 +47,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
     if hidden is None:
         header["continues"] = continues(trace)
     else:
-        header |= {"texts": strings.hiding(), "hides": {name: list(positions) for name, positions in hidden.items()}}
+        header |= {"hides": {name: list(positions) for name, positions in hidden.items()}}
     return pack(header, {})
 
 

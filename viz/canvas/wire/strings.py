@@ -95,7 +95,11 @@ def waiting(what: Wait) -> dict[str, str]:
 
 def strips() -> dict[str, str]:
     """Texts of the token strips."""
-    return {**_chips(), "tokens": _("Tokens. Arrow keys move; Enter selects the row that produced the token.")}
+    return {
+        **_chips(),
+        "all": _("Show all ({count})"),
+        "fewer": _("Show two lines"),
+    }
 
 
 def left_out() -> dict[str, str]:
@@ -154,11 +158,6 @@ def editing() -> dict[str, Any]:
             "uniform": (_("Evenly"), _("The row attends equally to all allowed keys")),
         },
     }
-
-
-def hiding() -> dict[str, str]:
-    """Texts of token strips in which a click hides a token."""
-    return {**strips(), "tokens": _("Tokens. Arrow keys move; Enter hides a token from every head, or shows it again.")}
 
 
 def atlas_alone() -> dict[str, Any]:

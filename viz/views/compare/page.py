@@ -18,6 +18,7 @@ from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import run_difference
 from viz.session.state import Page, update
+from viz.url.view_state import differing
 from viz.views.compare import notes, outputs, picker, runs
 from viz.views.compare import sides as compare_sides
 from viz.views.compare.notes import Compared
@@ -29,6 +30,9 @@ def show(page: Page) -> None:
     """Draws the page."""
     page = compare_sides.pinned(page)
     compare_sides.control(page)
+    if not page.view.against and (silenced := compare_sides.example(page)):
+        page = replace(page, view=replace(page.view, against=differing(silence=silenced)))
+        st.caption(_("This is an example. Choose above what should be different on side B."))
     different = picker.what_differs(page)
     if not different:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")

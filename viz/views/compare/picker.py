@@ -10,6 +10,9 @@ from viz.url.view_state import ViewState, second_side
 LONGEST = 48
 """Most characters of a value in the name of a side."""
 
+MOST_HEADS = 3
+"""Silenced heads that are named; of more, the number is told."""
+
 
 def names(page: Page) -> tuple[str, str]:
     """The names of the two sides: what each of them has where they differ. They are never equal."""
@@ -32,6 +35,8 @@ def what_differs(page: Page) -> list[str]:
     sides = page.view, second_side(page.view)
 
     def said(view: ViewState, field: str) -> str:
+        if field == "silence" and (count := len(view.silence.split())) > MOST_HEADS:
+            return str(count)
         shown = _value(page, view, field)
         return _("“{value}”", value=shown) if shown else _("none")
 

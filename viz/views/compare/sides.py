@@ -174,6 +174,15 @@ def _silence(page: Page, second: ViewState) -> None:
                 st.button(label, key=f"silence-{name}", on_click=_differ, args=("silence", together))
 
 
+def example(page: Page) -> str:
+    """The heads that side B has silenced before anything is chosen, all of one kind of attention; "" where none can be silenced."""
+    if page.info.recorded or page.info.spec.get("recorded"):
+        return ""
+    own = page.attention.site
+    alike = [each for each in page.trace.attention.values() if (each.site.stack, each.site.kind) == (own.stack, own.kind)]
+    return " ".join(f"{each.site}:{head}" for each in alike for head in range(each.heads))
+
+
 def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
     """Heads that one click silences in addition: the label and the heads, by name."""
     site, head = page.attention.site, page.head

@@ -148,7 +148,7 @@ def _map(page: Page, found: LogitSum) -> None:
         hover[row][head] = f"{tokens.site(Site.parse(site), head)}: {number(value, f'+{decimals(3)}')}"
     names = [tokens.site(Site.parse(site)) for site in sites]
     columns = [_("H{head}", head=head + 1) for head in range(width)]
-    what = _("What each head added directly; click a head to select it")
+    what = _("What each head added directly; click or tap a head to select it")
     st.markdown(f"**{tokens.markdown(what)}**")
     figure = grid(names, columns, values, hover, page.dark, _("added to the logit"))
     alt = _("What each head added: layers × heads; the table below has the numbers")

@@ -40,9 +40,10 @@ def show(page: Page) -> None:
         return
     other = _another_film(page)
     _say_none(page, other)
+    _films(page)
     if other is not None:
         _film(other, partial(runs.switch, other.info, other.view.text))
-    _films(page)
+    _say_how_to_record()
 
 
 def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
@@ -165,18 +166,23 @@ def _with_film(page: Page) -> list[ModelInfo]:
 
 
 def _films(page: Page) -> None:
-    """Draws which models have a training film, and how to make one."""
+    """Draws which models have a training film."""
     others = _with_film(page)
     if others:
         st.markdown("**" + _("Models with a training film") + "**")
-    for info in others:
-        st.button(
-            tokens.markdown(info.title),
-            help=tokens.markdown(said(info.summary)),
-            key=f"film-of-{info.name}",
-            icon=":material/play_circle:",
-            on_click=lambda info=info: runs.switch(info),
-        )
+    with st.container(horizontal=True):
+        for info in others:
+            st.button(
+                tokens.markdown(info.title),
+                help=tokens.markdown(said(info.summary)),
+                key=f"film-of-{info.name}",
+                icon=":material/play_circle:",
+                on_click=lambda info=info: runs.switch(info),
+            )
+
+
+def _say_how_to_record() -> None:
+    """Draws how a film of one's own training is made."""
     st.markdown("**" + _("Record a film of your own training") + "**")
     st.caption(
         _(

@@ -27,7 +27,7 @@ def draw(page: Page) -> None:
     st.caption(
         _(
             "Change in this token’s log-probability (nats) when no row may attend to a key, in all heads of an "
-            "attention layer together. Click to forbid that edge above."
+            "attention layer together. Click or tap to forbid that edge above."
         )
     )
     for strip in dict.fromkeys(found.strips):

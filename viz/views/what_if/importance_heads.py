@@ -92,7 +92,7 @@ def _agreed(page: Page, question: Heads) -> bool:
 
 def _meaning(name: str) -> str:
     return {
-        "without": _("Change in log-probability (nats) when this head is silenced. Click to silence the head above."),
+        "without": _("Change in log-probability (nats) when this head is silenced. Click or tap to silence the head above."),
         "alone": _(
             "Change in log-probability (nats) when every other head of its attention layer is silenced: 0 means that "
             "it does as well alone as all of them together."
