@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,7 +18,7 @@ from viz.lectures import editor
 from viz.lectures.presenter import lobby
 from viz.lectures.script.parser import PAGES as STEP_PAGES
 from viz.live import sessions as live
-from viz.session import patient_engine
+from viz.session import patient_engine, visits
 from viz.session.background_calls import NotCached, Pending, Stopped
 from viz.session.state import Page, get_view_state, my_engine, remember, session_language, store_view, sync_url
 from viz.url.default_run import SiteSelector, conversing, opening
@@ -47,13 +48,6 @@ WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docst
 
 def main() -> None:
     """One script run."""
-    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide")
-    st.html(STYLE)
-    big_mode_style()
-    speak(session_language())
-    with st.sidebar:
-        redraw_on_change()
-
     # The navigation is drawn before the sidebar, which decides what surrounds a page: a page looks for its frame when it runs.
     frame: PageFrame | None = None
 
@@ -62,7 +56,21 @@ def main() -> None:
     ) -> Callable[[], None]:
         return lambda: None if frame is None else _sentence_and_page(frame, PageSpec(show, opens_on, unedited))
 
-    chosen = st.navigation(_pages(drawing))
+    speak(session_language())
+    pages = _pages(drawing)
+    visits.begin({"explore", *(page.url_path for page in pages)} - {""})
+    settings: Literal["collapsed", "auto"] = "collapsed" if visits.shows_first_picture() else "auto"
+    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide", initial_sidebar_state=settings)
+    st.html(STYLE)
+    big_mode_style()
+    with st.sidebar:
+        redraw_on_change()
+
+    chosen = st.navigation(pages)
+    if chosen.url_path:
+        visits.leave_first_picture()
+    if (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
+        st.switch_page(there[0], query_params=left[1])
     view, problems = get_view_state()
     problems = [*st.session_state.get(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
@@ -153,7 +161,8 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
 @st.fragment
 def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
-    sentence_box(around.info, live.switch if drawn.show is explore.show else lambda: None)
+    follows = drawn.show is explore.show and not visits.shows_first_picture()
+    sentence_box(around.info, live.switch if follows else lambda: None)
     _page(around, drawn, get_view_state()[0].text)
 
 
@@ -170,7 +179,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         store_view(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
-    if drawn.show is explore.show:
+    if drawn.show is explore.show and not visits.shows_first_picture():
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None

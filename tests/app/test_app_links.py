@@ -53,6 +53,7 @@ FULL: dict[str, tuple[str, object]] = {
     "snapshot": ("128", 128),
     "measure": ("diagonality", "diagonality"),
     "open": ("numbers heads", "numbers heads"),
+    "picture": ("lines", "lines"),
     "x": ("largest", "largest"),
     "y": ("next", "next"),
     "share": ("0.25", 0.25),

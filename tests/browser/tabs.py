@@ -8,6 +8,7 @@ from urllib.parse import urlparse
 from playwright.sync_api import BrowserContext, Dialog, Error, Page
 
 from tests.browser.patience import OFTEN_MS, PATIENCE_MS
+from viz.session.visits import COOKIE
 
 HOSTS = ("127.0.0.1", "localhost")
 VIEWPORT = {"width": 1280, "height": 720}
@@ -59,6 +60,7 @@ class SharedTab:
         page = self._page = self._page or self._opened()
         if page.url != BLANK and not stays:
             forget(page)
+        page.context.add_cookies([{"name": COOKIE, "value": "", "url": f"http://{host}"} for host in HOSTS])  # no new visitor
         self._changed = False
         self.noise.clear()
         page.set_viewport_size(VIEWPORT)  # type: ignore[arg-type]  # a dictionary of its two keys

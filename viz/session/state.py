@@ -87,6 +87,11 @@ def get_view_state() -> tuple[ViewState, list[str]]:
     return links.read(query)
 
 
+def known_view() -> bool:
+    """Whether the session has a state already."""
+    return _VIEW in st.session_state
+
+
 def session_language() -> str:
     """The language of this session: the link's, else that of its browser at the first visit."""
     if _LANGUAGE not in st.session_state:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from viz.i18n import translate
 from viz.i18n.translate import N_, _, current, translated
+from viz.session import visits
 from viz.session.state import get_view_state, update
 from viz.url.view_state import ViewState
 from viz.widgets import panel_help
@@ -104,6 +105,7 @@ _WATCH = st.components.v2.component(
     "headlight.scheme",
     html="<span hidden></span>",
     js=SCRIPT
+    + visits.KEEPS
     + panel_help.CLOSES
     + """
 const seen = new WeakMap();
@@ -112,6 +114,7 @@ const seen = new WeakMap();
 export default ({ parentElement, data, setTriggerValue }) => {
   document.documentElement.lang = data.language; // for fonts, hyphens, screen readers and numbers
   speakStreamlit(data.words);
+  keepLink(data.keeps);
   const root = parentElement.querySelector("span");
   const now = getComputedStyle(root).getPropertyValue("--st-background-color").trim();
   const before = seen.get(parentElement);
@@ -124,7 +127,7 @@ export default ({ parentElement, data, setTriggerValue }) => {
 
 def redraw_on_change() -> None:
     """Reruns the script when the reader's scheme changes. Takes no space on the page."""
-    data = {"language": translate.current(), "words": words()}
+    data = {"language": translate.current(), "words": words(), "keeps": not visits.shows_first_picture()}
     _WATCH(key="scheme", data=data, on_changed_change=_rerun_is_enough, height="content")
 
 

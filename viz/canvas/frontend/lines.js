@@ -142,7 +142,8 @@ class Lines extends Drawing {
   drawToken(pen, side, label, index, active) {
     const { left, right } = this.box;
     const other = active !== null && active.side !== side;
-    const mine = active?.side === side && active.index === index;
+    const invites = active === null && side === "query" && this.header.invites === index;
+    const mine = invites || (active?.side === side && active.index === index);
     const weight = !other ? 0 : side === "key" ? this.weight(active.index, index) : this.weight(index, active.index);
     const numbered = weight >= 0.005;
     const [x, room, align, beyond] = side === "query" ? [left, left, "right", -1] : [right, this.width - right, "left", 1];

@@ -1,0 +1,113 @@
+"""The first visit: one picture, whole without scrolling; everything else after a click; later the page as it was left."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from model.engine.api import Run
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
+from tests.browser.conftest import Serve
+from tests.browser.emulation import another_language
+from tests.browser.patience import expect
+from tests.browser.tabs import forget
+from tests.browser.visits import drawing, has_parameters, opened, overflow, parameters, rest, type_sentence
+
+pytestmark = pytest.mark.browser
+
+APP = Path(__file__).parents[2] / "app.py"
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+TYPED = "Ein Hund spielt im Schnee."
+
+WHOLE = """() => {
+  const main = document.querySelector("[data-testid=stMain]");
+  const first = document.querySelector(".st-key-first-picture");
+  const seen = [...first.querySelectorAll("h1, p, button, [data-testid=stBidiComponentRegular], .stBidiComponent")];
+  const boxes = [...seen, document.querySelector(".st-key-sentence input")].map((node) => node.getBoundingClientRect());
+  const sides = boxes.filter(({ width }) => width > 0);
+  return {
+    scrolls: main.scrollHeight - main.clientHeight,
+    below: Math.max(...sides.map(({ bottom }) => bottom)) - innerHeight,
+    above: Math.min(...sides.map(({ top }) => top)),
+    beside: Math.max(...sides.map(({ right }) => right)) - innerWidth,
+  };
+}"""
+"""By how much the first picture, its words and the box to type in leave the window."""
+
+
+@pytest.fixture
+def newcomer(watched: Page) -> Page:
+    """The tab of somebody who was never here."""
+    forget(watched)
+    return watched
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (390, 844)])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Serve, width: int, height: int, language: str) -> None:
+    newcomer.set_viewport_size({"width": width, "height": height})
+    with another_language(newcomer, language):
+        page = opened(newcomer, serve(APP))
+        title = {"en": "Where a network looks while it translates", "de": "Wohin ein Netz schaut, während es übersetzt"}[language]
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        found = page.evaluate(WHOLE)
+        assert found["scrolls"] <= 1, found
+        assert found["below"] <= 0, found
+        assert found["above"] >= 0, found
+        assert found["beside"] <= 0, found
+        assert overflow(page) <= 1
+        expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+
+
+def test_a_visitor_sees_one_head_types_a_sentence_and_opens_all_heads(newcomer: Page, serve: Serve) -> None:
+    newcomer.set_viewport_size({"width": 1440, "height": 900})
+    page = opened(newcomer, serve(APP))
+    lines = drawing(page, "lines")
+    expect(lines).to_have_count(1)
+    expect(lines).to_contain_text("Hover over “park”: where did it look?")
+    expect(drawing(page, "atlas")).to_have_count(0)
+    type_sentence(page, TYPED)
+    trace = LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Run(RunRequest("multi30k-de-en", TYPED)))
+    rest(page)
+    words = [text.lower() for text in trace.tokens["target"].texts]
+    expect(lines).to_contain_text("where did it look?")
+    assert lines.inner_text().split("“")[1].split("”")[0].lower() in words
+    page.get_by_role("button", name="Show all 72 heads").click()
+    expect(drawing(page, "atlas")).to_be_visible()
+    has_parameters(page, text=TYPED)
+    expect(page.get_by_role("heading", level=1)).to_have_count(0)
+    expect(page.get_by_test_id("stSidebar")).to_be_in_viewport()
+
+
+def test_a_returning_visitor_gets_the_page_as_it_was_left_and_a_link_opens_what_it_says(newcomer: Page, serve: Serve) -> None:
+    page = opened(newcomer, f"{serve(APP)}/step?text={TYPED}&head=2")
+    expect(drawing(page, "player")).to_be_visible()
+    left = parameters(page)
+    assert left["head"] == "2"
+    page.goto("about:blank")
+    opened(page, serve(APP))
+    expect(drawing(page, "player")).to_be_visible()
+    assert page.url.split("?")[0].endswith("/step")
+    assert parameters(page) == left
+    page.goto("about:blank")
+    opened(page, f"{serve(APP)}/?text=Ein+Mann.")
+    expect(drawing(page, "atlas")).to_be_visible()
+    has_parameters(page, text="Ein Mann.")
+    forget(page)
+    opened(page, f"{serve(APP)}/?text=Ein+Mann.")
+    expect(drawing(page, "atlas")).to_be_visible()
+    expect(page.get_by_role("button", name="Show all 72 heads")).to_have_count(0)
+
+
+def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_the_settings(browser: Browser, serve: Serve) -> None:
+    context = browser.new_context(**PHONE)  # type: ignore[arg-type]  # the fields of a phone
+    page = opened(context.new_page(), serve(APP))
+    expect(drawing(page, "lines")).to_contain_text("Tap “park”: where did it look?")
+    before = page.evaluate(WHOLE)
+    assert before["below"] <= 0
+    page.get_by_role("button", name="Show all 72 heads").tap()
+    expect(drawing(page, "atlas")).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    context.close()

@@ -1,0 +1,110 @@
+"""The first picture of a new visitor: which head it shows, which word invites, and that its lines are the weights of the run."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from model.trace.types import Attention, Site
+from tests import traces
+from tests.pages import MadeUpEngine, open_view, words
+from viz.canvas.scenes import first_picture
+from viz.canvas.wire.transport import unpack
+from viz.session import visits
+
+CROSS = Site("decoder", 0, 2, "cross")
+
+
+def clearness(attention: Attention, head: int) -> float:
+    """Mean of the rows' largest weights, times the share of keys that are some row's largest: row by row, in Python."""
+    rows = [[float(weight) for weight in row] for row in attention.weights[head]]
+    return math.fsum(max(row) for row in rows) / len(rows) * len({row.index(max(row)) for row in rows}) / len(rows[0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_clearest_head_is_shown_as_it_ran(seed: int) -> None:
+    trace = traces.translation(seed=seed)
+    attention = trace.at(CROSS)
+    head = first_picture.clearest_head(attention)
+    assert head == max(range(attention.heads), key=lambda each: clearness(attention, each))
+    header, parts = unpack(first_picture.scene(trace, attention, head))
+    exact = unpack(parts["exact"].tobytes())[1]["exact"]
+    np.testing.assert_array_equal(exact, attention.weights[head])
+    assert header["keys"][1:3] == ["zwei", "junge"]
+    word = header["queries"][header["invites"]]
+    assert f"“{word}”" in header["texts"]["hint"]
+    assert f"“{word}”" in header["texts"]["hintTouch"]
+
+
+def test_a_row_has_the_word_that_was_written_with_its_weights() -> None:
+    trace = traces.translation()
+    assert first_picture.rows(trace, trace.at(CROSS)) == traces.ENGLISH[1:]
+    assert first_picture.rows(trace, trace.at("encoder.0.0.self")) == traces.GERMAN
+    model = traces.language_model()
+    one = list(model.attention.values())[-1]
+    assert first_picture.rows(model, one) == traces.ENGLISH[1:]
+
+
+def test_the_word_that_invites_looks_far_away_at_one_word() -> None:
+    trace = traces.translation()
+    weights = np.full((8, 12, 12), 1 / 12, np.float32)
+    weights[:, 3] = np.eye(12)[11]  # “play” → <eos>
+    attention = Attention(
+        CROSS, "target", "source", weights[:, : trace.at(CROSS).weights.shape[1]], trace.at(CROSS).mask, trace.at(CROSS).mask
+    )
+    row = first_picture.inviting_row(trace, attention, 0)
+    assert first_picture.rows(trace, attention)[row] == "play"
+
+
+@pytest.fixture
+def visitor(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Starts a session of a visitor, and says what it shows and what it opens."""
+
+    def comes(url: str, cookie: str | None = None, **query: str) -> tuple[bool, tuple[str, dict[str, str]] | None]:
+        cookies = {} if cookie is None else {visits.COOKIE: quote(cookie, safe="")}
+        fake = SimpleNamespace(session_state={}, query_params=query, context=SimpleNamespace(url=url, cookies=cookies))
+        monkeypatch.setattr(visits, "st", fake)
+        monkeypatch.setattr(visits, "known_view", lambda: False)
+        visits.begin({"explore", "step"})
+        found = visits.shows_first_picture(), visits.take_left()
+        visits.begin({"explore", "step"})
+        assert (visits.shows_first_picture(), visits.take_left()) == (found[0], None), "decided once"
+        visits.leave_first_picture()
+        assert not visits.shows_first_picture()
+        return found
+
+    return comes
+
+
+@pytest.mark.parametrize("url", ["http://host", "http://host/", "https://host/apps/headlight/"])
+def test_the_address_alone_shows_the_first_picture_once(visitor: Any, url: str) -> None:
+    assert visitor(url) == (True, None)
+    assert visitor(url, "") == (False, None)
+    assert visitor(url, "step?text=Ein+Hund+%26+eine+Katze.&target=") == (
+        False,
+        ("step", {"text": "Ein Hund & eine Katze.", "target": ""}),
+    )
+    assert visitor(url, "?head=3") == (False, ("", {"head": "3"}))
+
+
+@pytest.mark.parametrize(
+    ("url", "query"), [("http://host/", {"text": "Hallo."}), ("http://host/step", {}), ("http://host/explore", {}), ("", {})]
+)
+@pytest.mark.parametrize("cookie", [None, "step?head=3"])
+def test_a_link_opens_what_it_says(visitor: Any, url: str, query: dict[str, str], cookie: str | None) -> None:
+    assert visitor(url, cookie, **query) == (False, None)
+
+
+def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
+    app = open_view("explore", MadeUpEngine())
+    assert "Where a network looks while it translates" not in words(app)
+    app.session_state[visits._FIRST] = True
+    app.run()
+    assert [button.label for button in app.button] == ["Show all 6 heads"]
+    assert not app.expander
+    app.button(key="all-heads-first").click().run()
+    assert app.expander
+    assert not any(button.key == "all-heads-first" for button in app.button)

@@ -1,0 +1,42 @@
+"""The first picture: one head as lines between words, a sentence on what is seen, and the way to all heads."""
+
+import streamlit as st
+
+from viz import canvas
+from viz.canvas.scenes import first_picture
+from viz.i18n.translate import _, _n
+from viz.session import visits
+from viz.session.state import Page
+
+
+def show(page: Page) -> None:
+    """Draws the first picture of a new visitor; everything else comes after a click."""
+    attention, head = page.attention, first_picture.clearest_head(page.attention)
+    with st.container(key="first-picture", gap="small"):
+        st.html(f"<h1>{_title(page)}</h1><p>{_sentence(page)}</p>")
+        canvas.draw("lines", first_picture.scene(page.trace, attention, head), key="first-lines", chosen=_stays)
+        heads = sum(one.heads for one in page.trace.attention.values())
+        with st.container(horizontal=True, horizontal_alignment="center"):
+            words = _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
+            if st.button(words, key="all-heads-first", type="primary", icon=":material/grid_view:"):
+                visits.leave_first_picture()
+                st.rerun()  # the whole page: its settings open
+
+
+def _title(page: Page) -> str:
+    if page.attention.site.kind == "cross":
+        return _("Where a network looks while it translates")
+    return _("Where a network looks while it reads")
+
+
+def _sentence(page: Page) -> str:
+    if page.attention.site.kind == "cross":
+        return _(
+            "Each line leads from a word that the network wrote to a word of your sentence that it attended to: the wider, "
+            "the more."
+        )
+    return _("Each line leads from a word to a word that the network attended to for it: the wider, the more.")
+
+
+def _stays(**_fields: str | int) -> None:
+    """A click on a word only shows its lines."""
