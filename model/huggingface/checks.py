@@ -98,7 +98,7 @@ def check_room(weights: Weights, dtype: torch.dtype) -> None:
         return
     own = named(weights.dtype)
     allowed = phrase(
-        "{own}, as its file has them: in float32 its weights take {needed:.1f} GB, and {free:.1f} GB of memory are free",
+        "{own}, as its file has them: in float32 its weights take {needed:.1f} GB, and {free:.1f} GB of memory is free",
         own=own,
         needed=needed / 1e9,
         free=free / 1e9,

@@ -53,7 +53,7 @@ def directions() -> dict[str, str]:
     """Who attends to whom along a dependency."""
     return {
         "to its governor": _("from a word to the one that it depends on"),
-        "from its governor": _("to a word from the one that it depends on"),
+        "from its governor": _("to a word, from the one that it depends on"),
     }
 
 

@@ -54,8 +54,8 @@ SURVEY: dict[str, tuple[str, str, str]] = {
     "survey-relations": (
         N_("Survey: dependencies"),
         N_(
-            "For each relation of the parses the head that finds it most often, beside the word at a fixed distance that does. "
-            "A head that is not better than this offset knows nothing of syntax."
+            "For each relation of the parses: the head that finds it most often, and the fixed offset that does. "
+            "A head that is no better than this offset shows no knowledge of syntax."
         ),
         "survey.md#dependencies",
     ),

@@ -134,7 +134,8 @@ def _of_head(page: Page, found: CircuitGraph) -> list[str]:
     said, name = list[str](), head_name(head)
     own = sorted((edge for edge in found.edges(page.view.least) if edge.head == head), key=lambda edge: -edge.share)
     for side in SIDES:
-        there = [f"{stream_parts.name(edge.part)} ({number(edge.share, '.2f')})" for edge in own if edge.side == side]
+        used = [(stream_parts.name(edge.part), number(edge.share, ".2f")) for edge in own if edge.side == side]
+        there = [_("{title} ({name})", title=part, name=share) for part, share in used]
         if there:
             gaps = {"head": name, "parts": " · ".join(there[:MOST_SAID])}
             said.append(

@@ -42,7 +42,7 @@ def draw(found: Survey, names: list[str], selected: int) -> None:
             update(site=site, head=head)
 
     with card("survey-relations"):
-        st.html(heading(_("Dependencies"), _("How often the word with most weight is the one that a word depends on")))
+        st.html(heading(_("Dependencies"), _("How often the word with the most weight is the one that a word depends on")))
         numeric_tables.draw(
             pd.DataFrame(rows, columns=columns),
             titles={
@@ -50,10 +50,10 @@ def draw(found: Survey, names: list[str], selected: int) -> None:
                 "direction": _("direction"),
                 "words": _("words"),
                 "head": _("best head"),
-                "right": _("share right"),
-                "own": _("share right, selected head"),
+                "right": _("share correct"),
+                "own": _("share correct, selected head"),
                 "offset": _("best fixed offset"),
-                "baseline": _("share right, this offset"),
+                "baseline": _("share correct, this offset"),
             },
             decimals=3,
             hide_index=True,
