@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch import Tensor, constant_pad_nd, nn
 
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork
@@ -131,9 +130,8 @@ class Batch:
         self.calls = calls
         ends = list(accumulate(len(call.ids) for call in calls))
         self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
-        self.recorded: list[tuple[str, Tensor]] = []
+        self.recorded: list[tuple[str, Tensor, list[int]]] = []
         self._places: dict[tuple[str, ...], list[tuple[slice, ...]]] = {}
-        self._wanting: dict[str, list[int]] = {}
         self._choices = defaultdict[object, list[int]](list)
         for index, call in enumerate(calls):
             self._choices[call.run.record.choice if isinstance(call.run.record, Recorder) else None].append(index)
@@ -179,15 +177,18 @@ class Batch:
         answer = computed(replace(self.call, run=Run(self._record, changes, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         parts: list[list[tuple[str, Tensor]]] = [[] for _call in self.calls]
-        for name, value in self.recorded:
-            places = self._places_in(_padded_axes(name))
-            for index in self._wanting[name]:
-                parts[index].append((name, value[places[index]].clone()))
-        for call, cache, own in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory, so it cannot fail halfway
+        copies = defaultdict[tuple[int, tuple[str, ...]], dict[int, Tensor]](dict)  # the rows of a mask are those of every layer
+        for name, value, wanting in self.recorded:
+            places, own = self._places_in(axes := _padded_axes(name)), copies[id(value), axes]
+            for index in wanting:
+                if index not in own:
+                    own[index] = value[places[index]].clone()
+                parts[index].append((name, own[index]))
+        for call, cache, kept in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory: it cannot fail halfway
             assert isinstance(call.run.cache, KVCache)
             call.run.cache.adopt(cache)
             record = call.run.record.add if isinstance(call.run.record, Recorder) else call.run.record
-            for name, value in own:
+            for name, value in kept:
                 record(name, value)
         return answers
 
@@ -199,7 +200,8 @@ class Batch:
         assert isinstance(network, EncoderDecoder | CausalLM)
         stack = network.decoder if isinstance(network, EncoderDecoder) else network
         sites = [Site("decoder", pass_, layer, "self") for pass_ in range(stack.passes) for layer in range(len(stack.layers))]
-        masks = {f"attention/{site}/mask": lambda mask: mask & self._own_keys for site in sites}
+        own = lru_cache(maxsize=1)(lambda mask: mask & self._own_keys)  # every layer has the same mask, unless a run changes it
+        masks = {f"attention/{site}/mask": own for site in sites}
         return masks | {"positions/decoder": lambda rows: self._positions(stack.embedding).expand_as(rows)}
 
     def _positions(self, embedding: nn.Module) -> Tensor:
@@ -209,11 +211,10 @@ class Batch:
         return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, own, strict=True)], 1)
 
     def _record(self, name: str, value: Tensor) -> None:
-        if name not in self._wanting:  # most runs keep the same, so that few need to be asked
-            kinds = [indices for indices in self._choices.values() if _wants(self.calls[indices[0]], name)]
-            self._wanting[name] = list(chain(*kinds))
-        if self._wanting[name]:
-            self.recorded.append((name, value))
+        # Most runs keep the same, so that few need to be asked.
+        kinds = [indices for indices in self._choices.values() if _wants(self.calls[indices[0]], name)]
+        if kinds:
+            self.recorded.append((name, value, list(chain(*kinds))))
 
     def _intervention(self, name: str, move: Callable[[Tensor], Tensor]) -> Intervention:
         """What changes the value `name`: the move of rows, then the runs, each of which gets its own part as it would be alone."""
@@ -324,9 +325,9 @@ def _padded(parts: Sequence[Tensor], axis: int, before: Sequence[int] | None = N
     """
     before = before or [0] * len(parts)
     longest = max(part.shape[axis] + left for part, left in zip(parts, before, strict=True))
-    after = parts[0].dim() - 1 - axis  # pad() counts axes from the last
+    after = parts[0].dim() - 1 - axis  # padding counts axes from the last
     equal = [
-        part if (size := part.shape[axis]) == longest else pad(part, (0, 0) * after + (left, longest - left - size))
+        part if (size := part.shape[axis]) == longest else constant_pad_nd(part, (0, 0) * after + (left, longest - left - size))
         for part, left in zip(parts, before, strict=True)
     ]
     return torch.cat(equal)

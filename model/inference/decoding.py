@@ -79,7 +79,7 @@ class Writer:
         texts = iter(self.texts_of([id_ for row in ids for id_ in row]))
         steps: list[Step] = []
         for index, places, row, of_row in zip(indices, computed, ids, values, strict=False):  # indices may go on for ever
-            taken, *candidates = (Candidate(id_, next(texts), value) for id_, value in zip(row, of_row, strict=True))
+            taken, *candidates = map(Candidate, row, texts, of_row)
             steps.append(Step(index, taken, tuple(candidates), places))
         return steps
 

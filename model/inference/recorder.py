@@ -67,7 +67,7 @@ class Recorder:
 
     def add(self, name: str, value: Tensor) -> None:
         """Records a tensor that it wants."""
-        if name.startswith("attention/") and "/mask" in name and value.shape[1] > 1:  # [batch, head, query, key]
+        if _is_mask(name) and value.shape[1] > 1:  # [batch, head, query, key]
             value = value.any(dim=1, keepdim=True)
         self._pieces[name].append(value.detach() if value.requires_grad else value)
 
@@ -105,11 +105,14 @@ class Recorder:
 
     def forget(self, count: int) -> None:
         """Drops the newest `count` rows of the decoder: of tokens that were read on trial and not chosen (`Draft`)."""
+        cut: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}  # what was cut, which several names may share, and what is left
         for name, pieces in self._pieces.items():
-            if not _is_decoded(name) or name.endswith((".cross/k", ".cross/v")):  # these are of the source
-                continue
-            piece = pieces[-1][..., :-count, :]
-            pieces[-1] = piece[..., :-count] if _has_own_keys(name) else piece
+            if _forgets(name):
+                key = id(pieces[-1]), _has_own_keys(name)
+                if key not in cut:
+                    left = pieces[-1][..., :-count, :]
+                    cut[key] = pieces[-1], left[..., :-count] if key[1] else left
+                pieces[-1] = cut[key][1]
 
     def arrays(self, lineage: Sequence[int] | None = None, one_row: bool = False) -> dict[str, Array]:
         """The recorded arrays of one example, joined over the steps.
@@ -124,7 +127,14 @@ class Recorder:
         """
         pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
-        return {name: _join(name, own, places, self.prompt) for name, own in pieces.items()}
+        joined: dict[tuple[object, ...], Array] = {}  # the pieces of a mask are those of every layer
+        found = {}
+        for name, own in pieces.items():
+            same = name.rpartition("/")[2], _is_decoded(name), *map(id, own)
+            if same not in joined:
+                joined[same] = _join(name, own, places, self.prompt)
+            found[name] = joined[same]
+        return found
 
     def snapshot(self) -> "Recorder":
         """The record so far; the run does not change it any more. No tensor is copied."""
@@ -211,11 +221,25 @@ def _kept_as(name: str) -> Keep | None:
     return _KEPT_AS.get(rest.rpartition("/")[2] if group == "attention" else group)
 
 
+@lru_cache(4096)
+def _is_mask(name: str) -> bool:
+    """Whether a tensor is a mask of an attention site, or a part of one."""
+    return name.startswith("attention/") and "/mask" in name
+
+
+@lru_cache(4096)
+def _forgets(name: str) -> bool:
+    """Whether a tensor has a row for each token that the decoder read; keys and values of the source have none."""
+    return _is_decoded(name) and not name.endswith((".cross/k", ".cross/v"))
+
+
+@lru_cache(4096)
 def _is_decoded(name: str) -> bool:
     """Whether a tensor is recorded once in each decoder step."""
     return name == "logits" or "decoder" in name
 
 
+@lru_cache(4096)
 def _has_own_keys(name: str) -> bool:
     """Whether the last axis of a tensor is the keys of self-attention."""
     group, _, rest = name.partition("/")

@@ -213,12 +213,13 @@ class WordTokenizer:
             TokenOutOfRange: the vocabulary does not have an id.
         """
         check_ids(name, ids, self.size)
+        count = len(SPECIALS)
         return Tokens(
             name,
             tuple(ids),
-            tuple(self.vocabulary[i] for i in ids),
-            tuple(0 < i < len(SPECIALS) for i in ids),
-            tuple(i == 0 for i in ids),
+            tuple(map(self.vocabulary.__getitem__, ids)),
+            tuple([0 < i < count for i in ids]),
+            tuple([i == 0 for i in ids]),
         )
 
     def text(self, ids: Sequence[int]) -> str:

@@ -275,8 +275,10 @@ class MultiHeadAttention(nn.Module):
             [batch, query, model], to be added to the residual stream.
         """
 
+        here = f"attention/{site}/"
+
         def see(name: str, value: Tensor) -> Tensor:
-            return run.see(f"attention/{site}/{name}", value)
+            return run.see(here + name, value)
 
         # The cache calls it where it needs keys and values: a cached decode computes those of the encoder's output only once.
         def keys_and_values() -> tuple[Tensor, Tensor]:

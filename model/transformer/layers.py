@@ -126,16 +126,17 @@ def see_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> Tensor:
         return mask.allowed
     batch, queries, _model = x.shape
 
-    def see(name: str, part: Tensor) -> Tensor:
-        rows = part.expand(batch, 1, queries, -1)  # [batch, 1, query, key]: a view, which copies nothing
+    def see(name: str, whole: Mask, part: str) -> Tensor:
+        rows = whole.rows(part, batch, queries)  # [batch, 1, query, key]
         seen = run.see(f"attention/{site}/{name}", rows)
-        return part if seen is rows else seen  # unchanged, the small part goes on, which is the same for all rows
+        unchanged: Tensor = getattr(whole, part)
+        return unchanged if seen is rows else seen  # the small part goes on, which is the same for all rows
 
-    padding = see("mask_padding", mask.padding)
-    causal = None if mask.causal is None else see("mask_causal", mask.causal)
+    padding = see("mask_padding", mask, "padding")
+    causal = None if mask.causal is None else see("mask_causal", mask, "causal")
     # If an intervention changed a part, the two parts are combined again, so that the softmax uses the changed one.
     same = padding is mask.padding and causal is mask.causal
-    return see("mask", mask.allowed if same else Mask(padding, causal).allowed)
+    return see("mask", mask if same else Mask(padding, causal), "allowed")
 
 
 class SelfAttentionLayer(nn.Module):

@@ -81,6 +81,20 @@ class Mask:
         # [batch, 1, 1, key] & [1, 1, query, key] -> [batch, 1, query, key]: broadcasting pairs each example with each query.
         return self.padding if self.causal is None else self.padding & self.causal
 
+    @cached_property
+    def _rows(self) -> dict[tuple[str, int, int], Tensor]:
+        return {}
+
+    def rows(self, part: str, batch: int, queries: int) -> Tensor:
+        """A part, `padding`, `causal` or `allowed`, with a row for each query: [batch, 1, query, key], a view.
+
+        Every layer gets the same tensor, so that whoever keeps it for each of them copies it once.
+        """
+        key = "padding" if self.causal is None else part, batch, queries
+        if key not in self._rows:
+            self._rows[key] = getattr(self, part).expand(batch, 1, queries, -1)
+        return self._rows[key]
+
 
 def additive(allowed: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """The same mask in additive form: 0 where allowed, and -inf where not: exp(-inf) = 0 takes the key out of the softmax."""

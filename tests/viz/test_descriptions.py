@@ -88,6 +88,20 @@ def test_masks_are_told_as_ranges_of_keys(trace: Trace) -> None:
     assert alt_text.mask(trace, trace.at(CROSS), trace.at(CROSS).mask) == "Every row may attend to every key."
 
 
+def test_the_stage_of_a_mask_is_told_by_what_each_row_may_attend_to(trace: Trace) -> None:
+    site = "decoder.0.0.self"
+    rows = tokens.queries(trace, trace.at(site), longest=None)
+    keys = tokens.keys(trace, trace.at(site), longest=None)
+    told = []
+    for row, allowed in zip(rows, trace.at(site).mask, strict=True):
+        there = [key for key, may in zip(keys, allowed, strict=True) if may]
+        many = f"allowed from “{there[0]}” to “{there[-1]}”, {len(there)} of {len(keys)}."
+        told.append(f"Row “{row}”: " + (many if len(there) > 1 else f"only “{there[0]}” is allowed."))
+    assert len({*told}) == len(rows) > 2
+    assert unpack(scenes.cells(trace, Stage(site, "mask"), 1, -1, -1))[0]["description"] == " ".join(told)
+    assert unpack(scenes.cells(trace, Stage(CROSS, "mask"), 1, -1, -1))[0]["description"] == "Every row may attend to every key."
+
+
 def test_a_table_says_where_its_largest_and_smallest_numbers_are() -> None:
     values = np.array([[0.0, 1.25], [-2.5, 0.5]])
     told = "2 × 2 (dimensions). Largest: 1.250 in row 1, column 2. Smallest: −2.500 in row 2, column 1."

@@ -297,6 +297,9 @@ def test_cells_travel_as_they_ran() -> None:
     assert not blobs["wrong"].any(), "a score that was never computed is no fault"
     assert header["opened"] == [2, 1]
     assert header["texts"]["none"] == "no score: this key came later"
+    row, column = np.unravel_index(np.nanargmax(scores[1]), scores[1].shape)
+    largest = f"Largest: {scores[1, row, column]:.3f} in row {row + 1}, column {column + 1}."
+    assert largest.replace("-", "−") in header["description"]
     _header, blobs = unpack(attention.cells(trace, Stage("decoder.0.1.self", "mask"), 1, -1, -1))
     mask = trace.at("decoder.0.1.self").mask
     np.testing.assert_array_equal(blobs["exact"], np.where(mask, 0, -np.inf).astype(np.float32))

@@ -101,7 +101,8 @@ def session_language() -> str:
 
 def _query() -> dict[str, str]:
     """The URL's parameters; a link may name one edit in each of several parameters `edit`."""
-    return st.query_params.to_dict() | ({"edit": "; ".join(edits)} if (edits := st.query_params.get_all("edit")) else {})
+    query = st.query_params.to_dict()
+    return query | {"edit": "; ".join(st.query_params.get_all("edit"))} if "edit" in query else query
 
 
 def store_view(view: ViewState) -> None:

@@ -5,6 +5,7 @@ of Streamlit or as the name of a control. A change of scheme redraws the page, a
 open help. The key P and a button enter and leave big mode; the link keeps it.
 """
 
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -85,8 +86,11 @@ _WORDS = {
 
 def words() -> dict[str, str]:
     """Streamlit's words with those of the current language; none in English."""
-    if current() == "en":
-        return {}
+    return {} if (language := current()) == "en" else _words(language)
+
+
+@cache
+def _words(_language: str) -> dict[str, str]:
     named = {
         "Help for {name}": _("Help: {name}", name=_GAP),
         "Remove {name}": _("Remove: {name}", name=_GAP),

@@ -9,8 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from cachetools import cached
 
 from model.trace import stages
 from model.trace.stages import Stage
@@ -182,11 +184,16 @@ def base(trace: Trace, live: bool = False) -> dict[str, Any]:
     """Header fields of every drawing: color schemes, an id of the run, its silenced heads, as SITE/HEAD, and the decimal sign; the
     sentence, if the drawing follows what is typed.
     """
+    return {"schemes": SCHEMES, **_of_run(trace), "decimal": decimal_sign(), **(followed(trace) if live else {})}
+
+
+@cached(WeakKeyDictionary(), key=lambda trace: trace)
+def _of_run(trace: Trace) -> dict[str, Any]:
+    """The id of a run and its silenced heads, which all its drawings name."""
     run = json.dumps(
         [trace.model.get("fingerprint"), dict(trace.request), {n: t.texts for n, t in trace.tokens.items()}], default=str
     )
-    silenced = sorted(f"{site}/{head}" for site, head in labels.silenced(trace))
-    return {"schemes": SCHEMES, "run": run, "silenced": silenced, "decimal": decimal_sign(), **(followed(trace) if live else {})}
+    return {"run": run, "silenced": sorted(f"{site}/{head}" for site, head in labels.silenced(trace))}
 
 
 def followed(trace: Trace) -> dict[str, Any]:
@@ -200,7 +207,7 @@ def followed(trace: Trace) -> dict[str, Any]:
         "begun": decodes and not trace.steps and not _has_decoder(trace),
         "seed": decoding.get("seed"),
         "temperature": decoding.get("temperature"),
-        "silenced": sorted(f"{site}/{head}" for site, head in labels.silenced(trace)),
+        "silenced": _of_run(trace)["silenced"],
     }
     return {"live": live}
 

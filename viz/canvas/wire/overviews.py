@@ -47,6 +47,7 @@ def first_shares(trace: Trace) -> dict[Site, Array]:
     return dict(zip((site for site, _count in rows), np.split(blobs["readings"][0], ends), strict=True))
 
 
+@cached(WeakKeyDictionary(), key=lambda trace: trace)
 def opens_without_first(trace: Trace) -> bool:
     """Whether most heads have most of their weight on the first token, so that pages open without it."""
     return head_kinds.heads_at_first(np.concatenate(list(first_shares(trace).values()))) > 0.5
