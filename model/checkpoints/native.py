@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -315,13 +315,16 @@ def _reason(error: Exception) -> Words:
 
 
 SNAPSHOTS, CURVE = "snapshots", "curve.csv"
-_SNAPSHOT = re.compile(r"[0-9]{6,12}", re.ASCII)
+_SNAPSHOT = re.compile(r"([0-9]{6,12})\.safetensors", re.ASCII)
 
 
 def snapshot_steps(folder: Path) -> tuple[int, ...]:
     """Training steps with a snapshot, sorted; empty if the folder has none."""
-    found = (folder / SNAPSHOTS).glob("*.safetensors")
-    return tuple(sorted(int(file.stem) for file in found if _SNAPSHOT.fullmatch(file.stem)))
+    try:
+        found = [_SNAPSHOT.fullmatch(file.name) for file in (folder / SNAPSHOTS).iterdir()]
+    except OSError:
+        return ()
+    return tuple(sorted(int(name[1]) for name in found if name))
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
@@ -343,7 +346,17 @@ def snapshot_files(folder: Path, file: Path) -> list[Path]:
 def losses(folder: Path) -> tuple[Losses, ...]:
     """The rows of the folder's curve.csv; empty if it is missing or unreadable."""
     try:
-        with (folder / CURVE).open(encoding="utf-8", newline="") as file:
+        there = (file := folder / CURVE).stat()
+    except OSError:
+        return ()
+    return _losses(file, there.st_ino, there.st_mtime_ns, there.st_ctime_ns, there.st_size)
+
+
+@lru_cache(maxsize=256)
+def _losses(path: Path, *_version: int) -> tuple[Losses, ...]:
+    """The rows of a file, of one version of it: each list of models has them."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
             rows = [
                 Losses(int(row["step"]), float(row["train_loss"]), float(row["validation_loss"])) for row in csv.DictReader(file)
             ]

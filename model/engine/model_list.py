@@ -1,13 +1,16 @@
 """What an engine can run: the checkpoints of its folder by name, read again on every call, and the facts about each of them."""
 
+import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
+from operator import attrgetter
+from pathlib import Path, PurePath
 from typing import TypeAlias
 
 from model import known_models
@@ -61,9 +64,11 @@ class CheckpointStore:
 
     def _inside(self) -> dict[str, Path]:
         """The checkpoints in the folder. They hide known models of the same name, which are looked for only where needed."""
-        there = self._folder.iterdir() if self._folder.is_dir() else ()
-        found = [path for path in there if path.is_dir() or (path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING))]
-        return {path.name: path for path in found}
+        if not self._folder.is_dir():
+            return {}
+        with os.scandir(self._folder) as there:  # which knows, without another question, what is a folder: each run asks
+            found = [each.name for each in there if each.is_dir() or _is_weight_file(each.name)]
+        return {name: self._folder / name for name in found}
 
     def open(self, path: Path) -> str:
         """Adds a file or folder from outside the folder and returns its name, under which it can be run.
@@ -131,10 +136,10 @@ class CheckpointStore:
         """
         path = self.path(name)
         try:
-            found = [(file, file.stat()) for file in _files(path) if file.is_file()]
+            found = [(file.name, _stat_of_file(file)) for file in _files(path)]
         except OSError:
             return None
-        return tuple((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size) for file, stat in found)
+        return tuple((file, of.st_ino, of.st_mtime_ns, of.st_ctime_ns, of.st_size) for file, of in found if of is not None)
 
     def without_path(self, error: HeadlightError) -> HeadlightError:
         """The error without the folder's path, which visitors must not see."""
@@ -149,13 +154,28 @@ class CheckpointStore:
         return type(error)(**plain)
 
 
+def _is_weight_file(name: str) -> bool:
+    return PurePath(name).suffix in WEIGHT_FILES and not name.endswith(ENDING)
+
+
 def _files(path: Path) -> list[Path]:
     """The files of a folder, a snapshot's with the others of its checkpoint, or a weight file with its answers file."""
     if path.is_dir():
-        return sorted(path.iterdir())
+        return sorted(path.iterdir(), key=attrgetter("name"))
     if (whole := native.folder_of_snapshot(path)) is not None:
         return native.snapshot_files(whole, path)
     return [path, path.with_name(ANSWERS), path.with_name(f"{path.stem}.{ANSWERS}")]
+
+
+def _stat_of_file(file: Path) -> os.stat_result | None:
+    """The facts about a file; None: it is not there, or is no file."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:

@@ -4,8 +4,9 @@ A field with an `option` can be set on the command line, which takes its name, t
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyCharacters, TooManyTokens, Words, phrase
@@ -80,9 +81,14 @@ def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> d
     return {_OPTION: Option(help_, allowed, **more)}
 
 
-def described_fields(described: Any) -> Iterator[tuple[Field[Any], Option]]:
-    """The fields that have an option, each with it."""
-    return ((each, each.metadata[_OPTION]) for each in fields(described) if _OPTION in each.metadata)
+def described_fields(described: Any) -> tuple[tuple[Field[Any], Option], ...]:
+    """The fields of a dataclass, or of one of its values, that have an option, each with it."""
+    return _described_fields(described if isinstance(described, type) else type(described))
+
+
+@cache
+def _described_fields(described: type) -> tuple[tuple[Field[Any], Option], ...]:
+    return tuple((each, each.metadata[_OPTION]) for each in fields(described) if _OPTION in each.metadata)
 
 
 def check(described: Any) -> None:

@@ -1,10 +1,8 @@
 """The options of `run` and `explain` are the fields of RunRequest and Decoding; what they take, and what they say, is as before."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import Field, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -74,8 +72,7 @@ def test_a_field_with_an_option_is_all_that_a_new_option_takes(monkeypatch: pyte
     class Longer(Decoding):
         least_length: int = field(default=3, metadata=option("tokens written at least", Between(1, 9)))
 
-    found: Iterator[tuple[Field[Any], Any]] = described_fields(Longer)
-    each, own = next((each, own) for each, own in found if each.name == "least_length")
+    each, own = next((each, own) for each, own in described_fields(Longer) if each.name == "least_length")
     asked: list[int] = []
     command = click.command("x")(options._options(each, own)["least_length"](lambda least_length: asked.append(least_length)))
     command.main(["--least-length", "5"], standalone_mode=False)

@@ -300,10 +300,12 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     live = live_session(engine)
     page = live.page
     assert page is not None
+    question, request = Question("w5"), page.of(Question("w5")).request()
+    run = Run(request)
 
     async def leave() -> None:
         left = asyncio.get_running_loop().create_future()
-        async for _frame in route.frames(live, page, Question("w5"), left):
+        async for _frame in route.frames(live, page, question, run, left):
             left.set_result(None)
 
     asyncio.run(leave())
@@ -311,7 +313,7 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
     while not engine.cancelled and time.monotonic() < limit:
         time.sleep(0.01)
     assert engine.cancelled == ["w5"]
-    key, request = live.ask(page, page.of(Question("w5"))).key, page.of(Question("w5")).request()
+    key = live.ask(page, run).key
     with pytest.raises(Pending):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
     theirs = live.calls._pending[key]

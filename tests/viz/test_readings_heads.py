@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
-from model.trace.types import Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
+from viz.metrics import head_statistics as statistics
 from viz.metrics.head_statistics import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
 from viz.metrics.padding import padding_effect
 
@@ -81,6 +82,23 @@ def test_rows_that_look_nowhere_or_hold_no_numbers_are_counted_not_averaged() ->
     assert (found.rows, found.rows_left_out) == (weights.shape[1] - 2, 2)
     assert vars(found) == pytest.approx(vars(by_loops(trace, changed, 0)))
     assert head_statistics(trace, changed, 1).rows_left_out == 1
+
+
+def test_the_heads_of_a_run_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, counted = list[Attention](), statistics.counted_rows
+
+    def noted(attention: Attention) -> Array:
+        read.append(attention)
+        return counted(attention)
+
+    monkeypatch.setattr(statistics, "counted_rows", noted)
+    trace = traces.translation(layers=2, heads=2)
+    for _turn in range(2):
+        assert len(all_heads(trace)) == 12
+        assert head_statistics(trace, trace.last_cross(), 1) == head_statistics(trace, trace.last_cross(), 1)
+    assert read == list(trace.attention.values())
+    other = replace(trace.last_cross(), weights=np.roll(trace.last_cross().weights, 1, axis=2))
+    assert head_statistics(trace, other, 1) != head_statistics(trace, trace.last_cross(), 1)
 
 
 def test_a_head_without_any_row_reads_nan() -> None:

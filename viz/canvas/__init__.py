@@ -113,5 +113,5 @@ def draw(name: str, scene: bytes, *, key: str, chosen: Chosen | None = None, edi
             edited(found)
 
     # Streamlit reports a trigger only if it has a callback, even one that does nothing.
-    edits = {} if edited is None else {"on_edit_change": tell_edit}
+    edits: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}
     DRAWINGS[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **edits)

@@ -23,6 +23,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from model.engine import log
+from model.engine.api import Run
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
 from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
@@ -83,14 +84,15 @@ BUDGET = FrameThrottle()
 """That of this process."""
 
 
-async def frames(live: LiveSession, page: PageContext, question: Question, gone: Awaitable[None]) -> AsyncIterator[bytes]:
+async def frames(live: LiveSession, page: PageContext, question: Question, run: Run, gone: Awaitable[None]) -> AsyncIterator[bytes]:
     """The frames of one question, until its run has ended or a newer question of the session replaces it.
 
     Args:
         question: what is to be drawn.
+        run: the run that it asks for.
         gone: done when the browser has left.
     """
-    call, left = live.ask(page, page.of(question)), asyncio.ensure_future(gone)
+    call, left = live.ask(page, run), asyncio.ensure_future(gone)
     try:
         async for progress in _progress(call, left):
             with suppress(HeadlightError):  # what another host sent so far is damaged: the end of the run says so
@@ -181,7 +183,7 @@ async def _serve(request: Request) -> Response:
     if not same_origin(request.headers):
         return _refused(403, "Only pages of this app can request this.")
     live = BY_TOKEN.get(request.path_params["token"])
-    if live is None or live.page is None:
+    if live is None or (page := live.page) is None:
         return _refused(404, "This session has ended: reload the page.")
     if request.method == "DELETE":
         live.calls.stop_following()
@@ -195,11 +197,11 @@ async def _serve(request: Request) -> Response:
     except (ValueError, RecursionError, ClientDisconnect):
         return _refused(400, 'The question must be {"text": "…"}, perhaps with a "change".')
     try:
-        live.page.of(question).request()  # refused here: an answer that has begun can only break off
+        run = Run(page.of(question).request())  # refused here: an answer that has begun can only break off
     except HeadlightError as error:
-        return _refused(422, live.page.context.copy().run(error_message, error))
+        return _refused(422, page.context.copy().run(error_message, error))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
-    return StreamingResponse(frames(live, live.page, question, _gone(request)), headers=headers, media_type=MEDIA)
+    return StreamingResponse(frames(live, page, question, run, _gone(request)), headers=headers, media_type=MEDIA)
 
 
 async def _body(request: Request) -> bytes:

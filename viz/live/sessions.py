@@ -133,14 +133,15 @@ class LiveSession:
         self.calls = calls
         BY_TOKEN[self.token] = self
 
-    def ask(self, page: PageContext, view: ViewState) -> Call:
-        """Starts the run of a view; an older one of this session ends, unless a page waits for it, too."""
-        run = Run(view.request())
+    def ask(self, page: PageContext, run: Run) -> Call:
+        """Starts a run; an older one of this session ends, unless a page waits for it, too."""
         return self.calls.start_live(run, lambda: page.engine.ask(run))
 
     def current(self, page: PageContext, question: Question) -> tuple[PageContext, ViewState]:
         """What the page shows now, with another head or row perhaps; as given, if it shows another run by now."""
         newer, view = self.page or page, page.of(question)
+        if newer is page:
+            return page, view
         there = newer.of(replace(question, text=view.text))
         return (newer, there) if there.request() == view.request() else (page, view)
 

@@ -11,9 +11,11 @@ never averaged. Without any row a reading is NaN.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
+from cachetools import cached
 
 from model.trace.types import Array, Attention, Site, Trace
 from viz.i18n.translate import _
@@ -126,6 +128,7 @@ def table_of_heads(rows: Mapping[tuple[Site, int], Mapping[str, Any]]) -> pd.Dat
     return table if any(site.pass_ for site, _head in rows) else table.drop(columns="pass")
 
 
+@cached(WeakKeyDictionary(), key=lambda _trace, attention: attention)  # the page tells them at each choice
 def _site_statistics(trace: Trace, attention: Attention) -> list[HeadStatistics]:
     """The readings of all heads of a site."""
     weights = attention.weights.astype(np.float64)  # [head, query, key]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -64,21 +64,27 @@ class Call:
     Attributes:
         key: identifies the question.
         runs: whether it is a run.
-        token: name of this call in the URL that a browser polls.
+        token: name of this call in the URL that a browser polls; most calls have an answer before anybody asks for it.
         began: start time on the monotonic clock.
         feed: the tokens written so far; it ends with the call.
         done: resolves to None once there is an answer or an error.
     """
 
     def __init__(self, key: Hashable, compute: Callable[[], Any], runs: bool) -> None:
-        self.key, self.runs, self.token, self.began = key, runs, secrets.token_hex(12), time.monotonic()
+        self.key, self.runs, self.began = key, runs, time.monotonic()
         self.done: Future[None] = Future()
         self.feed = ProgressFeed()
         self._compute, self._cancel_token = compute, CancelToken()
         self._value: Any = None
         self._error: BaseException | None = None
-        BY_TOKEN[self.token] = self
         threading.Thread(target=self._run, name="headlight-call", daemon=True).start()
+
+    @cached_property
+    def token(self) -> str:
+        """Under which `BY_TOKEN` has this call from now on."""
+        token = secrets.token_hex(12)
+        BY_TOKEN[token] = self
+        return token
 
     def give_up(self) -> None:
         """Cancels the call: the engine ends the run unless somebody else waits for it, too."""

@@ -1,5 +1,6 @@
 """The folder of checkpoints: what changes in it is noticed, and its errors tell visitors nothing about where it is."""
 
+import csv
 import gc
 import shutil
 import threading
@@ -7,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import torch
@@ -242,6 +243,28 @@ def test_the_network_of_a_checkpoint_that_was_deleted_or_replaced_is_let_go_by_t
     assert [info.name for info in engine.ask(Models()).models] == ["replaced", "stays"]
     gc.collect()
     assert {name for name, network in networks.items() if network() is None} == {"deleted", "replaced"}
+
+
+def test_the_losses_of_a_training_are_read_again_when_they_have_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_checkpoint(tmp_path / "a")
+    (curve := tmp_path / "a" / "curve.csv").write_text("step,train_loss,validation_loss\n100,2.5,3\n", encoding="utf-8")
+    engine, reader, read = LocalEngine(tmp_path, CPU), csv.DictReader, list[str]()
+
+    def counted(file: TextIO) -> Any:
+        read.append(file.name)
+        return reader(file)
+
+    monkeypatch.setattr(csv, "DictReader", counted)
+    for losses in (2.5,), (2.5, 2.25), ():
+        for _turn in range(3):
+            (info,) = engine.ask(Models()).models
+            assert tuple(one.training for one in info.losses) == losses
+        if len(losses) == 1:
+            with curve.open("a", encoding="utf-8") as file:
+                file.write("200,2.25,2.75\n")
+        elif losses:
+            curve.unlink()
+    assert len(read) == 2
 
 
 def test_the_network_of_older_files_is_freed(tmp_path: Path, local: LocalEngine) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -238,3 +239,19 @@ def test_the_keys_of_the_source_are_joined_once_while_the_same_runs_go_on(monkey
     assert all(isinstance(answer, Trace) and len(answer.steps) > 1 for answer in answers)
     layers = spec.decoder.layers if spec.decoder is not None else 0
     assert joins.count(3) == 2 * layers
+
+
+@pytest.mark.parametrize("ahead", [(), (0, 1)], ids=["in step", "one step apart"])
+def test_a_mask_is_in_memory_once_for_all_layers(ahead: tuple[int, ...]) -> None:
+    found = checkpoint(SPECS["paper"])
+    asked = [replace(runs.request(SPECS["paper"]), source=text) for text in TEXTS[:2]]
+    alone = [run(found, one, CPU, "cpu") for one in asked]
+    for trace, other in zip([*alone, *at_once(found, asked, ahead=ahead)], [*alone, *alone], strict=True):
+        assert isinstance(trace, Trace)
+        assert_same(trace, other)
+        for kind in ("encoder.0.{}.self", "decoder.0.{}.self", "decoder.0.{}.cross"):
+            first, second = trace.at(kind.format(0)), trace.at(kind.format(1))
+            assert np.shares_memory(first.mask, second.mask)
+            assert first.mask_padding is not None
+            assert np.shares_memory(first.mask_padding, second.mask_padding)
+        assert not np.shares_memory(trace.at("decoder.0.0.self").weights, trace.at("decoder.0.1.self").weights)
