@@ -130,20 +130,20 @@ def test_checkpoint_begins_with_the_field_and_says_what_failed_and_the_way_out(t
     hub.fails = {}
     for typed, said in (
         ("nobody/nothing", "The Hub shows no model “nobody/nothing”"),
-        ("some/gated", "The authors of some/gated give it only to those who accept their terms."),
+        ("some/gated", "some/gated is available only to those who accept its authors’ terms."),
         (f"{NAME}@v9", "has no revision “v9”"),
-        ("http://elsewhere.test/gpt2", "is no page of a model on the Hub"),
+        ("http://elsewhere.test/gpt2", "is not the page of a model on the Hub"),
         ("two words", "No model is called “two words”"),
         ("odd/architecture", "its architecture, nonesuch, is not one of the transformers library"),
-        ("very/large", "Make room, or let HF_HOME name a folder on another disk."),
+        ("very/large", "or set HF_HOME to a folder on another disk."),
     ):
         ask(page, typed)
         expect(page.get_by_text(said)).to_be_visible()
     for status, said in (
-        (401, "it does not accept the login of this machine"),
+        (401, "it rejects the login of this machine"),
         (403, "the login of this machine may not read this model"),
-        (429, "it was asked too often; try again in a few minutes"),
-        (503, "it has a problem of its own; try again later"),
+        (429, "it received too many requests; try again in a few minutes"),
+        (503, "it has an internal error; try again later"),
     ):
         hub.fails = {"/api/models/": status}
         ask(page, f"another/model-{status}")
