@@ -1,5 +1,6 @@
 """Lectures against real runs: what is true passes, what is false is named with its line."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import torch
 from model.__main__ import main
 from model.engine.api import Listing, Models
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.survey import tables
+from model.survey import film, tables
 from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from viz.canvas.scenes import attention, difference
@@ -118,6 +119,25 @@ def test_claims_over_many_texts_are_those_of_the_stored_survey(engine: LocalEngi
         f"share first decoder.0.0.self head 0 = {share:.2f}",
     )
     assert problems(engine, lines(*claims)) == []
+
+
+@pytest.mark.parametrize("name", ["attention.en", "attention.de", "attention.zh-CN", "attention.zh-TW", "heads-are-born.en"])
+def test_what_is_told_of_two_heads_over_many_texts_is_what_the_stored_film_measured(name: str) -> None:
+    found = film.from_bytes((CHECKPOINTS / "induction" / "survey-film.parquet").read_bytes(), "survey-film.parquet")
+
+    def mean(measure: str, step: int, site: str) -> float:
+        row, column = found.heads.index((site, 1)), list(MEASURES).index(measure)
+        assert found.count[:, row, column].min() == 100
+        return float(found.mean[found.steps.index(step), row, column])
+
+    told = (
+        f"{mean('induction', 212, 'decoder.0.1.self'):.1f}",
+        f"{mean('previous', 212, 'decoder.0.0.self'):.2f}",
+        f"{mean('previous', 1009, 'decoder.0.0.self'):.2f}",
+    )
+    text = (library.BUNDLED / f"{name}.md").read_text(encoding="utf-8")
+    (words,) = [part for part in text.replace(",", ".").split("\n\n") if "100" in part and "212" in part and "1.009" in part]
+    assert re.findall(r"0\.\d+", words) == list(told)
 
 
 @pytest.mark.parametrize("data", [b"", b"other"])
