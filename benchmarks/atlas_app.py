@@ -1,5 +1,6 @@
 """The app around `atlas_page.py`: Streamlit, and our route for large parts of scenes; nothing else of Headlight."""
 
+import gc
 from pathlib import Path
 
 import streamlit as st
@@ -7,6 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from viz.canvas.wire.transport import ROUTE
 
-threadpool_limits(1, "blas")  # as app.py does
+threadpool_limits(1, "blas")  # this and the next as app.py does
+gc.collect()
+gc.freeze()
+gc.set_threshold(50_000, 20, 20)
 
 app = st.App(Path(__file__).with_name("atlas_page.py"), routes=[ROUTE])

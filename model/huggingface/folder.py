@@ -267,6 +267,11 @@ def with_settings(path: Path, config: Mapping[str, Any], generation: Mapping[str
     return Folder(path, config, {**config, **generation}, family, "encoder" if family is None else family.kind)
 
 
+def _number(table: dict[str, Any]) -> Any:
+    """The number that the library writes as a table, as JSON has none that is infinite or NaN; any other table as it is."""
+    return float(table["__float__"]) if table.keys() == {"__float__"} and isinstance(table["__float__"], str) else table
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object.
 
@@ -278,7 +283,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LONGEST:
             raise DamagedFile(path=path, detail=phrase("it is larger than {longest:,} bytes", longest=LONGEST))
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), object_hook=_number)
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(path=path, detail=f"{type(error).__name__}: {' '.join(str(error).split()[:30])}") from error
     if not isinstance(data, dict):

@@ -13,11 +13,13 @@ LARGEST = 2**24
 
 MOST = (
     (re.compile(r".*(theta|base|seed|_id|_ids|size_in_bytes|max_length|num_labels).*"), math.inf),
+    (re.compile(r".*_(intermediate_size|hidden_size|dim)"), LARGEST),
     (re.compile(r".*(layer|depth|block|stage|expert|group|stack|repeat).*", re.IGNORECASE), 1000),
     (re.compile(r".*(radius|stride).*"), 1024),
 )
-"""The largest whole number by the name of a setting, the first that fits: those by which nothing grows, those that may say how many
-modules there are, and those by which a run grows, however short its input is."""
+"""The largest whole number by the name of a setting, the first that fits: those by which nothing grows, widths (such as
+shared_expert_intermediate_size), those that may say how many modules there are, and those by which a run grows, however short its
+input is."""
 
 LAYERS = re.compile(r"(num|n|encoder|decoder)_(hidden_|encoder_|decoder_)?layers?|num_hidden_groups|depth")
 """Settings that say how many layers are built or run: each has tensors of its own, or shares those of others."""

@@ -26,8 +26,10 @@ from model.errors import (
     UnsupportedModel,
 )
 from model.huggingface import library
+from model.huggingface.folder import read_json, with_settings
 from model.huggingface.loaded import Foreign
 from model.huggingface.recorded import loading as recorded
+from model.huggingface.sizes import check_sizes
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.inputs import Features
@@ -174,6 +176,19 @@ def test_a_tensor_without_a_place_is_not_left_out_in_silence(shelf: Path, tmp_pa
     save_file(weights | {"encoder.layer.0.adapter.weight": torch.ones(3, 4)}, folder / "model.safetensors")
     with pytest.raises(UnsupportedModel, match=r"adapter\.weight, which has no place in mpnet"):
         loader.load(folder, {}, CPU)
+
+
+def test_the_width_of_an_expert_is_no_number_of_experts(tmp_path: Path) -> None:
+    check_sizes(with_settings(tmp_path, {"model_type": "qwen2_moe", "shared_expert_intermediate_size": 5632}, {}))
+    with pytest.raises(DamagedFile, match="num_experts is 5,632"):
+        check_sizes(with_settings(tmp_path, {"model_type": "qwen2_moe", "num_experts": 5632}, {}))
+
+
+def test_an_infinite_setting_is_read_as_the_library_writes_it(tmp_path: Path) -> None:
+    config = library.config_of("llama", {})
+    config.time_step_limit = (0.0, float("inf"))
+    config.save_pretrained(tmp_path)
+    assert read_json(tmp_path / "config.json")["time_step_limit"] == [0.0, float("inf")]
 
 
 @pytest.mark.parametrize("setting", [{"num_hidden_layers": 10**9}, {"vocab_size": 10**12}, {"block_sizes": [1] * 5000}])

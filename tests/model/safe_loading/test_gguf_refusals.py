@@ -134,22 +134,28 @@ def test_types_are_those_of_the_package() -> None:
 
 
 SECONDS, MEGABYTES = 2, 200
+"""Of CPU time, which is the same on a busy machine, and of memory."""
 
 MEASURED = """
-import resource, sys, time
+import resource, sys
 from pathlib import Path
 from model.errors import CheckpointError
 from model.safe_loading.sandbox_process import look_into
+
+def taken():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
 worst = 0.0
 for path in sorted(Path(sys.argv[1]).glob("*.gguf")):
-    begun = time.monotonic()
+    begun = taken()
     try:
         with path.open("rb") as file:
             look_into(file, str(path), "gguf")
         print("not refused:", path)
     except CheckpointError as error:
         assert len(str(error).splitlines()) == 1
-    worst = max(worst, time.monotonic() - begun)
+    worst = max(worst, taken() - begun)
 print(worst, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 """
 
