@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -92,10 +93,12 @@ def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
         found = loader.load(path, dict(request.settings), on, precision=request.precision)
     request = replace(request, model=pinned(request.model, path))
     lower = lowered(found, request.precision)
-    with told("tokens that it may write") as count:
+    with told("tokens that it may write") as count, ExitStack() as reading:
+        reading.enter_context(going_on(f"Running {request.model}"))
 
         def report(make: Callable[[], Progress]) -> None:
             if (progress := make()).done:  # a translator reports once more, before its first token
+                reading.close()  # from here on the tokens tell how far it is
                 count(progress.done, progress.most)
 
         return lower, run_in(found, lower, request, on, str(on), report=report)

@@ -7,10 +7,16 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 
 from model.checkpoints import loader
-from model.cli import telling
+from model.checkpoints.loader import Runner
+from model.cli import explain, telling
+from model.inference.run import run_in
 from model.inspection import tensor_stats
+from model.spec.request import Decoding, RunRequest
+from model.trace.progress import Progress, Report
+from model.trace.types import Trace
 from tests import folders
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN
@@ -101,6 +107,38 @@ def test_a_quick_command_says_nothing_of_going_on(capsys: pytest.CaptureFixture[
     with telling.going_on("Inspecting a.pt"):
         pass
     assert said(capsys) == []
+
+
+@pytest.mark.parametrize("target", [None, "w4 w5"])
+def test_a_run_says_that_it_goes_on_until_its_first_token(
+    target: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long prompt and a given target are read at once: no token tells how far that is."""
+    save_checkpoint(tmp_path / "tiny", split="words")
+    request = RunRequest(str(tmp_path / "tiny"), "w4 w6", target=target, decoding=Decoding(max_length=3))
+    running, reports = threading.Event(), list[int]()
+
+    def echo(line: str, err: bool) -> None:
+        if re.fullmatch(rf"Running {re.escape(request.model)}: \d+ s\.", line):
+            running.set()
+
+    def slow(found: Runner, lower: Runner, asked: RunRequest, device: torch.device, name: str, report: Report) -> Trace:
+        assert running.wait(60)
+
+        def noted(make: Callable[[], Progress]) -> None:
+            report(make)
+            if make().done:
+                reports.append(sum(thread.name == "still working" for thread in threading.enumerate()))
+
+        return run_in(found, lower, asked, device, name, report=noted)
+
+    monkeypatch.setattr(click, "echo", echo)
+    monkeypatch.setattr(telling, "QUIET", 0.01)
+    monkeypatch.setattr(explain, "run_in", slow)
+    _found, trace = explain.traced(request, "cpu")
+    assert len(trace.steps) == len(reports) or target
+    assert not any(reports), "the tokens tell how far it is"
+    assert not any(thread.name == "still working" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("kind", ["native", "raw", "folder"])
