@@ -29,6 +29,7 @@ from viz.views.checkpoint import page as checkpoint
 from viz.views.circuit import page as circuit
 from viz.views.compare import page as compare
 from viz.views.explore import page as explore
+from viz.views.explore import tour
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
 from viz.views.survey import page as survey
@@ -96,6 +97,9 @@ def main() -> None:
     if frame is not None:
         opener.dialog_if_asked()
     sidebar.languages()
+    if frame is not None and st.sidebar.button(_("Help: a tour in five steps"), icon=":material/help:", key="tour-help"):
+        tour.begin()
+        st.switch_page(pages[0])
     big_mode_button(get_view_state()[0])
     sync_url()
 
@@ -161,7 +165,7 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
 @st.fragment
 def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
-    follows = drawn.show is explore.show and not visits.shows_first_picture()
+    follows = drawn.show is explore.show and not (visits.shows_first_picture() or tour.is_on())
     sentence_box(around.info, live.switch if follows else lambda: None)
     _page(around, drawn, get_view_state()[0].text)
 
@@ -179,7 +183,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         store_view(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
-    if drawn.show is explore.show and not visits.shows_first_picture():
+    if drawn.show is explore.show and not (visits.shows_first_picture() or tour.is_on()):
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None

@@ -13,7 +13,7 @@ from tests.browser.conftest import Serve
 from tests.browser.emulation import another_language
 from tests.browser.patience import expect
 from tests.browser.tabs import forget
-from tests.browser.visits import drawing, has_parameters, opened, overflow, parameters, rest, type_sentence
+from tests.browser.visits import drawing, has_parameters, middle, opened, overflow, parameters, rest, tiles, type_sentence
 
 pytestmark = pytest.mark.browser
 
@@ -99,6 +99,51 @@ def test_a_returning_visitor_gets_the_page_as_it_was_left_and_a_link_opens_what_
     opened(page, f"{serve(APP)}/?text=Ein+Mann.")
     expect(drawing(page, "atlas")).to_be_visible()
     expect(page.get_by_role("button", name="Show all 72 heads")).to_have_count(0)
+
+
+def test_the_tour_is_left_by_any_key_found_again_under_help_and_not_in_the_way_of_a_link(newcomer: Page, serve: Serve) -> None:
+    newcomer.set_viewport_size({"width": 1440, "height": 900})
+    page = opened(newcomer, serve(APP))
+    page.get_by_role("button", name="Show me in five steps").click()
+    title = page.get_by_role("heading", level=1)
+    for words, picture in (("A text becomes tokens", "strips"), ("A head attends", "lines"), ("The same head as a map", "cells")):
+        expect(title).to_have_text(words)
+        expect(drawing(page, picture)).to_be_visible()
+        page.get_by_role("button", name="Next", exact=True).click()
+    expect(title).to_have_text("All heads at once")
+    page.get_by_role("button", name="Back").click()
+    expect(title).to_have_text("The same head as a map")
+    rest(page)
+    page.mouse.click(*middle(tiles(page, "cells")[0], 3, 2))
+    expect(page.get_by_role("dialog")).to_contain_text("recomputed in float64")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(title).to_have_text("The same head as a map")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(title).to_have_text("All heads at once")
+    rest(page)
+    assert page.evaluate(WHOLE)["below"] <= 0
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(title).to_have_text("Now change something")
+    type_sentence(page, TYPED)
+    has_parameters(page, text=TYPED)
+    expect(title).to_have_text("Now change something")
+    rest(page)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("x")
+    expect(title).to_have_text("Where a network looks while it translates")
+    page.get_by_role("button", name="Show all 72 heads").click()
+    expect(drawing(page, "atlas")).to_be_visible()
+    rest(page)
+    page.get_by_role("button", name="Help: a tour in five steps").click()
+    expect(title).to_have_text("A text becomes tokens")
+    rest(page)
+    page.keyboard.press("Escape")
+    expect(drawing(page, "atlas")).to_be_visible()
+    expect(title).to_have_count(0)
+    opened(page, f"{serve(APP)}/?text=Ein+Mann.")
+    expect(drawing(page, "atlas")).to_be_visible()
+    expect(title).to_have_count(0)
 
 
 def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_the_settings(browser: Browser, serve: Serve) -> None:

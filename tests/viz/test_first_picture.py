@@ -103,8 +103,28 @@ def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
     assert "Where a network looks while it translates" not in words(app)
     app.session_state[visits._FIRST] = True
     app.run()
-    assert [button.label for button in app.button] == ["Show all 6 heads"]
+    assert [button.label for button in app.button] == ["Show me in five steps", "Show all 6 heads"]
     assert not app.expander
     app.button(key="all-heads-first").click().run()
     assert app.expander
     assert not any(button.key == "all-heads-first" for button in app.button)
+
+
+def test_the_tour_goes_through_five_scenes_and_back_to_where_it_began() -> None:
+    app = open_view("explore", MadeUpEngine())
+    app.session_state[visits._FIRST] = True
+    app.run()
+    app.button(key="tour-first").click().run()
+    titles = ["A text becomes tokens", "A head attends", "The same head as a map", "All heads at once", "Now change something"]
+    for step, title in enumerate(titles, start=1):
+        assert title in words(app)
+        assert f"Step {step} of 5" in words(app)
+        assert not app.exception
+        if step < len(titles):
+            app.button(key="tour-next").click().run()
+    app.button(key="tour-back").click().run()
+    assert titles[3] in words(app)
+    assert "This network has 6 heads." in words(app)
+    app.button(key="tour-leave").click().run()
+    assert "Where a network looks while it translates" in words(app)
+    assert not any(title in words(app) for title in titles)

@@ -7,6 +7,7 @@ from viz.canvas.scenes import first_picture
 from viz.i18n.translate import _, _n
 from viz.session import visits
 from viz.session.state import Page
+from viz.views.explore import tour
 
 
 def show(page: Page) -> None:
@@ -17,6 +18,8 @@ def show(page: Page) -> None:
         canvas.draw("lines", first_picture.scene(page.trace, attention, head), key="first-lines", chosen=_stays)
         heads = sum(one.heads for one in page.trace.attention.values())
         with st.container(horizontal=True, horizontal_alignment="center"):
+            tours = _("Show me in five steps")
+            st.button(tours, key="tour-first", icon=":material/directions_walk:", on_click=tour.begin)
             words = _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
             if st.button(words, key="all-heads-first", type="primary", icon=":material/grid_view:"):
                 visits.leave_first_picture()

@@ -21,7 +21,7 @@ from viz.session import visits
 from viz.session.state import Page, decimals, update
 from viz.url import links
 from viz.url.parsers import PARTS, parts
-from viz.views.explore import exports, first_picture, logit_lens, reading, reading_card, writes
+from viz.views.explore import exports, first_picture, logit_lens, reading, reading_card, tour, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
@@ -31,6 +31,8 @@ def show(page: Page) -> None:
     """Draws the page; in big mode one of its pictures, as large as the screen."""
     if page.view.big:
         return _one_picture(page)
+    if tour.is_on() and reading.fits(page):
+        return tour.show(page)
     if visits.shows_first_picture() and reading.fits(page):
         return first_picture.show(page)
     overview = reading.overview(page)

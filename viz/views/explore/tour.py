@@ -1,0 +1,130 @@
+"""The tour: five scenes of Explore, one after the other, from the tokens to a change; any key leaves it."""
+
+from dataclasses import replace
+from functools import partial
+
+import streamlit as st
+
+from viz import canvas
+from viz.canvas.scenes import first_picture
+from viz.i18n.translate import _, _n
+from viz.session.state import Page, update
+from viz.views.explore import reading
+from viz.views.step import cell_dialog
+
+STEPS = 5
+
+_STEP = "tour"
+
+_KEYS = st.components.v2.component(
+    "headlight.tour",
+    html="<span hidden></span>",
+    js="""
+const USED = new Set(["Tab", "Enter", " ", "Shift", "Control", "Alt", "Meta", "CapsLock"]); // they move the focus and press buttons
+const lives = new WeakMap();
+
+// Reports a key that is pressed outside of a box to type in.
+export default ({ parentElement, setTriggerValue }) => {
+  lives.get(parentElement)?.abort();
+  const life = new AbortController();
+  lives.set(parentElement, life);
+  const leave = (event) => {
+    if (document.querySelector("[role=dialog]")) return; // it has its own keys
+    const types = event.composedPath().some((node) => node.matches?.("input, textarea, select, [contenteditable=true]"));
+    if (types || USED.has(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    setTriggerValue("left", event.key);
+  };
+  document.addEventListener("keydown", leave, { signal: life.signal, capture: true });
+  return () => life.abort();
+};
+""",
+)
+
+
+def begin() -> None:
+    """Shows the first step from now on; for callbacks."""
+    st.session_state[_STEP] = 0
+
+
+def leave() -> None:
+    """Ends the tour; for callbacks."""
+    st.session_state.pop(_STEP, None)
+    update(key=-1)
+
+
+def is_on() -> bool:
+    """Whether the page Explore shows the tour."""
+    return _STEP in st.session_state
+
+
+def show(page: Page) -> None:
+    """Draws the current step: what is seen, the picture, and the buttons that go on and leave."""
+    at = int(st.session_state[_STEP])
+    title, sentence = _texts(page)[at]
+    with st.container(key="first-picture", gap="small"):
+        st.caption(_("Step {step} of {steps}; any key leaves the tour.", step=at + 1, steps=STEPS))
+        st.html(f"<h1>{title}</h1><p>{sentence}</p>")
+        with st.container(horizontal=True, key="tour-buttons"):
+            st.button(_("Back"), key="tour-back", disabled=at == 0, on_click=_go, args=(at - 1,))
+            if at + 1 < STEPS:
+                st.button(_("Next"), key="tour-next", type="primary", on_click=_go, args=(at + 1,))
+            st.button(_("Leave the tour"), key="tour-leave", type="tertiary" if at + 1 < STEPS else "primary", on_click=leave)
+        _draw(page, at)  # below the buttons, which stay where they are from step to step
+        _KEYS(key="tour-keys", on_left_change=leave, height="content")
+
+
+def _go(step: int) -> None:
+    st.session_state[_STEP] = step
+    update(key=-1)  # an open calculation belongs to its step
+
+
+def _texts(page: Page) -> list[tuple[str, str]]:
+    """Title and sentence of each step."""
+    heads = sum(one.heads for one in page.trace.attention.values())
+    return [
+        (_("A text becomes tokens"), _("A network reads a text as tokens: words, parts of words, or characters.")),
+        (
+            _("A head attends"),
+            _("For each token, a head takes more from some tokens than from others: the wider a line, the more."),
+        ),
+        (
+            _("The same head as a map"),
+            _("Each row is a token that attends, each column a token attended to. The weights of a row sum to 1."),
+        ),
+        (
+            _("All heads at once"),
+            _n(
+                "This network has {count} head. Each small square is the map of one head.",
+                "This network has {count} heads. Each small square is the map of one head.",
+                heads,
+                count=heads,
+            ),
+        ),
+        (
+            _("Now change something"),
+            _("Change a word in the box above and press Enter: the lines follow. The page What if silences heads, too."),
+        ),
+    ]
+
+
+def _draw(page: Page, at: int) -> None:
+    """Draws the picture of a step, always with the head whose lines are seen best."""
+    head = first_picture.clearest_head(page.attention)
+    page = replace(page, head=head)
+    if at == 0:
+        canvas.draw("strips", reading.overview(page)["strips"], key="tour-strips", chosen=_stays)
+    elif at == 2:
+        chosen = partial(update, site=str(page.attention.site), head=head)
+        canvas.draw("cells", reading.selected_head(page, None)["cells"], key="tour-cells", chosen=chosen)
+        if page.view.key >= 0:
+            cell_dialog.dialog(page)
+    elif at == 3:
+        canvas.draw("atlas", reading.overview(page)["atlas"], key="tour-atlas", chosen=update)
+    else:
+        canvas.draw("lines", first_picture.scene(page.trace, page.attention, head), key="tour-lines", chosen=_stays)
+
+
+def _stays(**_fields: str | int) -> None:
+    """A click on a token only shows its lines."""
