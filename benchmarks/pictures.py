@@ -1,4 +1,4 @@
-"""The pictures of the README, taken again from the app as it is: `python -m benchmarks.pictures [NAME …]`.
+"""The pictures of README and docs/known-models.md, taken again from the app as it is: `python -m benchmarks.pictures [NAME …]`.
 
 Each is one page in a Chromium, opened by its link. They are written to docs/images; without a name all of them.
 """
@@ -52,6 +52,8 @@ PICTURES = {
     "positions": Picture("positions", (1280, 900), "dark"),
     "beam": Picture("step", (1440, 900), parameters={"decode": "beam"}),
     "training": Picture("training", (1440, 900), parameters={"model": "reverse-digits", "snapshot": "2032"}),
+    "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
+    "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
 }
 
 
@@ -62,7 +64,7 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
     page.goto(picture.link(address), wait_until="domcontentloaded")
     page.locator(DRAWN).first.wait_for()
     before = None
-    while (now := page.locator(".hl, .js-plotly-plot").evaluate_all(PLACES)) != before:
+    while (now := page.locator(".hl, .js-plotly-plot").evaluate_all(PLACES)) != before or page.locator(".waiting").count():
         before = now
         page.wait_for_timeout(QUIET_MS)
         page.locator(AT_REST).wait_for()
@@ -73,7 +75,7 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
 @click.argument("names", nargs=-1, type=click.Choice(list(PICTURES)))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=FOLDER, help="folder of the pictures")
 def main(names: tuple[str, ...], out: Path) -> None:
-    """Takes the pictures of the README again."""
+    """Takes the pictures again."""
     out.mkdir(parents=True, exist_ok=True)
     with serving(ROOT / "app.py") as served, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)

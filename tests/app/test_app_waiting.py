@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.util import calc_hash
 
 from tests.app.visiting import PAGES, Visitor
 from tests.held import HeldEngine
@@ -47,6 +48,19 @@ def test_no_page_holds_its_visitor_up(engine: HeldEngine, name: str) -> None:
     visitor = WaitingVisitor(engine, name, **query)
     assert visitor.drawn
     assert visitor.problems == []
+
+
+def test_nothing_is_said_of_an_edit_before_its_run_is_there(engine: HeldEngine) -> None:
+    visitor = Visitor(text="w4 w5")
+    engine.go.clear()
+    visitor.app._page_hash = calc_hash("whatif")
+    visitor.app.run()
+    assert visitor.waits
+    assert "The output is the same" not in visitor.words
+    assert "What does the model generate now?" not in visitor.words
+    engine.go.set()
+    visitor._run()
+    assert "What does the model generate now?" in visitor.words
 
 
 def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> None:

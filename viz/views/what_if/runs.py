@@ -63,7 +63,8 @@ def answers(page: Page, edits: Sequence[Edit], waits: DeltaGenerator) -> Answers
         st.session_state[_SHOWN] = tuple(edits)
         return found
     with suppress(NotCached):
-        return _answers(replace(page, engine=CachedEngine(page.engine)), st.session_state.get(_SHOWN, ()))
+        if shown := st.session_state.get(_SHOWN):
+            return _answers(replace(page, engine=CachedEngine(page.engine)), shown)
     return None
 
 
