@@ -135,7 +135,7 @@ def test_a_model_without_a_survey_to_compare_with_is_named(surveyed: Path) -> No
 
 def test_the_film_of_a_survey_says_when_a_head_changes_most() -> None:
     visitor = Visitor("survey", model="induction", site="decoder.0.1.self", head="1", y="induction")
-    assert "Largest change of Decoder" in captions(visitor)
+    assert "head 2: largest change between steps" in captions(visitor)
 
 
 def read_head(visitor: Visitor) -> None:

@@ -117,7 +117,7 @@ def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> 
     """Draws the pairs of the query as arrows, before and after they are turned."""
     name = tokens.head_name(page.trace, own.site, found.head)
     gaps = {"head": name, "word": tokens.token(page.trace.tokens[own.query_tokens], found.query), "position": found.query + 1}
-    title = _("The query “{word}” of {head}, rotated for position {position}", **gaps)
+    title = _("{head}: the query “{word}”, rotated for position {position}", **gaps)
     st.markdown(f"**{tokens.markdown(title)}**")
     st.html(
         by_pointer(

@@ -140,16 +140,16 @@ def _of_head(page: Page, found: CircuitGraph) -> list[str]:
             gaps = {"head": name, "parts": " · ".join(there[:MOST_SAID])}
             said.append(
                 {
-                    "query": _("The queries of {head} used: {parts}", **gaps),
-                    "key": _("The keys of {head} used: {parts}", **gaps),
-                    "value": _("The values of {head} used: {parts}", **gaps),
+                    "query": _("{head}: its queries used {parts}", **gaps),
+                    "key": _("{head}: its keys used {parts}", **gaps),
+                    "value": _("{head}: its values used {parts}", **gaps),
                 }[side]
             )
     copying = found.copying[found.heads.index(head)]
     if not np.isnan(copying):
         said.append(
             _(
-                "Copying score of {head}: {copying} (1: what it reads becomes more likely)",
+                "{head}: copying score {copying} (1: what it reads becomes more likely)",
                 head=name,
                 copying=number(copying, "+.2f"),
             )

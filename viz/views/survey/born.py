@@ -48,8 +48,8 @@ def draw(page: Page) -> None:
             gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
         gaps |= {"count": int(film.count[:, selected, column].min()), "texts": film.about.texts}
         text = _(
-            "Largest change of {head}, between steps {before:,} and {after:,}: from {mean0} ± {std0} to {mean1} ± {std1}. "
-            "Texts: {count:,} ({texts}).",
+            "{head}: largest change between steps {before:,} and {after:,}, from {mean0} ± {std0} to {mean1} ± "
+            "{std1}. Texts: {count:,} ({texts}).",
             **gaps,
         )
         st.caption(tokens.markdown(text))
