@@ -141,6 +141,18 @@ def test_a_phone_is_told_of_fingers_and_its_tables_cover_nothing(watched: Page, 
         assert not overlap(box(caption), box(toolbar)), "the buttons of the table lay over the words"
 
 
+CUT_INSIDE = "node => [...node.querySelectorAll('*')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh-CN", "zh-TW"])
+def test_no_choice_of_the_sidebar_is_cut(watched: Page, within: Within, serve: Serve, language: str) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page = within(f"{serve(APP)}/?{urlencode(MODEL | {'lang': language})}")
+    choices = page.locator(".stSidebar .stSelectbox")
+    expect(choices.first).to_be_visible()
+    assert [choice.evaluate(CUT_INSIDE) for choice in choices.all()] == [0] * choices.count()
+
+
 def one_row(group: Locator) -> None:
     """The buttons of a choice stand side by side."""
     tops = group.get_by_role("radio").evaluate_all("all => all.map((one) => Math.round(one.getBoundingClientRect().top))")
@@ -156,6 +168,8 @@ def test_ninety_tokens_leave_the_maps_in_view_and_are_all_shown_on_request(
     page = within(f"{serve(APP)}/?{urlencode(MODEL | {'text': NINETY, 'query': '50'})}")
     strip = page.locator(".strip[data-strip=source]")
     folded = box(strip)["height"]
+    inside, line = box(strip.locator(".chips")), box(strip.locator(".chip").first)["height"]
+    assert inside["height"] >= 2 * line + 6, "the second line was cut"
     assert box(drawing(page, "atlas").locator(".card").first)["y"] < share * size[1]
     selected = page.locator(".strip[data-strip=target] .chip.selected")
     assert overlap(box(selected), box(page.locator(".strip[data-strip=target] .chips"))), "the selected token was folded away"
@@ -178,8 +192,7 @@ def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, ser
         assert box(card.locator(".help summary").first)["y"] >= box(card)["y"] - 1, "a help lay on what is above its panel"
     page = within(f"{serve(APP)}/masks?{urlencode(MODEL)}")
     chosen = page.locator(".stSelectbox").first
-    cut = "node => [...node.querySelectorAll('*')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
-    assert chosen.evaluate(cut) == 0, "the name of the layer was cut"
+    assert chosen.evaluate(CUT_INSIDE) == 0, "the name of the layer was cut"
     page = within(f"{serve(APP)}/training?{urlencode(MODEL)}")
     assert box(page.locator(".st-key-film-of-reverse-digits"))["y"] < box(drawing(page, "film"))["y"]
 

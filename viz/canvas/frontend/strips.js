@@ -143,7 +143,7 @@ function foldLines(strip, whole, texts, again) {
   const { dataset: { strip: name } } = strip;
   const gap = parseFloat(getComputedStyle(box).rowGap);
   const line = box.firstElementChild.offsetHeight + gap;
-  box.style.setProperty("--two-lines", `${2 * line - gap}px`);
+  box.style.setProperty("--two-lines", `${2 * line - gap + 2}px`);
   box.classList.add("two-lines");
   const long = box.scrollHeight > box.clientHeight + 1 && box.scrollHeight > MOST_LINES * line;
   const cut = long && !whole.has(name);
