@@ -37,6 +37,7 @@ from benchmarks import (
     survey,
     training,
     whatif,
+    why,
 )
 from benchmarks.timing import Row, table
 
@@ -59,6 +60,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "programs": programs.measure,
     "known": known.measure,
     "survey": survey.measure,
+    "why": why.measure,
 }
 
 

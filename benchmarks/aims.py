@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, survey, whatif
+from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, survey, whatif, why
 from benchmarks.timing import Row
 
 
@@ -174,5 +174,11 @@ def _survey() -> Iterator[Aim]:
     yield Aim("survey: a stored one is read", survey.STORED, "milliseconds", 300, "ms")
 
 
-AIMS = (*_small(), *_large(), *_process(), *_known(), *_survey())
+def _why() -> Iterator[Aim]:
+    """Sums, beside the run that they take apart."""
+    yield Aim("why: the score of one cell, 12 words", why.CELL, "milliseconds", 50, "ms")
+    yield Aim("what wrote it: all heads of one token, times the run", why.TOKEN, "ratio", 3)
+
+
+AIMS = (*_small(), *_large(), *_process(), *_known(), *_survey(), *_why())
 """All aims, in the order in which they were set."""

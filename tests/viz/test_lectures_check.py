@@ -9,8 +9,10 @@ import pytest
 import torch
 
 from model.__main__ import main
-from model.engine.api import Listing, Models
+from model.attribution.sums import Why, Writes
+from model.engine.api import Listing, Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import RunRequest
 from model.survey import film, tables
 from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
@@ -100,6 +102,12 @@ def test_what_is_true_passes(engine: LocalEngine) -> None:
         ('probability "x" at 0 > 0', "no token “x”"),
         ('probability "4" at "9" > 0', "no step “9”"),
         ("snapshot 5: loss > 0", "reverse-digits@000005"),
+        ('writes "encoder position" at 0 > 0', "the sum has no part “encoder position”; parts: decoder embedding"),
+        (
+            'why key "decoder position" decoder.0.0.cross head 0 "4" → "4" > 0',
+            "no part “decoder position”; parts: encoder embedding",
+        ),
+        ('change with {silence site=decoder.0.0.self}: writes "decoder position" at 0 > 0', "use two claims"),
         ("with {silence site=decoder.0.0.cross head=3}: log-probability < 0", "head 3"),
     ],
 )
@@ -107,6 +115,30 @@ def test_what_is_false_or_absent_is_named_with_its_line(engine: LocalEngine, cla
     [(line, sentence)] = problems(engine, lines('output contains "4"', claim))
     assert line == 9
     assert said in sentence
+
+
+def test_claims_of_parts_are_terms_of_the_sums(engine: LocalEngine) -> None:
+    trace = engine.ask(Run(request := RunRequest("reverse-digits", "3141")))
+    source, target = trace.tokens["source"].texts, trace.tokens["target"].texts
+    row, key = target.index("4") - 1, source.index("4")
+    score = engine.ask(Why(request, "decoder.0.0.cross", 0, row, key))
+    one = list(map(str, score.parts_key)).index("encoder position")
+    other = list(map(str, score.parts_query)).index("decoder position")
+    logit = engine.ask(Writes(request, 1, "runner-up"))
+    head = [str(part) for part in logit.parts].index("decoder.0.0.cross head 0")
+    claims = (
+        f'why key "encoder position" decoder.0.0.cross head 0 "4" → "4" = {score.matrix[:, one].sum():.4f}',
+        f'why query "decoder position" decoder.0.0.cross head 0 "4" → "4" = {score.matrix[other].sum():.4f}',
+        f'writes "decoder.0.0.cross head 0" at "4" = {logit.values[head]:.4f}',
+        f'writes "decoder.0.0.cross head 0" at 1 > {logit.values[head] - 0.01:.4f}',
+    )
+    assert problems(engine, lines(*claims)) == []
+
+
+@pytest.mark.parametrize("claim", ['why value "x" head 0 0 → 0 > 0', "why key x head 0 0 → 0 > 0", 'writes "x" > 0'])
+def test_a_part_is_named_in_quotes(engine: LocalEngine, claim: str) -> None:
+    [(line, _sentence)] = problems(engine, lines(claim))
+    assert line == 8
 
 
 def test_claims_over_many_texts_are_those_of_the_stored_survey(engine: LocalEngine) -> None:

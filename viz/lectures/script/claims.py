@@ -65,6 +65,20 @@ def _measure(kind: str, parts: Parts) -> Subject:
     return Subject(kind, name=name, head=parts.head())
 
 
+def _why(kind: str, parts: Parts) -> Subject:
+    side = parts.take(_("query or key"))
+    if side not in ("query", "key"):
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=side, there="query, key"))
+    name = parts.quoted(_("part of the sum"))
+    return replace(_cell(kind, parts), name=name, number=int(side == "key"))
+
+
+def _writes(kind: str, parts: Parts) -> Subject:
+    name = parts.quoted(_("part of the sum"))
+    parts.expect("at")
+    return Subject(kind, name=name, at=parts.token(_("step")))
+
+
 def _lens(kind: str, parts: Parts) -> Subject:
     layer = parts.whole(_("layer"))
     parts.expect("at")
@@ -105,6 +119,8 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
     "survey": _measure,
     "share": _measure,
     "roles": _head,
+    "why": _why,
+    "writes": _writes,
 }
 
 

@@ -68,11 +68,12 @@ class Subject:
 
     Attributes:
         kind: its first word, such as `weight` or `output`.
-        name: a measure, or the text of a token whose probability is asked for.
+        name: a measure, a part of a sum, or the text of a token whose probability is asked for.
         head: a head.
         query, key: a row and a column.
         at: the step of decoding: an index, or the token that is written in it.
-        number: of `lens`: the layer; of `loss`: the position of the first token that counts. From 0.
+        number: of `lens`: the layer; of `loss`: the position of the first token that counts. From 0. Of `why`: 1 for a part of the
+            key, 0 for one of the query.
     """
 
     kind: str

@@ -1,0 +1,43 @@
+"""Claims about why a head attends where it does, and about what wrote a token: sums of the parts of the stream (docs/why.md)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.attribution.sums import Part, Why, Writes
+from model.errors import BadClaim
+from model.trace.types import Array
+from viz.i18n.translate import _
+from viz.lectures.script.lecture import Scope, Subject
+from viz.lectures.script.runs import StepRuns, column, row, step_of
+
+SUMS = ("why", "writes")
+"""Subjects whose value is a term of such a sum."""
+
+
+def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """What one part adds to the score of a cell, or to the logit of a generated token less that of the runner-up.
+
+    Raises:
+        HeadlightError: the run is not possible, its network's maps are not known, or it has no such head, token, step or part.
+    """
+    if scope.change:
+        raise BadClaim(reason=_("change needs two runs; a part of a sum belongs to one: use two claims"))
+    trace, request = runs.run(scope), runs.request(scope)
+    if subject.kind == "writes":
+        found = runs.engine.ask(Writes(request, step_of(trace, subject.at), "runner-up"))
+        return _of_part(subject.name, found.parts, found.values)
+    attention, head = runs.attention(trace, subject.head)
+    query, key = row(trace, attention, subject.query), column(trace, attention, subject.key)
+    score = runs.engine.ask(Why(request, str(attention.site), head, query, key))
+    parts, axis = (score.parts_key, 0) if subject.number else (score.parts_query, 1)
+    return _of_part(subject.name, parts, score.matrix.sum(axis=axis))
+
+
+def _of_part(name: str, parts: Sequence[Part], values: Array) -> float:
+    """The value of a part by its text; biases of one name, such as those of several norms, are added up."""
+    places = [place for place, part in enumerate(parts) if str(part) == name]
+    if not places:
+        there = ", ".join(dict.fromkeys(map(str, parts)))
+        raise BadClaim(reason=_("the sum has no part “{part}”; parts: {there}", part=name, there=there))
+    return float(np.sum(values[places]))
