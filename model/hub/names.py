@@ -55,11 +55,6 @@ def mode() -> Mode:
     return asked  # type: ignore[return-value]  # one of Mode
 
 
-def is_set() -> bool:
-    """Whether the owner said what is allowed."""
-    return bool(os.environ.get(VARIABLE))
-
-
 def parsed(text: str) -> HubName | None:
     """The model that a text can mean: a name, or the address of a page of the Hub; None: it is neither.
 

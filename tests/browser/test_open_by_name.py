@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page
 
-from tests import folders
+from tests import folders, opened
 from tests.browser.patience import expect
 from tests.browser.servers import APP, free_port, started
 from tests.browser.visits import drawing, has_parameters, overflow, rest
@@ -171,3 +171,15 @@ def test_what_was_typed_as_a_path_is_one(there: Place, watched: Page, tmp_path: 
     ask(page, f'"{tmp_path / "tiny-gpt2"}"')
     expect(page.locator(".st-key-open-in-explore button")).to_be_visible()
     expect(page.locator(".st-key-model-list").get_by_role("button", name="tiny-gpt2")).to_be_visible()
+
+
+def test_a_file_that_is_dropped_on_the_dialog_is_shown_by_the_page(there: Place, watched: Page, tmp_path: Path) -> None:
+    page, file = watched, tmp_path / "vit.trace.safetensors"
+    file.write_bytes(opened.file(opened.program()))
+    page.goto(f"{there.address}/masks?{urlencode({'model': 'reverse-digits'})}", wait_until="domcontentloaded")
+    rest(page)
+    open_dialog(page)
+    page.get_by_role("dialog").locator("input[type=file]").set_input_files(file)
+    expect(page.get_by_text("A recorded run, opened from a trace file.")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("vit")

@@ -1,5 +1,6 @@
 """From a file to a picture: by its path or sent, vocabularies several at once, in four actions; and what is refused, in words."""
 
+import os
 import pickle
 from pathlib import Path
 
@@ -231,6 +232,24 @@ def test_paths_are_for_the_owner_of_the_machine_alone(
     monkeypatch.setattr(st, "context", Context)
     monkeypatch.setattr(st, "get_option", lambda name: {"server.address": address}[name])
     assert access.is_owner() is expected
+    for setting in ("", "off", "cache", "ask"):
+        monkeypatch.setenv("HEADLIGHT_HUB", setting)
+        allowed = setting or ("ask" if expected else "off")
+        assert access.hub_mode() == allowed
+        assert access.opens_models() is (public_ != "1" or allowed != "off")
+
+
+@pytest.mark.parametrize(
+    ("address", "setting", "allowed"),
+    [("127.0.0.1", "", ""), ("0.0.0.0", "", "off"), ("", "", "off"), ("0.0.0.0", "cache", "cache"), ("127.0.0.1", "off", "off")],
+)
+def test_where_others_reach_the_server_names_of_the_hub_mean_nothing_unless_its_owner_says_so(
+    monkeypatch: pytest.MonkeyPatch, address: str, setting: str, allowed: str
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_HUB", setting)
+    monkeypatch.setattr(st, "get_option", lambda name: {"server.address": address}[name])
+    access.keep_the_hub_to_its_owner()
+    assert os.environ["HEADLIGHT_HUB"] == allowed
 
 
 def test_a_stranger_sees_no_field_for_paths(stocked: Path) -> None:  # noqa: F811

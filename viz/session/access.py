@@ -59,8 +59,8 @@ def opens_models() -> bool:
 
 def keep_the_hub_to_its_owner() -> None:
     """Where others reach this server, the cache of its Hub is nobody's by a link, unless HEADLIGHT_HUB says otherwise."""
-    if not is_loopback(str(st.get_option("server.address") or "")):
-        os.environ.setdefault(HUB, "off")
+    if not os.environ.get(HUB) and not is_loopback(str(st.get_option("server.address") or "")):
+        os.environ[HUB] = "off"
 
 
 def session(session_id: str) -> Session:

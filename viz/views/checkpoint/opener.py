@@ -229,7 +229,7 @@ def _choose(name: str) -> None:
 
 
 def _list(engine: Engine) -> None:
-    """Draws what can be opened by a click: models of the folder, those opened lately, of the catalogue, and of the Hub's cache."""
+    """Draws what can be opened by a click: models of the folder, of this session, of the catalogue, of the Hub's cache."""
     bundled, mode = engine.ask(Models()).models, access.hub_mode()
     offers = Offers("off") if mode == "off" else engine.ask(Offered())
     titles, listed = sidebar.distinct_titles(bundled), {info.name for info in bundled} | {each.name for each in offers.cached}
