@@ -24,7 +24,7 @@ from model.survey.differences import Difference, differences
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts, StoredSurvey, plain
 from model.survey.relations import accuracies
-from model.survey.survey import Survey, begun, gone_on
+from model.survey.survey import BATCH, Survey, begun, gone_on, merged
 from model.survey.texts import Texts
 
 SAVE_EVERY = 8
@@ -54,6 +54,15 @@ EDITS = click.option(
 @EDITS
 @click.option("--out", type=click.Path(path_type=Path), help="the Parquet file to write; one that was interrupted goes on")
 @click.option("--against", metavar="FILE|MODEL", help="tell the differences from this survey, or from that of this model")
+@click.option("--cluster", metavar="K/N", help="read the K-th of N shares of the texts into --out: one process of N on a cluster")
+@click.option(
+    "--merge",
+    "shares",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="add up the shares that --cluster has read instead of reading texts; repeatable",
+)
 @click.option("--film", is_flag=True, help="measure the texts in every snapshot of the model's training")
 @SETTINGS
 @AS_JSON
@@ -65,6 +74,8 @@ def survey(
     edits: tuple[str, ...],
     out: Path | None,
     against: str | None,
+    cluster: str | None,
+    shares: tuple[Path, ...],
     film: bool,
     settings: tuple[str, ...],
     as_json: bool,
@@ -81,7 +92,11 @@ def survey(
         _film(engine, question, chosen, out, as_json)
         return
     other = None if against is None else _other(against, engine)
-    found = _surveyed(engine, question, chosen, out)
+    if shares:
+        found = merged([tables.read(file) for file in shares])
+        _save(found, out)
+    else:
+        found = _surveyed(engine, question, chosen, out, _share(cluster, len(chosen.items), out))
     if other is not None:
         _against(differences(other, found), as_json)
     elif as_json:
@@ -92,8 +107,8 @@ def survey(
 
 def named(checkpoint: str, engine: LocalEngine) -> str:
     """The engine's name of a model, or of one that lies at a path of this machine."""
-    is_path = Path(checkpoint).exists() and not (CHECKPOINTS / checkpoint).exists()
-    return engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if is_path else checkpoint
+    bundled = not Path(checkpoint).is_absolute() and (CHECKPOINTS / checkpoint).exists()
+    return engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if Path(checkpoint).exists() and not bundled else checkpoint
 
 
 def texts_of(given: str, checkpoint: str, engine: LocalEngine, question: ModelQuestion[Any]) -> Texts:
@@ -113,12 +128,30 @@ def texts_of(given: str, checkpoint: str, engine: LocalEngine, question: ModelQu
     return texts.read_file(Path(given))
 
 
-def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None) -> Survey:
+def _share(cluster: str | None, texts: int, out: Path | None) -> tuple[int, int]:
+    """The share of --cluster; (1, 1): all texts.
+
+    Raises:
+        BadSetting: it is none, there are fewer batches of texts than shares, or nothing keeps what is read.
+    """
+    if cluster is None:
+        return 1, 1
+    number, _, of = cluster.partition("/")
+    most = -(-texts // BATCH)
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= most):
+        allowed = f"K/N, the K-th of N shares, with N at most {most:,}: a share has at least one batch of {BATCH} texts"
+        raise BadSetting(name="--cluster", found=cluster, allowed=allowed)
+    if out is None:
+        raise BadSetting(name="--cluster", found=cluster, allowed="used with --out, the file of this share")
+    return int(number), int(of)
+
+
+def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None, share: tuple[int, int]) -> Survey:
     """The survey, from where the file that it is saved in has come to; standard error tells how far it is."""
-    found = begun(question, chosen)
+    found = begun(question, chosen, share)
     if out is not None and out.exists():
         before = tables.read(out)
-        if replace(before.about, fingerprint="") != found.about:
+        if replace(before.about, fingerprint="") != found.about or before.share != share:
             allowed = f"a file of this survey, or a new one: it holds one of {before.about.model} over {before.about.texts}"
             raise BadSetting(name="--out", found=str(out), allowed=allowed)
         found = before

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from model.errors import CannotSurvey, phrase
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts
 from model.trace.types import Array
@@ -169,14 +170,57 @@ def _bins(values: Array, there: Array) -> Array:
     return np.stack([((places == number) & there).sum(axis=0) for number in range(BINS)], axis=-1)
 
 
+def together(one: Statistics, other: Statistics) -> Statistics:
+    """The statistics over the texts of both, whose numbers differ: those of one survey that read them all, but for rounding.
+
+    Raises:
+        CannotSurvey: they are of other heads.
+    """
+    if not (one.sites and other.sites):
+        return one if one.sites else other
+    if dict(one.sites) != dict(other.sites):
+        raise CannotSurvey(reason=phrase("not all texts go through the same heads"))
+    texts, total = one.texts + other.texts, one.count + other.count
+    apart = other.mean - one.mean
+    share = other.count / np.maximum(total, 1)
+    sites = dict.fromkeys((*one.contexts, *other.contexts))
+    contexts = {site: (one.contexts[site] * one.texts + other.contexts[site] * other.texts) / max(texts, 1) for site in sites}
+    return Statistics(
+        dict(one.sites),
+        texts,
+        one.tokens + other.tokens,
+        count=total,
+        mean=one.mean + apart * share,
+        squares=one.squares + other.squares + apart**2 * share * one.count,
+        lowest=np.minimum(one.lowest, other.lowest),
+        highest=np.maximum(one.highest, other.highest),
+        bins=one.bins + other.bins,
+        contexts=contexts,
+        **_ranked(one, {name: (getattr(other, f"{name}_values"), getattr(other, name)) for name in ("strongest", "weakest")}),
+        **_sample(one, other.sampled, other.sample),
+    )
+
+
 def _extremes(before: Statistics, values: Array, there: Array, numbers: Array) -> dict[str, Array]:
-    """The texts with the largest and the smallest values among those remembered and the new ones; of equal ones the first."""
+    """The texts with the largest and the smallest values among those remembered and the new ones."""
+    new = {}
+    for name, none in (("strongest", -np.inf), ("weakest", np.inf)):
+        own = np.moveaxis(np.where(there, values, none), 0, -1)  # [head, measure, text]
+        new[name] = own, np.broadcast_to(numbers, own.shape)
+    return _ranked(before, new)
+
+
+def _ranked(before: Statistics, new: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+    """The extremes among those remembered and new ones; of texts with equal values the one with the smallest number.
+
+    Args:
+        new: values and numbers of texts, [head, measure, text], by which extreme they are.
+    """
     found = {}
     for name, sign in (("strongest", -1.0), ("weakest", 1.0)):
-        new = np.moveaxis(np.where(there, sign * values, np.inf), 0, -1)  # [head, measure, text], smallest first
-        all_values = np.concatenate([sign * getattr(before, f"{name}_values"), new], axis=-1)
-        all_texts = np.concatenate([getattr(before, name), np.broadcast_to(numbers, new.shape)], axis=-1)
-        order = np.argsort(all_values, axis=-1, kind="stable")[..., :EXTREMES]
+        all_values = sign * np.concatenate([getattr(before, f"{name}_values"), new[name][0]], axis=-1)
+        all_texts = np.concatenate([getattr(before, name), new[name][1]], axis=-1)
+        order = np.lexsort((all_texts, all_values), axis=-1)[..., :EXTREMES]
         best = np.take_along_axis(all_values, order, axis=-1)
         found[name] = np.where(np.isfinite(best), np.take_along_axis(all_texts, order, axis=-1), -1)
         found[f"{name}_values"] = sign * best

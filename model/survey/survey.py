@@ -1,7 +1,8 @@
 """A survey: its texts, statistics and baselines, as far as it has come; and how it goes on, batch after batch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from model.survey.measures import MEASURES, VERSION
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, part, plain
 from model.survey.relations import Relations, accuracies
 from model.survey.roles import Role, roles
-from model.survey.statistics import Statistics, added, empty
+from model.survey.statistics import Statistics, added, empty, together
 from model.survey.texts import Texts
 from model.trace.types import Array
 
@@ -86,6 +87,7 @@ class Survey:
         without: why a baseline is not there, as JSON values of an error, by variant.
         compared: heads compared with each other, over `compared_done` texts.
         relations: counts along the dependencies of parsed texts; None: no text has a parse.
+        share: which share of the texts this is, and of how many: (1, 1) is all of them. What is done is counted within it.
     """
 
     about: About
@@ -99,33 +101,47 @@ class Survey:
     compared: Compared | None = None
     compared_done: int = 0
     relations: Relations | None = None
+    share: tuple[int, int] = (1, 1)
 
     @property
     def finished(self) -> bool:
         """Whether all texts and both baselines were read, and heads compared."""
         baselines = (each in self.without or _done(self, each) == self.of_baseline for each in BASELINES)
-        return self.done == self.about.asked and all(baselines) and self.compared_done == self.of_compared
+        return self.done == self.of_texts and all(baselines) and self.compared_done == self.of_compared
+
+    def span(self, of: int) -> range:
+        """The numbers of the texts of this share among the first `of` ones: whole batches, as many as other shares or one less."""
+        number, shares = self.share
+        batches = -(-of // BATCH)
+        return range(min((number - 1) * batches // shares * BATCH, of), min(number * batches // shares * BATCH, of))
+
+    @property
+    def of_texts(self) -> int:
+        """Number of texts."""
+        return len(self.span(self.about.asked))
 
     @property
     def of_baseline(self) -> int:
         """Number of texts of a baseline."""
-        return min(self.about.asked, BASELINE_TEXTS)
+        return len(self.span(min(self.about.asked, BASELINE_TEXTS)))
 
     @property
     def of_compared(self) -> int:
         """Number of texts in which heads are compared."""
-        return min(self.about.asked, COMPARED_TEXTS)
+        return len(self.span(min(self.about.asked, COMPARED_TEXTS)))
 
     @property
     def steps(self) -> tuple[int, int]:
         """Texts read so far, those of the baselines and of the comparison included, and of all."""
         again = sum(own.done for own in self.baselines.values()) + self.compared_done
         of = (len(BASELINES) - len(self.without)) * self.of_baseline + self.of_compared
-        return self.done + again, self.about.asked + of
+        return self.done + again, self.of_texts + of
 
     @property
     def roles(self) -> list[tuple[Role, ...]]:
-        """The roles of each head; none before both baselines are there."""
+        """The roles of each head; none before both baselines are there, and none of a share."""
+        if self.share != (1, 1):
+            return roles(self.statistics, None, None)
         shuffled, untrained = (self.baselines.get(each) for each in BASELINES)
         means = [own.mean if own and own.done else None for own in (shuffled, untrained)]
         return roles(self.statistics, *means)
@@ -158,11 +174,15 @@ class Survey:
         return found | {name: plain(each.mean[row, column]) for name, each in self.baselines.items() if each.done}
 
 
-def begun(question: MeasureTexts, texts: Texts) -> Survey:
-    """A survey of which nothing has run. `question` says the model, its settings and edits."""
+def begun(question: MeasureTexts, texts: Texts, share: tuple[int, int] = (1, 1)) -> Survey:
+    """A survey of which nothing has run. `question` says the model, its settings and edits.
+
+    Args:
+        share: as of `Survey`: one process of several reads one share, and `merged` adds them up.
+    """
     content = sha256(repr(texts.items).encode("utf-8", "surrogatepass")).hexdigest()
     edits = tuple(map(str, question.edits))
-    return Survey(About(question.model, "", texts.name, len(texts.items), content, edits, texts.empty), empty({}))
+    return Survey(About(question.model, "", texts.name, len(texts.items), content, edits, texts.empty), empty({}), share=share)
 
 
 def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts, texts: Texts, survey: Survey) -> Iterator[Survey]:
@@ -178,29 +198,82 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
         CannotSurvey: the weights are others than those that it began with, or no text could be run.
         HeadlightError: whatever the engine refuses.
     """
-    while survey.done < survey.about.asked:
-        survey = _with_texts(survey, ask(part(question, _batch(texts, survey.done, survey.about.asked), survey.done)), texts)
+    while survey.done < survey.of_texts:
+        survey = _with_texts(survey, ask(_next(question, texts, survey.span(survey.about.asked)[survey.done :])), texts)
         yield survey
     if not survey.statistics.texts:
         raise CannotSurvey(reason=phrase("none of the {count:,} texts could be run", count=survey.about.asked))
     for variant in BASELINES:
+        first = survey.span(min(survey.about.asked, BASELINE_TEXTS))
         while variant not in survey.without and (done := _done(survey, variant)) < survey.of_baseline:
-            asked = replace(part(question, _batch(texts, done, survey.of_baseline), done), variant=variant)
+            asked = replace(_next(question, texts, first[done:]), variant=variant)
             try:
                 survey = _with_baseline(survey, variant, ask(asked))
             except CannotSurvey as error:
                 survey = replace(survey, without={**survey.without, variant: error.to_json()})
             yield survey
     while survey.compared_done < survey.of_compared:
-        first = survey.compared_done
-        found = ask(replace(part(question, _batch(texts, first, survey.of_compared), first), variant="compared"))
-        done = first + len(found.values)
+        left = survey.span(min(survey.about.asked, COMPARED_TEXTS))[survey.compared_done :]
+        found = ask(replace(_next(question, texts, left), variant="compared"))
+        done = survey.compared_done + len(found.values)
         survey = replace(survey, compared=_sum(survey.compared, found.compared), compared_done=done)
         yield survey
 
 
-def _batch(texts: Texts, first: int, end: int) -> tuple[Text, ...]:
-    return texts.items[first : min(first + BATCH, end)]
+def merged(shares: Sequence[Survey]) -> Survey:
+    """The survey of all texts from its shares: what one process that reads all of them finds, but for rounding.
+
+    Raises:
+        CannotSurvey: they are shares of other surveys, one is missing or there twice, or one is not finished.
+    """
+    first, count = shares[0], len(shares)
+    if any(each.about != first.about for each in shares):
+        raise CannotSurvey(reason=phrase("these are shares of different surveys: other weights, texts or edits"))
+    if sorted(each.share for each in shares) != [(number + 1, count) for number in range(count)]:
+        there = ", ".join("/".join(map(str, each.share)) for each in shares)
+        raise CannotSurvey(reason=phrase("each share is needed once, and these are {there}", there=there))
+    if left := [each.share[0] for each in shares if not each.finished]:
+        raise CannotSurvey(
+            reason=phrase("share {number} of {count} is not finished: go on with it first", number=left[0], count=count)
+        )
+    return replace(reduce(_added, sorted(shares, key=lambda each: each.share)), share=(1, 1))
+
+
+def _added(one: Survey, other: Survey) -> Survey:
+    """Two shares of a survey as if they were one."""
+    own = together(one.statistics, other.statistics)
+    problems, quoted = {**one.problems, **other.problems}, {**one.quoted, **other.quoted}
+    return replace(
+        one,
+        statistics=own,
+        done=one.done + other.done,
+        baselines={name: _of_both(one, other, name) for name in (*one.baselines, *other.baselines)},
+        skipped=one.skipped + other.skipped,
+        problems=dict(list(problems.items())[:MOST_PROBLEMS]),
+        quoted={number: quoted[number] for number in own.chosen},
+        without={**one.without, **other.without},
+        compared=_sum(one.compared, other.compared),
+        compared_done=one.compared_done + other.compared_done,
+        relations=_sum(one.relations, other.relations),
+    )
+
+
+def _of_both(one: Survey, other: Survey, name: str) -> Baseline:
+    """A baseline over the texts of two shares; one of them may have none of it."""
+    first, second = one.baselines.get(name), other.baselines.get(name)
+    if first is None or second is None:
+        found = first or second
+        assert found is not None
+        return found
+    count = first.count + second.count
+    sums = first.mean * first.count + second.mean * second.count
+    return Baseline(first.done + second.done, count, sums / np.maximum(count, 1))
+
+
+def _next(question: MeasureTexts, texts: Texts, left: range) -> MeasureTexts:
+    """The question about the next batch of the texts that are left."""
+    batch = left[:BATCH]
+    return part(question, tuple(texts.items[number] for number in batch), batch.start)
 
 
 def _done(survey: Survey, variant: str) -> int:
@@ -210,13 +283,14 @@ def _done(survey: Survey, variant: str) -> int:
 def _with_texts(survey: Survey, found: MeasuredTexts, texts: Texts) -> Survey:
     """A survey with one more batch of texts."""
     known, own = survey.about.fingerprint, survey.statistics
+    first = survey.span(survey.about.asked)[survey.done]
     if known and known != found.fingerprint:
         raise CannotSurvey(reason=phrase("the weights of the model have changed since the survey began: begin it again"))
     if found.sites:
         if own.sites and dict(own.sites) != dict(found.sites):
             raise CannotSurvey(reason=phrase("not all texts go through the same heads"))
-        own = added(own if own.sites else empty(found.sites), found, survey.done)
-    problems = {**survey.problems, **{survey.done + number: error for number, error in found.problems.items()}}
+        own = added(own if own.sites else empty(found.sites), found, first)
+    problems = {**survey.problems, **{first + number: error for number, error in found.problems.items()}}
     return replace(
         survey,
         about=replace(survey.about, fingerprint=found.fingerprint),

@@ -83,6 +83,7 @@ def _table(survey: Survey) -> arrow.Table:
         },
         "without": dict(survey.without),
         "compared": survey.compared_done,
+        "share": list(survey.share),
     }
     found = arrow.table(columns)
     contexts = save({site: own.astype(np.float32) for site, own in survey.statistics.contexts.items()})
@@ -170,4 +171,5 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         quoted,
         others["without"],
         compared_done=int(others["compared"]),
+        share=(int(others.get("share", [1])[0]), int(others.get("share", [1])[-1])),
     )

@@ -210,5 +210,5 @@ def test_sentences_of_a_selection_are_those_of_its_dots() -> None:
     flat = plane(texts)  # queries a b c d c, then keys a b c d c
     assert query_key.sentences([0, 2, 7, 9, 8], texts, flat) == [(1, 4, ["c", "d"]), (0, 1, ["a"])]
     assert query_key.sentences([], texts, flat) == []
-    assert [each.split(" · ")[0] for each in query_key.said(texts, flat)] == list("abcdcabcdc")
+    assert query_key.labels_of(texts) == list("abcdcabcdc")
     assert query_key.frequent(["x", "", "y", "x"])[0].tolist() == [0, -1, 1, 0]

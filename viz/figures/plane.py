@@ -19,6 +19,9 @@ GROUPS = 8
 PAINTS = ("#e69f00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7b00", "#7a68b8")
 """Colors of groups that people with any color vision can tell apart (after Okabe and Ito 2008)."""
 
+PLACEHOLDERS = {"token": "%{text}", "position": "%{customdata[1]}", "text": "%{customdata[2]}"}
+"""What plotly fills in where a dot is pointed at: 20,000 whole sentences would travel with every drawing."""
+
 MODES: list[list[str]] = [["lasso2d", "select2d", "zoom2d", "pan2d", "resetScale2d"]]
 """Buttons of the picture."""
 
@@ -26,7 +29,9 @@ MODES: list[list[str]] = [["lasso2d", "select2d", "zoom2d", "pan2d", "resetScale
 def plane(
     points: Array,
     keys: Array,
-    said: Sequence[str],
+    labels: Sequence[str],
+    said: tuple[str, str],
+    places: Array,
     named: tuple[str, str],
     titles: tuple[str, str],
     dark: bool,
@@ -38,7 +43,9 @@ def plane(
     Args:
         points: [point, 2].
         keys: [point] of bool.
-        said: what pointing at each dot says.
+        labels: [point], the tokens.
+        said: what pointing at a query and at a key says, in which PLACEHOLDERS stand for its token, position and text.
+        places: [point, 2], position and text of each dot.
         named: what queries and keys are called.
         titles: of the axes.
         dark: which scheme.
@@ -48,6 +55,8 @@ def plane(
     colours = scheme(dark)
     shown = dict.fromkeys(range(-1, 0 if groups is None else len(groups[1])), "")
     shown |= {} if groups is None else dict(enumerate(groups[1]))
+    tokens = {label: literal(label) for label in set(labels)}
+    told = np.concatenate([np.arange(len(points))[:, None], places], axis=1)
     traces: list[dict[str, Any]] = []
     for group, name in shown.items():
         for is_key in (False, True):
@@ -66,11 +75,11 @@ def plane(
                     "x": points[own, 0],
                     "y": points[own, 1],
                     "name": literal(name or named[is_key]),
-                    "text": [literal(said[place]) for place in own.tolist()],
-                    "customdata": own[:, None].tolist(),  # as an array, a selection would not report it
+                    "text": [tokens[labels[place]] for place in own.tolist()],
+                    "customdata": told[own].tolist(),  # as an array, a selection would not report it
                     "marker": marker,
                     "showlegend": groups is None or (bool(name) and not any(each["name"] == literal(name) for each in traces)),
-                    "hovertemplate": "%{text}<extra></extra>",
+                    "hovertemplate": f"{said[is_key]}<extra></extra>",
                 }
             )
     free = {"showgrid": True, "zeroline": False, "fixedrange": False}

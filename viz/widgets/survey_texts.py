@@ -33,7 +33,7 @@ SURVEY: dict[str, tuple[str, str, str]] = {
             "Queries and keys of one head in many texts, moved so that nearness means a high score; this changes "
             "no weight. A plane cannot show all of it: the rank correlation says how much."
         ),
-        "survey.md#queries-and-keys-in-a-plane",
+        "one-head.md#queries-and-keys-in-a-plane",
     ),
     "survey-examples": (
         N_("Survey: examples"),
@@ -41,7 +41,7 @@ SURVEY: dict[str, tuple[str, str, str]] = {
             "Cells of one head with certain words and at least a certain weight, beside the number that chance would give. "
             "Click a row, then open it in Explore."
         ),
-        "survey.md#examples-of-a-head",
+        "one-head.md#examples-of-a-head",
     ),
     "survey-alike": (
         N_("Survey: similar heads"),

@@ -59,14 +59,20 @@ def draw(
     elif way == "part":
         groups = frequent([part for side in (0, 1) for each in _known(own, parts) for part in each[side]])
     elif way == "token":
-        groups = _of_word(own.texts, word) if word.strip() else frequent(_labels(own.texts))
+        groups = _of_word(own.texts, word) if word.strip() else frequent(labels_of(own.texts))
     named = _("queries"), _("keys")
     axes = [
         _("component {number}: {share}% of the variance", number=n + 1, share=number(100 * plane.variance[n], ".0f"))
         for n in (0, 1)
     ]
+    labels = labels_of(own.texts)
+    said = (
+        _("{token} · query {position} · text {text}", **figures.PLACEHOLDERS),
+        _("{token} · key {position} · text {text}", **figures.PLACEHOLDERS),
+    )
+    places = np.stack([plane.positions, plane.texts + 1], axis=1)
     figure = figures.plane(
-        plane.points, plane.keys, said(own.texts, plane), named, (axes[0], axes[1]), page.dark, groups=groups, values=values
+        plane.points, plane.keys, labels, said, places, named, (axes[0], axes[1]), page.dark, groups=groups, values=values
     )
     told = fit(plane)
     shapes = _("Circles are queries, diamonds are keys.")
@@ -95,7 +101,7 @@ def fit(plane: Plane) -> str:
     )
 
 
-def _labels(texts: Sequence[HeadInText]) -> list[str]:
+def labels_of(texts: Sequence[HeadInText]) -> list[str]:
     """The text of each point's token."""
     strips = (own.queries if side == 0 else own.keys for side in (0, 1) for own in texts)
     return [tokens.plain(text) for strip in strips for text in strip.texts]
@@ -122,20 +128,10 @@ def _of_word(texts: Sequence[HeadInText], word: str) -> tuple[Array, list[str]]:
     return np.concatenate([matching(strip, word) for strip in strips]).astype(int) - 1, [word.strip()]
 
 
-def said(texts: Sequence[HeadInText], plane: Plane) -> list[str]:
-    """What pointing at each dot says: its token, whether it is a query or a key, its position, and which text it is of."""
-    return [
-        _("{token} · key {position} · text {text}", token=label, position=position, text=text + 1)
-        if is_key
-        else _("{token} · query {position} · text {text}", token=label, position=position, text=text + 1)
-        for label, is_key, position, text in zip(_labels(texts), plane.keys, plane.positions, plane.texts, strict=True)
-    ]
-
-
 def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) -> None:
     """Lists the sentences of the selected dots, those with most of them first."""
     event = st.session_state.get(CHART) or NOTHING
-    dots = [int(np.ravel(point["customdata"])[0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
+    dots = [int(point["customdata"][0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
     rows = sentences([dot for dot in dots if dot < len(plane.points)], own.texts, plane)
     if not rows:
         st.caption(_("Draw a line around dots, or a box with the button above, to list their sentences."))
