@@ -17,7 +17,7 @@ TELLING = {"_", "_n", "translated", "phrase"}
 PATTERNS: dict[str, dict[str, str]] = {
     "en": {
         r"\d[ \u00a0\u202f]%|\}[ \u00a0\u202f]%": "12%, without a space",
-        r"\bthe page [A-Z]": "the Checkpoint page",
+        r"\b[Tt]he page [A-Z]": "the Checkpoint page",
         r"\bhas \{size": "is 300 MB",
         r"\bis none of\b": "is not one of",
         r"\b(is|are) left out\b": "is ignored, is omitted",

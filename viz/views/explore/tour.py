@@ -64,7 +64,7 @@ def show(page: Page) -> None:
     at = int(st.session_state[_STEP])
     title, sentence = _texts(page)[at]
     with st.container(key="first-picture", gap="small"):
-        st.caption(_("Step {step} of {steps}; any key leaves the tour.", step=at + 1, steps=STEPS))
+        st.caption(_("Step {step} of {steps}; press any key to leave the tour.", step=at + 1, steps=STEPS))
         st.html(f"<h1>{title}</h1><p>{sentence}</p>")
         with st.container(horizontal=True, key="tour-buttons"):
             st.button(_("Back"), key="tour-back", disabled=at == 0, on_click=_go, args=(at - 1,))
@@ -104,7 +104,7 @@ def _texts(page: Page) -> list[tuple[str, str]]:
         ),
         (
             _("Now change something"),
-            _("Change a word in the box above and press Enter: the lines follow. The page What if silences heads, too."),
+            _("Change a word in the box above and press Enter: the lines follow. On the What if page you can silence heads, too."),
         ),
     ]
 
