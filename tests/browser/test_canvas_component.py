@@ -293,6 +293,15 @@ def step_of(page: Page) -> str | None:
     return drawing(page, "player").get_attribute("data-step")
 
 
+def test_no_line_of_tokens_is_cut_at_the_top_where_they_scroll(drawings: Open, watched: Page) -> None:
+    """The chip of the step is scrolled into view, and the first line that is seen above it is whole."""
+    cut = """all => all.filter((box) => box.scrollTop > 0).map((box) => [...box.children].filter(
+      ({ offsetTop, offsetHeight }) => offsetTop < box.scrollTop && offsetTop + offsetHeight > box.scrollTop + 1).length)"""
+    with another_screen(watched, 420, 800, 1):
+        page = drawings("show=player&case=long&step=30")
+        assert drawing(page, "player").locator(".chips").evaluate_all(cut) == [0]
+
+
 def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_field(drawings: Open) -> None:
     page = drawings("show=player")
     before = runs(page)
