@@ -29,7 +29,7 @@ def measure(repeats: int) -> Iterator[Row]:
     """
     with browsing() as browser, serving(ROOT / "app.py", HEADLIGHT_MEMORY=str(MEMORY_MIB)) as app:
         page = browser.context().new_page()
-        page.goto(f"{app.address}/explore")
+        page.goto(f"{app.address}?model=multi30k-de-en")
         page.wait_for_selector(".hl[data-drawing=atlas][data-layout]", timeout=60_000)
         process = psutil.Process(app.pid)
         seconds = _click_heads(page, process, CLICKS * repeats)

@@ -25,8 +25,8 @@ def measure(repeats: int) -> Iterator[Row]:
         NoBrowser: there is no Chromium here.
     """
     with browsing() as browser, serving(ROOT / "app.py") as app, serving(HERE / "one_line.py") as line:
-        explore = f"{app.address}/explore"  # a turn is short, and its time varies
-        yield from _rows(_turns(browser, explore, line.address, 4 * repeats))
+        whole = f"{app.address}?model=multi30k-de-en"  # a turn is short, and its time varies
+        yield from _rows(_turns(browser, whole, line.address, 4 * repeats))
 
 
 def _turns(browser: Browser, app: str, line: str, repeats: int) -> list[dict[str, float]]:

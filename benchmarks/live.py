@@ -54,7 +54,7 @@ def measure(repeats: int) -> Iterator[Row]:
     """
     with browsing() as browser, serving(ROOT / "app.py") as app, serving(HERE / "one_line.py") as line:
         for words in WORDS:
-            yield from _keys(browser, f"{app.address}/explore", words, 4 * repeats)
+            yield from _keys(browser, f"{app.address}?model=multi30k-de-en", words, 4 * repeats)
         yield _cpu_of_a_pause(browser, app.address, psutil.Process(app.pid), 10 * repeats)
         one_line = statistics.median(line_of(browser, line.address, repeats))
     with serving(ROOT / "app.py") as app:

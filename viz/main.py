@@ -20,7 +20,17 @@ from viz.lectures.script.parser import PAGES as STEP_PAGES
 from viz.live import sessions as live
 from viz.session import patient_engine, visits
 from viz.session.background_calls import NotCached, Pending, Stopped
-from viz.session.state import Page, get_view_state, my_engine, remember, session_language, store_view, sync_url
+from viz.session.state import (
+    FIRST_PICTURE,
+    Page,
+    get_view_state,
+    instead,
+    my_engine,
+    remember,
+    session_language,
+    store_view,
+    sync_url,
+)
 from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
@@ -59,8 +69,9 @@ def main() -> None:
 
     speak(session_language())
     pages = _pages(drawing)
-    visits.begin({"explore", *(page.url_path for page in pages)} - {""})
-    settings: Literal["collapsed", "auto"] = "collapsed" if visits.shows_first_picture() else "auto"
+    if begins := FIRST_PICTURE not in st.session_state:
+        visits.begin({page.url_path for page in pages} - {""})
+    settings: Literal["collapsed", "auto"] = "collapsed" if instead() == "first" else "auto"
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide", initial_sidebar_state=settings)
     st.html(STYLE)
     big_mode_style()
@@ -68,9 +79,9 @@ def main() -> None:
         redraw_on_change()
 
     chosen = st.navigation(pages)
-    if chosen.url_path:
+    if chosen.url_path and instead() == "first":
         visits.leave_first_picture()
-    if (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
+    if begins and (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
         st.switch_page(there[0], query_params=left[1])
     view, problems = get_view_state()
     problems = [*st.session_state.get(_UNSAID, []), *problems]
@@ -165,7 +176,7 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
 @st.fragment
 def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
-    follows = drawn.show is explore.show and not (visits.shows_first_picture() or tour.is_on())
+    follows = drawn.show is explore.show and not instead()
     sentence_box(around.info, live.switch if follows else lambda: None)
     _page(around, drawn, get_view_state()[0].text)
 
@@ -183,7 +194,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         store_view(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
-    if drawn.show is explore.show and not (visits.shows_first_picture() or tour.is_on()):
+    if drawn.show is explore.show and not instead():
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None

@@ -14,6 +14,7 @@ from tests.pages import MadeUpEngine, open_view, words
 from viz.canvas.scenes import first_picture
 from viz.canvas.wire.transport import unpack
 from viz.session import visits
+from viz.session.state import FIRST_PICTURE
 
 CROSS = Site("decoder", 0, 2, "cross")
 
@@ -68,12 +69,11 @@ def visitor(monkeypatch: pytest.MonkeyPatch) -> Any:
         fake = SimpleNamespace(session_state={}, query_params=query, context=SimpleNamespace(url=url, cookies=cookies))
         monkeypatch.setattr(visits, "st", fake)
         monkeypatch.setattr(visits, "known_view", lambda: False)
-        visits.begin({"explore", "step"})
-        found = visits.shows_first_picture(), visits.take_left()
-        visits.begin({"explore", "step"})
-        assert (visits.shows_first_picture(), visits.take_left()) == (found[0], None), "decided once"
+        visits.begin({"step"})
+        found = bool(fake.session_state[FIRST_PICTURE]), visits.take_left()
+        assert visits.take_left() is None, "once"
         visits.leave_first_picture()
-        assert not visits.shows_first_picture()
+        assert not bool(fake.session_state[FIRST_PICTURE])
         return found
 
     return comes
@@ -90,9 +90,7 @@ def test_the_address_alone_shows_the_first_picture_once(visitor: Any, url: str) 
     assert visitor(url, "?head=3") == (False, ("", {"head": "3"}))
 
 
-@pytest.mark.parametrize(
-    ("url", "query"), [("http://host/", {"text": "Hallo."}), ("http://host/step", {}), ("http://host/explore", {}), ("", {})]
-)
+@pytest.mark.parametrize(("url", "query"), [("http://host/", {"text": "Hallo."}), ("http://host/step", {}), ("", {})])
 @pytest.mark.parametrize("cookie", [None, "step?head=3"])
 def test_a_link_opens_what_it_says(visitor: Any, url: str, query: dict[str, str], cookie: str | None) -> None:
     assert visitor(url, cookie, **query) == (False, None)
@@ -101,7 +99,7 @@ def test_a_link_opens_what_it_says(visitor: Any, url: str, query: dict[str, str]
 def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
     app = open_view("explore", MadeUpEngine())
     assert "Where a network looks while it translates" not in words(app)
-    app.session_state[visits._FIRST] = True
+    app.session_state[FIRST_PICTURE] = True
     app.run()
     assert [button.label for button in app.button] == ["Show me in five steps", "Show all 6 heads"]
     assert not app.expander
@@ -112,7 +110,7 @@ def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
 
 def test_the_tour_goes_through_five_scenes_and_back_to_where_it_began() -> None:
     app = open_view("explore", MadeUpEngine())
-    app.session_state[visits._FIRST] = True
+    app.session_state[FIRST_PICTURE] = True
     app.run()
     app.button(key="tour-first").click().run()
     titles = ["A text becomes tokens", "A head attends", "The same head as a map", "All heads at once", "Now change something"]

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
@@ -90,6 +90,13 @@ def get_view_state() -> tuple[ViewState, list[str]]:
 def known_view() -> bool:
     """Whether the session has a state already."""
     return _VIEW in st.session_state
+
+
+def instead() -> Literal["", "first", "tour"]:
+    """What this session sees in place of the page Explore: the first picture of a new visitor, the tour, or nothing else."""
+    if TOUR in st.session_state:
+        return "tour"
+    return "first" if st.session_state.get(FIRST_PICTURE) else ""
 
 
 def session_language() -> str:
@@ -188,6 +195,10 @@ def show_failure(exception: Exception) -> bool:
     )
     st.error(text, icon=":material/error:")
     return True
+
+
+FIRST_PICTURE, TOUR = "first-picture", "tour"
+"""Keys of the session: whether it still shows the first picture; the step of the tour, while that is on."""
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import streamlit as st
 
-from viz.session.state import known_view
+from viz.session.state import FIRST_PICTURE, known_view
 
 COOKIE = "headlight-last"
 LONGEST = 3000
 """Most characters of a link that the cookie holds; browsers keep 4,096 bytes. Of a longer one only that somebody was here."""
 
-_FIRST, _LEFT = "first-picture", "left"
+_LEFT = "left"
 
 
 def begin(paths: Collection[str]) -> None:
-    """Decides what a new session shows; comes first in a script run.
+    """Decides what a new session shows; comes first in its first script run.
 
     A link shows what it says, and so does the address of a page. At the app's address alone, a browser that was here gets its page
     as it left it, another one the first picture.
@@ -23,13 +23,11 @@ def begin(paths: Collection[str]) -> None:
     Args:
         paths: of the pages, as in their addresses.
     """
-    if _FIRST in st.session_state:
-        return
     place = urlsplit(st.context.url or "")
     named = place.path.rstrip("/").rpartition("/")[2] in paths
     bare = bool(place.netloc) and not named and not known_view() and not st.query_params
     left = st.context.cookies.get(COOKIE)
-    st.session_state[_FIRST] = bare and left is None
+    st.session_state[FIRST_PICTURE] = bare and left is None
     st.session_state[_LEFT] = unquote(left) if bare and left else ""
 
 
@@ -39,14 +37,9 @@ def take_left() -> tuple[str, dict[str, str]] | None:
     return (path, dict(parse_qsl(query, keep_blank_values=True))) if path or query else None
 
 
-def shows_first_picture() -> bool:
-    """Whether this session still shows the first picture."""
-    return bool(st.session_state.get(_FIRST))
-
-
 def leave_first_picture() -> None:
     """Shows the whole page from now on."""
-    st.session_state[_FIRST] = False
+    st.session_state[FIRST_PICTURE] = False
 
 
 KEEPS = (

@@ -17,8 +17,7 @@ from viz.i18n.translate import number as shown_number
 from viz.labels import tokens
 from viz.metrics import head_statistics
 from viz.metrics.similar_heads import most_alike
-from viz.session import visits
-from viz.session.state import Page, decimals, update
+from viz.session.state import Page, decimals, instead, update
 from viz.url import links
 from viz.url.parsers import PARTS, parts
 from viz.views.explore import exports, first_picture, logit_lens, reading, reading_card, tour, writes
@@ -31,9 +30,9 @@ def show(page: Page) -> None:
     """Draws the page; in big mode one of its pictures, as large as the screen."""
     if page.view.big:
         return _one_picture(page)
-    if tour.is_on() and reading.fits(page):
+    if instead() == "tour" and reading.fits(page):
         return tour.show(page)
-    if visits.shows_first_picture() and reading.fits(page):
+    if instead() == "first" and reading.fits(page):
         return first_picture.show(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])

@@ -8,13 +8,11 @@ import streamlit as st
 from viz import canvas
 from viz.canvas.scenes import first_picture
 from viz.i18n.translate import _, _n
-from viz.session.state import Page, update
+from viz.session.state import TOUR, Page, update
 from viz.views.explore import reading
 from viz.views.step import cell_dialog
 
 STEPS = 5
-
-_STEP = "tour"
 
 _KEYS = st.components.v2.component(
     "headlight.tour",
@@ -45,23 +43,18 @@ export default ({ parentElement, setTriggerValue }) => {
 
 def begin() -> None:
     """Shows the first step from now on; for callbacks."""
-    st.session_state[_STEP] = 0
+    st.session_state[TOUR] = 0
 
 
 def leave() -> None:
     """Ends the tour; for callbacks."""
-    st.session_state.pop(_STEP, None)
+    st.session_state.pop(TOUR, None)
     update(key=-1)
-
-
-def is_on() -> bool:
-    """Whether the page Explore shows the tour."""
-    return _STEP in st.session_state
 
 
 def show(page: Page) -> None:
     """Draws the current step: what is seen, the picture, and the buttons that go on and leave."""
-    at = int(st.session_state[_STEP])
+    at = int(st.session_state[TOUR])
     title, sentence = _texts(page)[at]
     with st.container(key="first-picture", gap="small"):
         st.caption(_("Step {step} of {steps}; press any key to leave the tour.", step=at + 1, steps=STEPS))
@@ -76,7 +69,7 @@ def show(page: Page) -> None:
 
 
 def _go(step: int) -> None:
-    st.session_state[_STEP] = step
+    st.session_state[TOUR] = step
     update(key=-1)  # an open calculation belongs to its step
 
 
