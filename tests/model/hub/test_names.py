@@ -58,6 +58,7 @@ def test_other_addresses_are_refused_in_a_sentence(text: str, monkeypatch: pytes
 def test_the_owner_says_what_names_may_do(value: str, public: str, allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(names.VARIABLE, value)
     monkeypatch.setenv("HEADLIGHT_PUBLIC", public)
+    assert mode() == allowed
     monkeypatch.setenv(names.VARIABLE, "sometimes")
     with pytest.raises(BadSetting, match="off, cache, ask"):
         mode()
