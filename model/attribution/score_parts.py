@@ -71,6 +71,8 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
             added = heads.added(asked.head, asked.query, len(added))
         distance = _apart(added, attention, asked)
         recorded, scored = _recorded(attention, asked, heads.scale, added)
+        whole, _scored = _recorded(attention, replace(asked, minus=None), heads.scale, added)
+        rounded = np.append(matrix, (whole, whole - recorded))  # a difference of scores keeps the rounding of both
         score = float(matrix.sum()) + distance
     return ScoreSum(
         str(site),
@@ -87,7 +89,7 @@ def score_sum(network: AnyNetwork, trace: Trace, asked: Why) -> ScoreSum:
         scored,
         _closed(trace, attention, asked),
         difference(score, recorded),
-        tolerance(trace, matrix, recorded),
+        tolerance(trace, rounded, recorded),
     )
 
 
@@ -200,7 +202,7 @@ def difference(found: float, recorded: float) -> float:
 def tolerance(trace: Trace, parts: Array, recorded: float) -> float:
     """Largest difference that rounding in the run's number type explains, for a sum of these parts.
 
-    Where large parts cancel, their rounding does not: it is at most about the unit roundoff of each.
+    Where large parts cancel, or large scores are subtracted, their rounding does not: it is about the unit roundoff of each.
     """
     dtype = str(trace.model["dtype"])
     return float(max(TOLERANCE[dtype], 4 * ROUNDOFF[dtype] * np.abs(parts).sum() / max(1.0, abs(recorded))))

@@ -1,5 +1,6 @@
 """SmolLM2 135M as a GGUF file: what runs is what the transformers library itself reads from the same file."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.slow
 
 CPU = torch.device("cpu")
 TEXT = "The capital of France is"
+TURN = "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
 TEXTS = (
     TEXT,
     "Gravity is caused by 1234567 things,  and it's\n\n\tnot “magic”.",
@@ -86,5 +88,9 @@ def test_scores_and_logits_are_sums_of_what_ran(ours: Runner) -> None:
     assert paris.logit == pytest.approx(2.4827, abs=2e-3)
     assert paris.keys[part, key] == pytest.approx(3.159, abs=2e-3)
     assert paris.values[part] == pytest.approx(3.155, abs=2e-3)
+    chat = f"<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n{TURN}"
+    request = replace(request, source=chat)  # the logits of the first two tokens differ by 0.08, and both are about 25
+    trace = run(ours, request, CPU, "cpu")
+    assert all(logit_sum(ours.network, trace, Writes(request, 0, minus)).agrees for minus in (None, "runner-up"))
     for layer, *cell in ((0, 0, 1, 0), (11, 5, 3, 2), (29, 8, 4, 4)):
         assert score_sum(ours.network, trace, Why(request, f"decoder.0.{layer}.self", *cell)).agrees
