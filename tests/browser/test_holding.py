@@ -133,3 +133,16 @@ def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, wat
         assert box["x"] + box["width"] <= WIDTH
         assert watched.evaluate("document.querySelector('main').getBoundingClientRect().width") <= WIDTH
         watched.keyboard.press("PageDown")
+
+
+def test_the_names_of_heads_in_a_survey_are_inside_of_its_picture(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    watched.goto(f"{serve(APP)}/hold/attention.en")
+    titles = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.map(({ title }) => title)")
+    watched.evaluate(f"location.hash = '#{titles.index('In how many sentences?') + 1}'")
+    expect(watched.locator("#title")).to_have_text("In how many sentences?")
+    watched.keyboard.press("PageDown")
+    names = watched.locator(".dots .named")
+    expect(names).to_have_count(3)
+    outside = "all => all.filter((one) => one.getBBox().y < 0 || one.getBBox().x < 0).length"
+    assert names.evaluate_all(outside) == 0, "the name of a head was cut"

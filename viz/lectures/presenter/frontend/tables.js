@@ -93,6 +93,10 @@ function dotChart({ places, names, labels, axes, chosen }) {
   };
   const label = (at) => {
     const near = part(0, places[at][0]);
+    if (part(1, places[at][1]) > 0.9) { // there is no room above it
+      const [by, side] = near > 0.8 ? [-10, "end"] : [10, "start"];
+      return text(labels[at], { x: x(places[at][0]) + by, y: y(places[at][1]) + 4 }, side, { class: "named" });
+    }
     const anchor = near > 0.8 ? "end" : near < 0.2 ? "start" : "middle";
     return text(labels[at], { x: x(places[at][0]), y: y(places[at][1]) - 8 }, anchor, { class: "named" });
   };
