@@ -94,7 +94,7 @@ def _before_logits(module: nn.Module, given: Any) -> Any:
 def _seen(watch: Watch, name: str, value: Tensor) -> Tensor:
     """The value the run continues with: [batch, position, model], or `value` itself, which may be the same for the whole batch."""
     if name.startswith("stages/"):  # OPT's feed-forward network reads the positions of all examples as one list
-        value = value.reshape(watch.batch, -1, value.shape[-1])
+        return watch.run.see(name, value.reshape(watch.batch, -1, value.shape[-1])).reshape(value.shape)
     rows = (value if value.dim() == 3 else value[None]).expand(watch.batch, -1, -1)
     seen = watch.run.see(name, rows)
     return value if seen is rows else seen

@@ -160,7 +160,8 @@ class ForeignNetwork(LibraryHolder):
         why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
         if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.places.sites):
             why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
-        for name, pattern in product(interventions, why):
+        recorded = {f"stages/{place}/output" for place in self.places.feed_forwards}
+        for name, pattern in product(set(interventions) - recorded, why):
             if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
                 raise CannotChange(name=name, reason=why[pattern])
 

@@ -126,7 +126,7 @@ def test_another_model_starts_with_its_own_example(stocked: Path) -> None:
     visitor = Visitor(model="tiny", text="w9", target="w4", site="encoder.0.1.self", head="1", query="2")
     visitor.choose("model", "lm")
     assert visitor.problems == []
-    drawn = {"decode": "sample", "temperature": "0.8", "top_k": "20", "max": "24"}
+    drawn = {"decode": "sample", "temperature": "0.8", "top_k": "20", "max": "16"}
     assert visitor.url == {"model": "lm", "text": "w4 w5 w6", **drawn}
 
 

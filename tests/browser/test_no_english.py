@@ -70,7 +70,7 @@ NAMES = set(
     "Kaiming LayerNorm Levenshtein Llama Logit Multi30k PDF PNG PyTorch Rollout SVG SentencePiece Shannon Shift Streamlit "
     "Tatoeba Top TorchScript Transformer Vaswani WikiText bit exp head_dim icon lens logit nat normal post-norm pre-norm "
     "pos query rollout safetensors softmax teacher forcing float32 float64 itos out stoi softmax_uniform tutorial-parts "
-    "Xavier torch transformers width zip".split()
+    "Xavier gpt2 torch transformers width zip".split()
 ) | {folder.name for folder in (ROOT / "checkpoints").iterdir()}
 """Names of people, programs, formats, models and units, which Chinese texts of the field do not translate.
 

@@ -66,9 +66,11 @@ class EditedRun:
         self._pasts: list[Past] = []
         self._masks: dict[str, Tensor] = {}
         self._layers: dict[str, Tensor] = {}
-        self._parts = Parts(self._spec, self.strips, self._notes)
+        network = checkpoint.network
+        exposed = network.places.feed_forwards if isinstance(network, ForeignNetwork) else None
+        self._parts = Parts(self._spec, self.strips, self._notes, exposed)
         self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
-        self.network: AnyNetwork = stack_edits.reordered(checkpoint.network, self._swaps())
+        self.network: AnyNetwork = stack_edits.reordered(network, self._swaps())
         self.interventions: dict[str, Intervention] = {name: _chained(own) for name, own in self._changes().items()}
 
     # --- While it runs ---

@@ -2,7 +2,7 @@
 layers of its network; and sentences where an edit names what is not there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from model.errors import BadEdit, Phrase, UnknownHead, UnknownSite, phrase
 from model.spec.edits import AtSites, Edit, SkipLayer, SkipSublayer, Token
-from model.spec.external import AnySpec, ForeignSpec
+from model.spec.external import AnySpec
 from model.spec.network import WITHOUT_FEED_FORWARD
 from model.trace.types import Site, Tokens, sites
 
@@ -170,10 +170,14 @@ class Place:
 
 
 class Parts:
-    """The sites, layers and tokens of one run."""
+    """The sites, layers and tokens of one run.
 
-    def __init__(self, spec: AnySpec, strips: Strips, notes: Notes) -> None:
-        self._spec, self._strips, self._notes = spec, strips, notes
+    Args:
+        exposed: the feed-forward sublayers whose outputs can be changed, such as `decoder.0.2.feed_forward`; None: all.
+    """
+
+    def __init__(self, spec: AnySpec, strips: Strips, notes: Notes, exposed: Iterable[str] | None = None) -> None:
+        self._spec, self._strips, self._notes, self._exposed = spec, strips, notes, exposed
         self.sites = sites(spec)
 
     def place(self, site: Site) -> Place:
@@ -246,7 +250,7 @@ class Parts:
         return found
 
     def sublayer(self, edit: SkipSublayer) -> str:
-        """The name of what a sublayer adds to the stream. Other programs expose it of attention alone."""
+        """The name of what a sublayer adds to the stream."""
         stack, *_numbers, kind = edit.at.split(".")
         if kind != "feed_forward":
             self.check_site(edit.at)
@@ -257,7 +261,7 @@ class Parts:
         )
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
-            offered = [str(site) for site in self.sites] if isinstance(self._spec, ForeignSpec) else places
+            offered = places if self._exposed is None else [*map(str, self.sites), *self._exposed]
             there = phrase("this network has no such sublayer. Available: {names}", names=", ".join(offered))
             raise edit.refuse(there if offered else phrase("this network has no such sublayer"))
         return f"stages/{edit.at}/output"

@@ -154,6 +154,7 @@ GPT2: dict[str, Hooking] = {
     "swap-positions stack=decoder a=1 b=3": on("transformer.wpe", lambda m, given: (given[0][:, [0, 3, 2, 1, 4]],), True),
     "skip-layer stack=decoder layer=1": on("transformer.h.1", its_input),
     "skip-sublayer at=decoder.0.1.self": on("transformer.h.1.attn.c_proj", zeros),
+    "skip-sublayer at=decoder.0.0.feed_forward": on("transformer.h.0.mlp", zeros),
     "sharpen site=decoder.0.0.self factor=3": on("transformer.h.0.attn.c_attn", partial(times, 3, 24)),
     "embed stack=decoder at=2 word=9": on(
         "transformer.wte", lambda m, given: (torch.where(torch.arange(given[0].shape[1]) == 2, 9, given[0]),), True
@@ -174,6 +175,7 @@ MARIAN: dict[str, Hooking] = {
     "no-positions stack=encoder": on("model.encoder.embed_positions", zeros),
     "skip-layer stack=encoder layer=1": on("model.encoder.layers.1", its_input),
     "skip-sublayer at=encoder.0.2.self": on("model.encoder.layers.2.self_attn.out_proj", zeros),
+    "skip-sublayer at=decoder.0.0.feed_forward": on("model.decoder.layers.0.fc2", zeros),
     "sharpen site=decoder.0.0.cross factor=3": on("model.decoder.layers.0.encoder_attn.q_proj", partial(times, 3, 24)),
     "forbid site=decoder.0.0.cross key=2": on("model.decoder.layers.0.encoder_attn", FORBIDDEN, True, with_kwargs=True),
     "forbid site=encoder.0.1.self key=2": on("model.encoder.layers.1.self_attn", FORBIDDEN, True, with_kwargs=True),
@@ -264,7 +266,6 @@ def test_a_patch_from_the_same_run_changes_nothing(value: str, marian: Opened) -
     ("family", "text", "reason"),
     [
         ("gpt2", "swap-layers stack=decoder a=0 b=1", "does not expose the order of its layers"),
-        ("gpt2", "skip-sublayer at=decoder.0.0.feed_forward", "the transformers library does not expose"),
         ("t5", "sharpen kind=cross", "more than products of queries and keys"),
         ("t5", "no-positions stack=encoder", "no positions are added"),
         ("llama", "no-positions stack=decoder", "no positions are added"),
@@ -282,6 +283,6 @@ def test_a_sublayer_that_is_not_there_is_answered_by_those_that_can_be_skipped(t
     with pytest.raises(BadEdit, match=r"this network has no such sublayer\. Available: ") as refused:
         traced(found, decoding=Decoding(max_length=0), edits=read_edits("skip-sublayer at=decoder.0.9.feed_forward"))
     offered = re.findall(r"decoder\.0\.\d\.\w+", str(refused.value).partition("Available: ")[2])
-    assert offered == ["decoder.0.0.self", "decoder.0.1.self"]
+    assert offered == [f"decoder.0.{layer}.{kind}" for kind in ("self", "feed_forward") for layer in (0, 1)]
     for sublayer in offered:
         traced(found, decoding=Decoding(max_length=0), edits=read_edits(f"skip-sublayer at={sublayer}"))

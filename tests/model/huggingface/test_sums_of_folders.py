@@ -93,6 +93,23 @@ def test_the_sums_of_a_row_make_the_weights_that_ran(name: str) -> None:
             assert mean.agrees
 
 
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_skipped_feed_forward_network_is_a_hook_that_returns_zeros(name: str) -> None:
+    found, _own, plain = made(name)
+    assert isinstance(found.network, ForeignNetwork)
+    place, module = list(found.network.places.feed_forwards.items())[-1]
+    skipped = made(name, f"skip-sublayer at={place}")[2]
+    handle = module.register_forward_hook(lambda module, given, written: torch.zeros_like(written))
+    try:
+        hooked = run(found, RunRequest.from_json(plain.request), CPU, "CPU")
+    finally:
+        handle.remove()
+    assert not skipped.stages[f"{place}/output"].any()
+    last = place.removesuffix(".feed_forward")
+    np.testing.assert_array_equal(skipped.hidden[last], hooked.hidden[last])
+    assert not np.allclose(skipped.hidden[last], plain.hidden[last], atol=1e-4)
+
+
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name not in READERS])
 def test_the_parts_of_a_logit_add_up_to_what_ran(name: str) -> None:
     _found, _own, trace = made(name)

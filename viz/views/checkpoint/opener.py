@@ -188,7 +188,7 @@ def _plan(plan: Plan, stopped: bool) -> None:
         st.caption(_("Stopped. What was downloaded is kept."))
     more = _("Continue: download the other {size} and open", size=_bytes(plan.missing))
     label = more if plan.missing < plan.bytes else _("Download {size} and open", size=_bytes(plan.bytes))
-    st.button(label, key="fetch", type="primary", icon=":material/download:", on_click=_fetch, args=(plan,))
+    st.button(label, key="fetch", icon=":material/download:", on_click=_fetch, args=(plan,))
 
 
 def _fetch(what: str | Plan) -> None:

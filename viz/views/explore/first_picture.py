@@ -21,7 +21,7 @@ def show(page: Page) -> None:
             tours = _("Show me in five steps")
             st.button(tours, key="tour-first", icon=":material/directions_walk:", on_click=tour.begin)
             words = _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
-            if st.button(words, key="all-heads-first", type="primary", icon=":material/grid_view:"):
+            if st.button(words, key="all-heads-first", icon=":material/grid_view:"):
                 visits.leave_first_picture()
                 st.rerun()  # the whole page: its settings open
 

@@ -62,8 +62,8 @@ def show(page: Page) -> None:
         with st.container(horizontal=True, key="tour-buttons"):
             st.button(_("Back"), key="tour-back", disabled=at == 0, on_click=_go, args=(at - 1,))
             if at + 1 < STEPS:
-                st.button(_("Next"), key="tour-next", type="primary", on_click=_go, args=(at + 1,))
-            st.button(_("Leave the tour"), key="tour-leave", type="tertiary" if at + 1 < STEPS else "primary", on_click=leave)
+                st.button(_("Next"), key="tour-next", on_click=_go, args=(at + 1,))
+            st.button(_("Leave the tour"), key="tour-leave", type="tertiary" if at + 1 < STEPS else "secondary", on_click=leave)
         _draw(page, at)  # below the buttons, which stay where they are from step to step
         _KEYS(key="tour-keys", on_left_change=leave, height="content")
 

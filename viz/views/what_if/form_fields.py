@@ -116,9 +116,9 @@ def sublayer(page: Page) -> str:
     titles: dict[str, str] = {}
     for site in page.trace.attention:
         titles[str(site)] = labels.site(site)
-        if "stages" in page.trace.missing:
-            continue
         name = f"{site.stack}.{site.pass_}.{site.layer}.feed_forward"
+        if "stages" in page.trace.missing and f"{name}/output" not in page.trace.stages:
+            continue
         titles[name] = _("{stack}, layer {layer}: feed-forward", stack=labels.stack(site.stack), layer=site.layer + 1)
     return choice("sublayer", _("Sublayer"), titles)
 

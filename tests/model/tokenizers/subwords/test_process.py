@@ -182,6 +182,6 @@ def test_the_process_cannot_import_torch_and_writes_no_file(tmp_path: Path) -> N
         (f"open({str(tmp_path / 'a')!r}, 'wb', 0).write(b'a')", "too large"),
     ):
         command = [*process._command()]
-        command[5] = code.format(attempt)
+        command[command.index("-c") + 1] = code.format(attempt)
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         assert said in done.stderr
