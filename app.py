@@ -17,7 +17,7 @@ from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.join_codes import process
 from viz.lectures.presenter.routes import ROUTES as LECTURES
 from viz.live import route, sessions
-from viz.session import memory_metrics, patient_engine
+from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.middleware import EveryAnswer, known_hosts
 from viz.session.state import show_failure, start
@@ -60,6 +60,7 @@ async def first_page(request: Request) -> Response:
 ROUTES = [
     patient_engine.ROUTE,
     route.ROUTE,
+    cell_route.ROUTE,
     *LECTURES,
     library.ROUTE,
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names

@@ -144,6 +144,11 @@ class ResidualStream:
         """The parts of the decoder's last states, through a map [out, model], in the order of the run."""
         return list(self._from_end(self.stacks["decoder"], Flow(map_, np.ones((len(rows), 1)), rows)))[::-1]
 
+    def written(self, part: Part, map_: Array, row: int) -> Term | None:
+        """What one part adds to a last state of the decoder, through a map as in `last`; None: nothing directly."""
+        flow = Flow(map_, np.ones((1, 1)), np.array([row]))
+        return next((term for term in self._from_end(self.stacks["decoder"], flow) if term.part == part), None)
+
     def _from_end(self, stack: Stack, flow: Flow) -> Iterator[Term]:
         """From the end of a stack to its beginning."""
         if stack.final is not None:

@@ -83,6 +83,16 @@ class Writes(RunQuestion["LogitSum"]):
     minus: Index | Literal["runner-up"] | None = None
 
 
+@dataclass(frozen=True)
+class CellWrites(RunQuestion["CellWords"]):
+    """What a weighted value writes: which tokens it makes likelier, and which less likely. Indices count from 0."""
+
+    site: str
+    head: int
+    query: int
+    key: int
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreSum(Arrays):
     """The score of a cell as a sum: the result of `Why`.
@@ -186,6 +196,37 @@ class LogitSum(Arrays):
             for part, value, keys, strip in zip(self.parts, self.values, self.keys, self.strips, strict=True)
         ]
         return found | {"agrees": self.agrees}
+
+
+@dataclass(frozen=True, eq=False)
+class CellWords(Arrays):
+    """The tokens whose logits one weighted value moves most: the result of `CellWrites`.
+
+    Attributes:
+        site, head, query, key: of the question.
+        ids, texts: the tokens that it pushes up most, the strongest first, then those that it pushes down most, at most five each;
+            none where the weight is 0.
+        values: [token], what it adds to each logit, less the mean of that over the vocabulary: a number that all logits have in
+            common changes no probability.
+    """
+
+    site: str
+    head: int
+    query: int
+    key: int
+    ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    values: Array
+
+    @property
+    def up(self) -> list[tuple[str, float]]:
+        """The tokens that are pushed up, and how far."""
+        return [(text, value) for text, value in zip(self.texts, self.values.tolist(), strict=True) if value > 0]
+
+    @property
+    def down(self) -> list[tuple[str, float]]:
+        """The tokens that are pushed down, and how far."""
+        return [(text, value) for text, value in zip(self.texts, self.values.tolist(), strict=True) if value < 0]
 
 
 def _last(keys: Array) -> int:

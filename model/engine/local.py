@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from model.attribution.answers import Place, answer
+from model.attribution.cell_words import cell_words
 from model.attribution.circuit_parts import circuit
 from model.attribution.circuits import Circuit, CircuitGraph
 from model.attribution.example import forced_run
@@ -20,7 +21,7 @@ from model.attribution.questions import Attribution
 from model.attribution.results import Arrays, Result
 from model.attribution.score_parts import kept, score_sum
 from model.attribution.scoring import OnCount
-from model.attribution.sums import Why, Writes
+from model.attribution.sums import CellWrites, Why, Writes
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner, own_precision
@@ -194,6 +195,9 @@ class LocalEngine:
             case Writes(request):
                 trace, runner = kept(self._traced, request)
                 return logit_sum(runner.network, trace, question)
+            case CellWrites(request):
+                trace, runner = kept(self._traced, request)
+                return cell_words(runner, trace, question)
             case Circuit():
                 return self._circuit(question)
             case Attribution():

@@ -82,3 +82,24 @@ def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:
         page.keyboard.press(pressed)
     is_open(page, 2, 1)
     assert drawing(page, "player").get_attribute("data-step") == "2", "the step stays"
+
+
+def test_what_a_cell_writes_is_said_under_the_pointer_by_keys_and_in_the_link(watched: Page, serve: Callable[[Path], str]) -> None:
+    text = "fox moon tea harry potter rain key fox moon tea harry"
+    link = f"explore?model=induction&text={text}&max=1&reading=writes&site=decoder.0.1.self&head=0"
+    page = opened(watched, f"{serve(ROOT / 'app.py')}/{link}")
+    drawing(page, "cells").scroll_into_view_if_needed()
+    rest(page)
+    written = drawing(page, "cells").locator(".written")
+    page.mouse.move(*middle(tiles(page, "cells")[0], 10, 4))  # the second “harry” reads “potter”
+    expect(written).to_contain_text("pushes uppotter +")
+    expect(written).to_have_attribute("data-key", "4")
+    drawing(page, "cells").locator("canvas").focus()
+    page.keyboard.press("ArrowDown")  # the first row is on the first cell
+    expect(written).not_to_have_attribute("data-key", "4")
+    page.mouse.click(*middle(tiles(page, "cells")[0], 10, 4))
+    has_parameters(page, query="10", key="4", reading="writes")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(written).to_contain_text("pushes uppotter +")
+    page.mouse.move(*middle(tiles(page, "cells")[0], 0, 3))
+    expect(written).to_have_text(re.compile("so this cell adds nothing"))

@@ -5,9 +5,11 @@ import gzip
 import io
 import json
 import zipfile
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
@@ -17,11 +19,16 @@ import pandas as pd
 import pytest
 
 from model.__main__ import cli
+from model.attribution.logit_parts import logit_sum
+from model.attribution.score_parts import score_sum
+from model.attribution.sums import Why, Writes
 from model.cli import figure as handed_over
 from model.errors import UnknownHead
+from model.spec.request import RunRequest
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
 from tests import opened
+from tests.viz.test_views_step import made as made_up
 from viz import __main__ as viz_command
 from viz.export import run_archive
 from viz.export.run_archive import About, Place
@@ -156,3 +163,32 @@ def test_run_hands_its_trace_and_its_card_to_the_command(tmp_path: Path, monkeyp
     with click.Context(cli):
         handed_over.save(RUN, Path("out.zip"), str(SITE), 1)
     assert (tmp_path / "out.zip").read_bytes() == whole
+
+
+def test_sums_are_in_it_and_its_notebook_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, trace = made_up("paper")
+    asked = RunRequest.from_json(trace.request)
+    why = score_sum(found.network, trace, Why(asked, "decoder.0.1.cross", 1, 1, 2))
+    writes = logit_sum(found.network, trace, Writes(asked, 1, "runner-up"))
+    packed = files(trace, Place(SITE, 1), About(sums={"why": why.to_json(), "writes": writes.to_json()}), makers=())
+    assert json.loads(packed["sums/why.json"]) == why.to_json()
+    assert json.loads(packed["sums/writes.json"]) == writes.to_json()
+    assert "sums/" in packed["README.txt"].decode()
+    (tmp_path / "sums").mkdir()
+    for name in ("run.trace.safetensors", "sums/why.json", "sums/writes.json"):
+        (tmp_path / name).write_bytes(packed[name])
+    monkeypatch.chdir(tmp_path)
+    drawing = MagicMock()
+    drawing.subplots.return_value = MagicMock(), MagicMock()
+    cells = [cell["source"] for cell in json.loads(packed["notebook.ipynb"])["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {"plt": drawing, "np": np, "json": json}
+    out = io.StringIO()
+    with redirect_stdout(out):
+        for source in cells[-2:]:
+            exec(source, names)
+    assert names["matrix"].sum() == pytest.approx(why.recorded, abs=1e-5)
+    assert names["values"].sum() == pytest.approx(writes.recorded, abs=1e-5)
+    assert f"recorded {why.recorded}" in out.getvalue()
+    none = files(trace, Place(SITE, 1), makers=())
+    assert not [name for name in none if name.startswith("sums/")]
+    assert "sums/" not in none["README.txt"].decode()

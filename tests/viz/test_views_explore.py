@@ -254,9 +254,9 @@ def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
     app.toggle(key="widget:hide").set_value(False).run()
     assert "hide" not in app.query_params
     assert list(app.selectbox(key="widget:reading").options) == [
-        "This head", "Mean over heads", "Maximum over heads", "Weight × value", "Rollout", "Entropy of each row",
+        "This head", "Mean over heads", "Maximum over heads", "Weight × value", "What it writes", "Rollout", "Entropy of each row",
     ]  # fmt: skip
-    assert len(view_state.READINGS) == 6
+    assert len(view_state.READINGS) == 7
 
 
 @pytest.mark.parametrize(("scale", "said"), [(0.01, "this weight moves little"), (5.0, "this weight does move something")])

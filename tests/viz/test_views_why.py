@@ -18,9 +18,11 @@ from model.trace.types import Array
 from tests.pages import figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
+from viz.session.state import Page
 from viz.url.links import read
+from viz.url.view_state import ViewState
 from viz.views import stream_parts
-from viz.views.explore import writes
+from viz.views.explore import exports, writes
 from viz.views.step import why
 
 CROSS = "decoder.0.1.cross"
@@ -212,6 +214,24 @@ def test_the_sentence_on_what_attention_shows_leads_to_what_it_does_not_show() -
     said = words(open_view("explore", engine(), False))
     assert "not why the model chooses a word" in said
     assert 'href="?open=writes"' in said
+
+
+def test_an_archive_gets_the_sums_of_the_selected_cell_and_token() -> None:
+    found = engine()
+
+    def sums(**fields: Any) -> dict[str, dict[str, Any]]:
+        view = ViewState(model="tiny", site=CROSS, head=1, **fields)
+        return exports.sums(Page(found, found.models()[0], view, found.trace, found.trace.at(CROSS), 1, False))
+
+    chosen = sums(query=1, key=2, minus="mean", step=1, rival="none")
+    assert chosen["why"]["score"] == pytest.approx(asked(found, "mean").score)
+    assert chosen["writes"]["logit"] == pytest.approx(written(found, None).logit)
+    strongest = sums(query=1)["why"]
+    assert (strongest["query"], strongest["key"]) == (1, int(found.trace.at(CROSS).head(1)[1].argmax()))
+    edited = engine(edits=f"sharpen site={CROSS} head=1")
+    view = ViewState(model="tiny", site=CROSS, head=1)
+    only = exports.sums(Page(edited, edited.models()[0], view, edited.trace, edited.trace.at(CROSS), 1, False))
+    assert only.keys() == {"writes"}, "what is not known is left out"
 
 
 # --- Names -------------------------------------------------------------------------------------------------------------

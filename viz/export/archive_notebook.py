@@ -1,6 +1,7 @@
 """The notebook in the archive of a run: opens the trace with safetensors alone and draws it. Format: nbformat 4.5."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from model.trace.trace_files import ARCHIVE
@@ -71,13 +72,49 @@ else:  # the page that was saved with the run
     display(HTML(f'<iframe style="width: 100%; height: 720px; border: 0" srcdoc="{{page}}"></iframe>'))"""
 
 
-def notebook(trace: Trace, site: Site, head: int, link: str) -> dict[str, Any]:
+_WHY = """with open("sums/why.json", encoding="utf-8") as file:
+    why = json.load(file)
+matrix = np.array(why["matrix"], float)  # part of the query × part of the key; NaN where a number was none
+print(f"{why['site']}, head {why['head'] + 1}, query {why['query'] + 1}, key {why['key'] + 1}")
+print("sum of all parts", matrix.sum() + why["distance"], "recorded", why["recorded"])
+
+rows, columns = (np.argsort(-np.abs(matrix).sum(axis))[:8] for axis in (1, 0))
+shown = matrix[np.ix_(rows, columns)]
+figure, axes = plt.subplots(figsize=(3 + 0.6 * len(columns), 2 + 0.4 * len(rows)))
+most = np.abs(shown).max()
+picture = axes.imshow(shown, cmap="PuOr_r", vmin=-most, vmax=most)
+axes.set_xticks(range(len(columns)), [why["parts_key"][place]["text"] for place in columns], rotation=90)
+axes.set_yticks(range(len(rows)), [why["parts_query"][place]["text"] for place in rows])
+axes.set(xlabel="part of the key", ylabel="part of the query", title="what two parts add to the score")
+figure.colorbar(picture)
+plt.show()"""
+
+_WRITES = """with open("sums/writes.json", encoding="utf-8") as file:
+    writes = json.load(file)
+values = np.array([part["value"] for part in writes["parts"]], float)
+print("sum of all parts", values.sum(), "recorded", writes["recorded"])
+
+largest = np.argsort(-np.abs(values))[:12][::-1]
+figure, axes = plt.subplots(figsize=(7, 4))
+axes.barh([writes["parts"][place]["text"] for place in largest], values[largest])
+axes.set(xlabel="added to the logit" + (", minus that of the other token" if writes["minus"] is not None else ""))
+plt.show()"""
+
+_SUMS = {
+    "why": ("Why this score: what wrote the query, times what wrote the key. It adds up to what the run recorded.", _WHY),
+    "writes": ("Why this token: what each part added to its logit. It adds up to what the run recorded.", _WRITES),
+}
+"""What the notebook says of each sum of the archive, and draws of it."""
+
+
+def notebook(trace: Trace, site: Site, head: int, link: str, sums: Collection[str] = ()) -> dict[str, Any]:
     """The notebook as JSON values. Texts of the run are in code only as quoted strings.
 
     Args:
         trace: the run.
         site, head: what it shows first; the head counts from 0.
         link: address that shows the run again; may be empty.
+        sums: which sums the archive has, `why` and `writes`.
     """
     gaps = {"file": json.dumps(ARCHIVE), "site": json.dumps(str(site)), "head": str(head)}
     cells = [
@@ -88,6 +125,9 @@ def notebook(trace: Trace, site: Site, head: int, link: str) -> dict[str, Any]:
         _words("All heads, to be pointed at:"),
         _code(_OVERVIEW.format(**gaps)),
     ]
+    for name in sorted(sums):
+        about, code = _SUMS[name]
+        cells += [_words(about), _code(code)]
     return {
         "cells": [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)],
         "metadata": {

@@ -75,6 +75,21 @@ _READINGS = (
         of_head=True,
     ),
     Reading(
+        "writes",
+        N_("What it writes"),
+        N_("weight"),
+        (r"z_t \mathrel{+}= W_t \cdot D\, C\, W_O^{h} A_{ij}\, v_j \quad \text{for each token } t",),
+        N_(
+            "The weights of the selected head and, for a cell, the five tokens whose logits this value (weight × value, led "
+            "through the output matrix and the output layer) raises and lowers most, compared with the mean of all tokens."
+        ),
+        N_(
+            "It is the direct way alone, with each normalization scaled as in this run: later layers also read what the head "
+            "wrote, and the word that is chosen is the sum of everything that was written."
+        ),
+        of_head=True,
+    ),
+    Reading(
         "rollout",
         N_("Rollout"),
         N_("rollout"),

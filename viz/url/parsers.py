@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 LONGEST_TEXT = 4000
 """Most characters of a text in a URL: browsers and servers cut longer ones."""
 
-READINGS = ("head", "mean", "max", "value", "rollout", "entropy")
+READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 """Readings of a site that Explore can draw; docs/readings.md defines each."""
 
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")

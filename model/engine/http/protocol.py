@@ -17,7 +17,7 @@ from safetensors.numpy import load, save
 from model.attribution import results as attributions
 from model.attribution.circuits import Circuit, CircuitGraph
 from model.attribution.questions import QUESTIONS
-from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
+from model.attribution.sums import CellWords, CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
 from model.errors import Phrase, WireError, in_english
 from model.inspection.report import Inspection
@@ -202,7 +202,13 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
             Endpoint(
                 kind, ARRAYS, (kind.__doc__ or "").splitlines()[0], attributions.to_bytes, partial(attributions.from_bytes, result)
             )
-            for kind, result in {**QUESTIONS, Why: ScoreSum, Writes: LogitSum, Circuit: CircuitGraph}.items()
+            for kind, result in {
+                **QUESTIONS,
+                Why: ScoreSum,
+                Writes: LogitSum,
+                CellWrites: CellWords,
+                Circuit: CircuitGraph,
+            }.items()
         ),
         Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),
         Endpoint(ReadHead, ARRAYS, "What one head does in some texts.", HeadRead.to_bytes, HeadRead.from_bytes),

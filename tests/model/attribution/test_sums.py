@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from model.attribution.cell_words import cell_words, pushes
 from model.attribution.logit_parts import logit_sum
 from model.attribution.score_parts import kept, score_sum
-from model.attribution.sums import Index, LogitSum, ScoreSum, Why, Writes
+from model.attribution.sums import CellWrites, Index, LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import native
 from model.checkpoints.loader import lowered
 from model.checkpoints.native import Checkpoint
@@ -123,6 +124,78 @@ def test_each_part_of_a_logit_is_what_plain_matrices_give(name: str) -> None:
     if (bias := getattr(output, "bias", None)) is not None:
         expected["output projection-bias"] = float((bias[own.id] - bias[own.minus]).detach())
     assert values == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name in FOLLOWED])
+def test_what_a_cell_writes_is_what_plain_matrices_give(name: str) -> None:
+    found, trace = made(name, 1)
+    output = found.network.get_submodule("output").get_parameter("weight").detach().double().numpy()
+    for site, head, query, key in cells(trace, 8, seed=2):
+        if not site.startswith("decoder"):
+            continue
+        attention = trace.at(site)
+        assert attention.v is not None
+        contexts = np.zeros((attention.heads, *attention.weights.shape[1:2], attention.v.shape[-1]))
+        contexts[head, query] = float(attention.weights[head, query, key]) * attention.v[head, key].astype(np.float64)
+        alone = replace(trace, attention={**trace.attention, attention.site: replace(attention, context=contexts)})
+        written = Forward(found.network, alone, SPECS[name]).walk("decoder")[1][f"{site} head {head}"][query]
+        expected = output @ written
+        asked = CellWrites(RunRequest.from_json(trace.request), site, head, query, key)
+        np.testing.assert_allclose(pushes(found.network, trace, asked), expected - expected.mean(), rtol=1e-5, atol=1e-9)
+        said = cell_words(found, trace, asked)
+        if not attention.weights[head, query, key]:
+            assert said.ids == (), "a weight of 0 writes nothing"
+            continue
+        ranked, apart = np.argsort(expected), expected - expected.mean()
+        assert said.ids[: len(said.up)] == tuple(id_ for id_ in ranked[::-1][:5].tolist() if apart[id_] > 0)
+        assert said.ids[len(said.up) :] == tuple(id_ for id_ in ranked[:5].tolist() if apart[id_] < 0)
+        np.testing.assert_allclose([value for _text, value in (*said.up, *said.down)], apart[list(said.ids)], rtol=1e-5)
+        strip = "target" if "target" in found.tokenizers else "source"
+        assert said.texts == found.tokenizers[strip].tokens(said.ids, strip).texts
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_the_cells_of_a_row_write_adds_up_to_what_its_head_wrote(name: str) -> None:
+    found, trace = made(name, 1, forced=name == "memory")  # whose decode keeps one row for all source positions
+    whole = writes(found, trace, len(trace.steps) - 1, 4)
+    request_, row = RunRequest.from_json(trace.request), whole.row
+    for part, keys in zip(whole.parts, whole.keys, strict=True):
+        if part.kind != "head":
+            continue
+        query = min(row, trace.at(part.place).weights.shape[1] - 1)
+        for key in np.flatnonzero(~np.isnan(keys)).tolist():
+            own = pushes(found.network, trace, CellWrites(request_, part.place, part.head, query, key))
+            assert own[whole.id] - own[4] == pytest.approx(keys[key], rel=1e-6, abs=1e-9), (part, key)
+
+
+def test_a_cell_that_writes_no_token_directly_says_so() -> None:
+    found, trace = made("paper")
+    request_ = RunRequest.from_json(trace.request)
+    with pytest.raises(CannotMeasure, match="only through other heads"):
+        pushes(found.network, trace, CellWrites(request_, "encoder.0.0.self", 0, 1, 1))
+    with pytest.raises(BadSetting):
+        pushes(found.network, trace, CellWrites(request_, CROSS, 0, 1, 99))
+    alone, seen = made("encoder alone")
+    with pytest.raises(CannotMeasure, match="no output layer"):
+        pushes(alone.network, seen, CellWrites(RunRequest.from_json(seen.request), "encoder.0.0.self", 0, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        (f"silence site={CROSS} head=1", 1),
+        (f"skip-sublayer at={CROSS}", 0),
+        (f'patch value=output site={CROSS} source="w9 w4 w4 w7"', 0),
+        (f'patch value=context site={CROSS} head=1 source="w9 w4 w4 w7"', 1),
+    ],
+)
+def test_a_cell_whose_value_an_edit_kept_from_being_written_says_so(text: str, head: int) -> None:
+    found = checkpoint(SPECS["paper"])
+    trace = traced(found, replace(request(SPECS["paper"]), edits=read_edits(text)))
+    request_ = RunRequest.from_json(trace.request)
+    with pytest.raises(EditedCell):
+        pushes(found.network, trace, CellWrites(request_, CROSS, head, 1, 1))
+    assert np.isfinite(pushes(found.network, trace, CellWrites(request_, "decoder.0.0.cross", head, 1, 1))).all()
 
 
 def test_a_second_key_takes_its_own_parts_away() -> None:

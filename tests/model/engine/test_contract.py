@@ -14,7 +14,7 @@ import pytest
 
 from model.attribution.circuits import Circuit
 from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
-from model.attribution.sums import Why, Writes
+from model.attribution.sums import CellWrites, Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
 from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
@@ -180,6 +180,12 @@ def test_it_takes_scores_and_logits_apart(engine: SharedEngine, local: LocalEngi
     assert found.to_json() == expected.to_json()
     for name, array in expected.arrays().items():
         np.testing.assert_array_equal(getattr(found, name), array, name)
+
+
+def test_it_says_what_a_cell_writes(engine: SharedEngine, local: LocalEngine) -> None:
+    found, expected = engine.ask(CellWrites(REQUEST, *CELL)), local.ask(CellWrites(REQUEST, *CELL))
+    assert (found.ids, found.texts) == (expected.ids, expected.texts)
+    np.testing.assert_array_equal(found.values, expected.values)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: type(each).__name__)

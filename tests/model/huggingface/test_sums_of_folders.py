@@ -11,13 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from model.attribution.cell_words import pushes
 from model.attribution.circuit_parts import circuit
 from model.attribution.circuits import SIDES
 from model.attribution.logit_parts import logit_sum
 from model.attribution.questions import Paths
 from model.attribution.results import Head
 from model.attribution.score_parts import score_sum
-from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
+from model.attribution.sums import CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.engine.local import LocalEngine
 from model.errors import CannotChange, CannotMeasure
 from model.huggingface.families import FAMILIES
@@ -122,6 +123,20 @@ def test_the_parts_of_a_logit_add_up_to_what_ran(name: str) -> None:
         assert between.logit == pytest.approx(row[step.chosen.id] - row[4], rel=1e-5, abs=1e-5)
         heads = np.array([part.kind == "head" for part in one.parts])
         np.testing.assert_allclose(np.nansum(one.keys[heads], axis=1), one.values[heads], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in READERS])
+def test_what_a_cell_writes_is_the_change_of_the_logits_with_norms_held_fixed(name: str) -> None:
+    """The terms of a head's cells, over all keys, are what `writes` splits its part into."""
+    found, _own, trace = made(name)
+    step = trace.steps[-1]
+    whole = writes(name, step.index, 4)
+    for part, keys in zip(whole.parts, whole.keys, strict=True):
+        for key in np.flatnonzero(~np.isnan(keys)).tolist() if part.kind == "head" else ():
+            query = min(whole.row, trace.at(part.place).weights.shape[1] - 1)
+            asked = CellWrites(RunRequest.from_json(trace.request), part.place, part.head, query, key)
+            own = pushes(found.network, trace, asked)
+            assert own[whole.id] - own[4] == pytest.approx(keys[key], rel=1e-6, abs=1e-9), (part, key)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

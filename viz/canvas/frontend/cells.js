@@ -28,13 +28,16 @@ function numberText(value, decimals) {
   return Number.isFinite(value) ? fixed(value, decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
 }
 
+const RESTS_MS = 120; // a pointer that rests this long on a cell asks what it writes
+
 class Cells extends Drawing {
   constructor(parent) {
     super(parent, "cells");
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
     this.map = new NumberHeatmap(this.canvas);
     this.map.short = (cell) => this.text(cell, 2);
-    this.root.append(this.canvas, this.readout);
+    this.written = el("div", { class: "written", role: "status", "aria-live": "polite" });
+    this.root.append(this.canvas, this.readout, this.written);
     watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => this.leave(),
@@ -61,6 +64,14 @@ class Cells extends Drawing {
     this.opened = { row: query, column: key };
     this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels a number needs
     this.say(hintOf(texts));
+    const { writes } = this.header;
+    this.written.hidden = !writes;
+    if (writes === this.asks) return;
+    clearTimeout(this.resting);
+    this.asking?.abort();
+    Object.assign(this, { asks: writes, asked: null });
+    this.written.replaceChildren();
+    if (writes && query >= 0 && key >= 0) this.ask({ row: query, column: key });
   }
 
   draw() {
@@ -100,16 +111,47 @@ class Cells extends Drawing {
     const value = masked && !this.isWrong(cell.row, cell.column) ? fill(texts.none, { value: number }) : number;
     const [query, key] = [queries[cell.row], keys[cell.column]];
     this.say(fill(texts.cellValue, { query, key, value }), { site, head, query: cell.row, key: cell.column, weight });
-    this.showTip(inWindow(this.canvas, x, y), ...facts(name, [[texts.query, query], [texts.key, key], [texts.value, value]]));
     point({ queryStrip, query: cell.row, keyStrip, key: cell.column });
+    if (this.header.writes) return this.ask(cell); // a tooltip would cover the answer
+    this.showTip(inWindow(this.canvas, x, y), ...facts(name, [[texts.query, query], [texts.key, key], [texts.value, value]]));
   }
 
   leave() {
+    clearTimeout(this.resting);
     this.hideTip();
     point({});
   }
 
-  /** Opens the calculation of a cell; its outline moves at once. */
+  /** Asks, once the pointer has rested on a cell, which tokens its value pushes up and down. The answer stays until the next one. */
+  ask(cell) {
+    const asked = `${this.asks}?query=${cell.row}&key=${cell.column}`;
+    if (asked === this.asked) return;
+    clearTimeout(this.resting);
+    this.resting = setTimeout(async () => {
+      this.asking?.abort();
+      this.asked = asked;
+      const { signal } = (this.asking = new AbortController());
+      try {
+        const answer = await fetch(asked, { signal });
+        if (!answer.ok) throw new TypeError(answer.statusText);
+        this.tell(cell, await answer.json());
+      } catch {
+        if (!signal.aborted) this.tell(cell, { error: this.header.texts.gone });
+      }
+    }, RESTS_MS);
+  }
+
+  /** Writes what a cell's value pushes up and down below the map. */
+  tell(cell, { up = [], down = [], error = "" }) {
+    const { texts } = this.header;
+    Object.assign(this.written.dataset, { query: cell.row, key: cell.column });
+    const pair = ([text, value]) => [el("b", { dir: "auto" }, text), ` ${value} `];
+    const side = (name, list) => el("p", {}, el("span", {}, name), ...list.flatMap(pair));
+    const said = error ? [el("p", {}, error)] : [el("p", {}, texts.writes), side(texts.up, up), side(texts.down, down)];
+    this.written.replaceChildren(...said);
+  }
+
+  /** Opens the calculation of a cell, or chooses the cell whose tokens stay; its outline moves at once. */
   open(cell) {
     if (!cell) return;
     this.opened = cell;

@@ -247,7 +247,7 @@ class Drawing {
 
   /** Reports a choice to Python. `at` makes the same choice, made twice, two reports. A cell opens a dialog beside or below the map. */
   choose(selection) {
-    if (selection.key >= 0 && document.querySelector(".stApp")) makeRoomForDialog(this.root);
+    if (selection.key >= 0 && !this.header.writes && document.querySelector(".stApp")) makeRoomForDialog(this.root);
     this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
   }
 

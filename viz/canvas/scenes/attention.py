@@ -129,7 +129,20 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: ReadingScene | 
     return parts.scene(header, {"exact": part})
 
 
-def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: bool = False) -> bytes:
+@dataclass(frozen=True)
+class Asks:
+    """What a drawing asks the server about a cell that is pointed at (viz/session/cell_route.py).
+
+    Attributes:
+        address: where it asks.
+        texts: its texts, in place of those of cells that open their calculation.
+    """
+
+    address: str
+    texts: Mapping[str, str]
+
+
+def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: bool = False, writes: Asks | None = None) -> bytes:
     """Scene of a stage in OF_CELLS. Blobs, all [query, key]: `exact` float32, the recorded numbers; `codes` uint8, their positions
     on the color scale; `there` uint8, whether the cell holds a number (masked weights, scores that were never computed, NaN and
     infinities do not count); `wrong` uint8, whether it should hold one but does not.
@@ -137,6 +150,7 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
     Args:
         query, key: the opened cell, counted from 0; -1: none.
         live: whether the drawing follows what is typed (viz/live).
+        writes: how a cell says which tokens its value pushes up and down; None: a cell opens its calculation.
     """
     attention = trace.at(stage.place)
     exact, there, described = _numbers(trace, stage, head)
@@ -144,7 +158,8 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
     header = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
-        "texts": strings.cells(stage.name),
+        "texts": strings.cells(stage.name) | (dict(writes.texts) if writes else {}),
+        **({"writes": writes.address} if writes else {}),
         "axes": strings.axes(labels.query_axis(trace, attention.site), labels.key_axis(trace, attention.site)),
         "queries": labels.queries(trace, attention),
         "keys": labels.keys(trace, attention),

@@ -1,15 +1,22 @@
 """The pictures of Explore and of the beam search for print, for the dialog “Figure for print”."""
 
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
 import streamlit as st
 
+from model.attribution.sums import Why, Writes
+from model.errors import HeadlightError
 from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
 from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
 from viz.export.run_archive import About, Place
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
-from viz.views.explore import reading, reading_card
+from viz.views.explore import reading, reading_card, writes
 from viz.views.explore.reading import Shown
+from viz.views.step import why
 from viz.widgets import print_dialog
 
 
@@ -40,13 +47,31 @@ def _of_reading(page: Page, shown: Shown) -> list[Figure]:
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
 
 
+def sums(page: Page) -> dict[str, dict[str, Any]]:
+    """Why the selected cell has its score, and why the selected token was written, for an archive; without what is not known.
+
+    Where no cell is selected, it is the strongest one of the selected row, or of the last row.
+    """
+    view, attention, found = page.view, page.attention, dict[str, dict[str, Any]]()
+    query = view.query if 0 <= view.query < attention.weights.shape[1] else attention.weights.shape[1] - 1
+    strongest = int(np.nan_to_num(attention.head(page.head)[query]).argmax())
+    key = view.key if min(view.query, view.key) >= 0 else strongest
+    with suppress(HeadlightError):
+        asked = Why(view.request(), str(attention.site), page.head, query, key, why.compared(page))
+        found["why"] = page.engine.ask(asked).to_json()
+    if page.trace.steps:
+        with suppress(HeadlightError):
+            found["writes"] = page.engine.ask(Writes(view.request(), writes.token(page), writes.rival(page))).to_json()
+    return found
+
+
 def archive_button(page: Page) -> None:
     """Draws the button; the archive is made when it is pressed."""
     place = Place(page.attention.site, page.head, page.view.query)
-    about = About("" if page.info.recorded else address(), said(page.info.summary))
+    link = "" if page.info.recorded else address()
     st.download_button(
         _("Download everything (.zip)"),
-        lambda: run_archive.archive(page.trace, place, about),
+        lambda: run_archive.archive(page.trace, place, About(link, said(page.info.summary), sums(page))),
         tables.file_name(page.trace, ending="zip"),
         "application/zip",
         icon=":material/inventory_2:",

@@ -55,7 +55,7 @@ def show(page: Page) -> None:
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     _opened(page, "writes", _("Why this token: its logit as a sum"), ":material/functions:", lambda: writes.draw(page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
-    if page.view.key >= 0:
+    if page.view.key >= 0 and shown.reading.name != "writes":
         cell_dialog.dialog(page)
     return None
 
@@ -65,7 +65,8 @@ def _one_picture(page: Page) -> None:
     names = {"heads": _("All heads"), "head": _("One head"), "lines": _("Lines")}
     with one_screen():
         picture = choose_picture(names)
-        scenes = reading.selected_head(page, None) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
+        shown = reading.shown(page) if page.view.reading == "writes" else None
+        scenes = reading.selected_head(page, shown) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
         name = {"heads": "atlas", "head": "cells"}.get(picture, "lines")
         if name == "cells":
             st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
@@ -74,7 +75,7 @@ def _one_picture(page: Page) -> None:
             canvas.draw(name, scenes[name], key={"cells": "heat-cells"}.get(name, name), chosen=chosen)
         else:
             st.info(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
-    if page.view.key >= 0:
+    if page.view.key >= 0 and (shown is None or shown.reading.name != "writes"):
         cell_dialog.dialog(page)
 
 

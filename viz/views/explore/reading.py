@@ -18,9 +18,15 @@ from viz.labels import tokens
 from viz.metrics import aggregation
 from viz.metrics.catalogue import Reading, catalogue
 from viz.session.state import Page
+from viz.views.explore import cell_words
+from viz.widgets import recorded_run
 
 LONGEST = 256
 """Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
+
+
+WEIGHTS = ("head", "writes")
+"""Readings whose map is the weights of the selected head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,7 @@ def shown(page: Page) -> Shown:
     found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
     if isinstance(found, str):
         found = replace(_weights(page), notes=(found, _("Showing the weights of the selected head instead.")))
-    match hides(page):
+    match "none" if found.reading.name == "writes" else hides(page):
         case "special":
             found = _without_special(found, np.asarray(page.trace.tokens[attention.key_tokens].special[: len(found.keys)], bool))
         case "first":
@@ -80,8 +86,8 @@ def fits(page: Page) -> bool:
 
 
 def is_raw(page: Page, shown: Shown) -> bool:
-    """Whether the reading is the weights of the selected head as they ran, all keys included. Their cells open a calculation."""
-    return shown.reading.name == "head" and len(shown.keys) == page.attention.mask.shape[1]
+    """Whether the map is the weights of the selected head as they ran, all keys included."""
+    return shown.reading.name in WEIGHTS and len(shown.keys) == page.attention.mask.shape[1]
 
 
 def title(page: Page, shown: Shown) -> str:
@@ -123,6 +129,17 @@ def _value_weighted(page: Page) -> Shown | str:
     return _map(page, "value", values, probabilities=False, projected=projection is not None)
 
 
+def _writes(page: Page) -> Shown | str:
+    if page.info.recorded:
+        return recorded_run.needs_network()
+    if not page.info.writes:
+        return _("This model generates no tokens: it has no output layer whose logits a value could raise or lower.")
+    decoder = page.info.spec["decoder"]
+    if page.attention.site.stack == "encoder" and decoder.get("wiring") != "memory":
+        return _("A head of the encoder writes no token directly: what it writes is read by the heads of the decoder.")
+    return replace(_weights(page), reading=catalogue(page.attention.site)["writes"])
+
+
 def _rollout(page: Page) -> Shown | str:
     site = page.attention.site
     if page.trace.recorded is not None:
@@ -142,6 +159,7 @@ _COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
     "mean": _mean,
     "max": _max,
     "value": _value_weighted,
+    "writes": _writes,
     "rollout": _rollout,
 }
 
@@ -283,7 +301,8 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
     read = None if shown is None or raw else _read(page, shown)
     found = {"lines": attention.lines(trace, site, head, query, read, live=True)}
     if raw:
-        found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True)
+        writes = cell_words.asks(page) if shown is not None and shown.reading.name == "writes" else None
+        found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
     return found
 
 

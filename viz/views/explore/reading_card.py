@@ -83,11 +83,13 @@ def _controls(page: Page, shown: Shown) -> None:
             format_func=titles.__getitem__,
             label_visibility="collapsed",
             width=190,
-            **bind("reading"),
+            **bind("reading", key=-1),
         )
         with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
             if part.open:
                 _explain(shown)
+    if shown.reading.name == "writes":
+        return
     with st.container(horizontal=True, gap="small"):
         _switch(page, "special", _("Hide special tokens"), "widget:hide")
         _switch(page, "first", _("Leave out the first token"), "widget:hide-first")

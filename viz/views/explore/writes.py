@@ -44,10 +44,9 @@ def draw(page: Page) -> None:
 
 
 def _sum(page: Page) -> None:
-    token = min(max(page.view.step, 0), len(page.trace.steps) - 1)
-    _choices(page, token)
+    _choices(page, token(page))
     try:
-        found = page.engine.ask(Writes(page.view.request(), token, _rival(page)))
+        found = page.engine.ask(Writes(page.view.request(), token(page), rival(page)))
     except HeadlightError as error:
         say(error_message(error))
         return
@@ -71,6 +70,11 @@ def reason_against(page: Page) -> str:
     return ""
 
 
+def token(page: Page) -> int:
+    """The token that the view names, of those that the run wrote."""
+    return min(max(page.view.step, 0), len(page.trace.steps) - 1)
+
+
 def _choices(page: Page, token: int) -> None:
     """Draws the choice of the token, and of the one that it is compared with."""
     left, right = st.columns(2)
@@ -88,7 +92,7 @@ def _choices(page: Page, token: int) -> None:
         st.selectbox(_("Compared with"), list(rivals), format_func=rivals.__getitem__, **bind("rival"))
 
 
-def _rival(page: Page) -> int | Literal["runner-up"] | None:
+def rival(page: Page) -> int | Literal["runner-up"] | None:
     """What the view compares the token with."""
     if page.view.rival in ("runner-up", "none"):
         return "runner-up" if page.view.rival == "runner-up" else None

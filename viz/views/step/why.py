@@ -40,7 +40,7 @@ def draw(page: Page, query: int, key: int, printed: bool) -> None:
         _trail(page, query, key)
         _comparison(page, key)
         try:
-            found = page.engine.ask(Why(page.view.request(), str(page.attention.site), page.head, query, key, _minus(page)))
+            found = page.engine.ask(Why(page.view.request(), str(page.attention.site), page.head, query, key, compared(page)))
         except HeadlightError as error:
             say(error_message(error))
             return
@@ -70,7 +70,7 @@ def badge(found: ScoreSum | LogitSum) -> None:
         st.badge(_("cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
 
 
-def _minus(page: Page) -> int | Literal["mean"] | None:
+def compared(page: Page) -> int | Literal["mean"] | None:
     """What the score is compared with; a key that the row does not have is left out."""
     if page.view.minus in ("", "mean"):
         return "mean" if page.view.minus else None
