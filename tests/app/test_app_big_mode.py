@@ -11,7 +11,7 @@ from viz.i18n import translate
 
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("explore", {"open": "lens"}),
-    ("step", {"clock": "computation", "stage": "encoder/ids"}),
+    ("step", {"clock": "computation", "stage": "encoder/ids", "picture": "stage"}),
     ("compare", {"against": "decode=beam"}),
     ("whatif", {}),
     ("positions", {}),

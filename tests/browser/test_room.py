@@ -111,17 +111,17 @@ def test_the_map_of_the_network_has_room_and_a_play_is_one_entry_of_the_history(
     watched.set_viewport_size({"width": width, "height": height})
     page = within(f"{serve(APP)}/step?{urlencode(MODEL | {'clock': 'computation', 'stage': 'encoder.0.0.self/scores'})}")
     network = drawing(page, "network")
-    if height >= 900:
-        assert network.locator(".window").evaluate("node => node.scrollHeight - node.clientHeight") <= 1, "it scrolled in its box"
+    current, around = box(network.locator(".box.here")), box(network.locator(".window"))
+    assert around["y"] <= current["y"] < current["y"] + current["height"] <= around["y"] + around["height"], "it is not in sight"
     assert network.locator(".title").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
     assert network.locator(".title").evaluate_all(ABOVE_WORDS) >= 0, "words touched the border of their box"
-    keys, speed = box(network.locator(".keys")), box(network.locator("select"))
+    keys, speed = box(network.locator(".keys")), box(network.locator("select").first)
     assert keys["y"] <= speed["y"] + speed["height"] / 2 <= keys["y"] + keys["height"], "the list of speeds stood in another line"
     entries = page.evaluate("history.length")
     network.locator(".play").click()
-    page.wait_for_url("**weights**")
-    page.wait_for_url(lambda url: "weights" not in url)
+    expect(network).to_have_attribute("data-stage", "encoder.0.0.self/weights")
     network.locator(".play").click()
+    page.wait_for_url("**weights**")
     rest(page)
     assert page.evaluate("history.length") == entries + 1
 

@@ -23,6 +23,8 @@ Where to find things, for tests and other tools (all elements are in the compone
 - In the tree of a beam search a node is `.node[data-place]`; one that can be shown has `data-rank`, the shown one `aria-current`.
 - The film is an atlas with `data-snapshot`, the step of the current snapshot; its tokens are `.fed .chip` and `.own .chip`.
 - The map of the network has `data-stage`; a stage on it is `.segment[data-stage]`, the current one `.segment.now`.
+  Where a token moves beside it, `data-come` says how far the stage has come, from 0 to 1, and `data-layout` has a rectangle for
+  each shape with its `stage`, `row`, `rows` and `columns`; `.film` records what plays.
 
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.

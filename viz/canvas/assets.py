@@ -38,6 +38,8 @@ OF_STRIPS = ("chips.js", "strips.js")
 
 _HEATMAP = ("touch.js", "paint.js", "heatmap.js")
 
+_MOTION = ("motion_numbers.js", "motion.js", "keys_motion.js", "sublayer_motion.js", "moving_transport.js", "film_recorder.js")
+
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Strips": (OF_STRIPS, ("common.css", "chips.css")),
     "Atlas": (OF_AN_ATLAS, ("common.css", "atlas.css")),
@@ -47,7 +49,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "Lines": (("touch.js", "lines.js"), ("common.css",)),
     "Player": ((*_HEATMAP, "chips.js", "transport.js", "player.js"), ("common.css", "chips.css", "player.css")),
-    "Network": (("transport.js", "network.js"), ("common.css", "player.css", "network.css")),
+    "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
     "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),

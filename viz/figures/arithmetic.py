@@ -36,7 +36,7 @@ def products(q: Array, k: Array, dark: bool, height: int = 330) -> go.Figure:
 
 
 def _bars(name: str, values: Array, colour: str, suffix: str) -> dict[str, Any]:
-    hover = _("{name}, dimension {dimension}: {value}", name=name, dimension="%{x}", value="<b>%{y:.4f}</b>")
+    hover = _("{name}, dimension {dimension}: {value}", name=name, dimension="%{x}", value="<b>%{y:.4r}</b>")
     drawn = {"x": np.arange(1, len(values) + 1), "y": values, "yaxis": f"y{suffix}"}
     return {"type": "bar", "name": name, "marker": {"color": colour}, "hovertemplate": hover + "<extra></extra>", **drawn}
 

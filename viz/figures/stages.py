@@ -76,7 +76,7 @@ def token_bars(values: Sequence[float] | Array, tokens: Sequence[str], chosen: i
         "orientation": "h",
         "marker": {"color": [colours.accent if place == chosen else colours.second for place in range(len(tokens))]},
         "customdata": [literal(token) for token in tokens],
-        "hovertemplate": _("{token}: {value}", token="%{customdata}", value="<b>%{x:.4f}</b>") + "<extra></extra>",
+        "hovertemplate": _("{token}: {value}", token="%{customdata}", value="<b>%{x:.4r}</b>") + "<extra></extra>",
     }
 
 
@@ -94,7 +94,7 @@ def _cells(values: Array, tokens: Sequence[str]) -> dict[str, Any]:
         "y": list(range(rows)),
         "z": values,
         "customdata": [[literal(token)] * columns for token in tokens],
-        "hovertemplate": _hover("%{z:.4f}"),
+        "hovertemplate": _hover("%{z:.4r}"),
         "hoverongaps": False,
     }
 

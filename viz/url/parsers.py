@@ -35,7 +35,7 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
 
-PICTURES = ("heads", "head", "lines", "values", "curves", "similarity")
+PICTURES = ("heads", "head", "lines", "values", "curves", "similarity", "motion", "stage")
 """Pictures of Explore, then of Positions, that fill the screen in big mode; of those of another page a page shows its first."""
 
 LONGEST_TRAIL = 8

@@ -70,8 +70,11 @@ HELP: dict[str, tuple[str, str, str]] = {
         "glossary.md",
     ),
     "network": (
-        N_("Map of the network"),
-        N_("Each bar is one stage of the computation, from the input below to the output above. Choose one to see its numbers."),
+        N_("Inside the network"),
+        N_(
+            "One token moves through the network, with the numbers of this run; the map beside it has a bar for each stage. "
+            "Choose a shape or a bar to see its formula, its numbers and its code."
+        ),
         "stages.md",
     ),
     "stage": (

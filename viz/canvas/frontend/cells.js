@@ -22,12 +22,6 @@ class NumberHeatmap extends Heatmap {
 /** [red, green, blue] of a color word. */
 const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
 
-/** A number as text with `decimals` decimals; NaN and infinities as their symbols. */
-function numberText(value, decimals) {
-  if (Number.isNaN(value)) return "NaN";
-  return Number.isFinite(value) ? fixed(value, decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
-}
-
 const RESTS_MS = 120; // a pointer that rests this long on a cell asks what it writes
 
 class Cells extends Drawing {
@@ -107,7 +101,7 @@ class Cells extends Drawing {
     if (!cell) return this.leave();
     const { texts, queries, keys, queryStrip, keyStrip, name, site, head, scale } = this.header;
     const { weight, masked } = cellOf(this.map.cells, cell.row, cell.column);
-    const number = numberText(weight, scale === "mask" ? 0 : decimals());
+    const number = numberText(weight, scale === "mask" ? 0 : precise(weight));
     const value = masked && !this.isWrong(cell.row, cell.column) ? fill(texts.none, { value: number }) : number;
     const [query, key] = [queries[cell.row], keys[cell.column]];
     this.say(fill(texts.cellValue, { query, key, value }), { site, head, query: cell.row, key: cell.column, weight });

@@ -61,7 +61,7 @@ function fitted(pen, text, width) {
 }
 
 /** A weight as shown. */
-const exactly = (weight) => fixed(weight, decimals());
+const exactly = (weight) => fixed(weight, precise(weight));
 
 /** Tells all drawings of the page which token or cell is pointed at. */
 function point(detail) {
@@ -247,7 +247,7 @@ class Drawing {
 
   /** Reports a choice to Python. `at` makes the same choice, made twice, two reports. A cell opens a dialog beside or below the map. */
   choose(selection) {
-    if (selection.key >= 0 && !this.header.writes && document.querySelector(".stApp")) makeRoomForDialog(this.root);
+    if (selection.key >= 0 && !this.header.writes && document.querySelector(".stApp")) opensCell(this.root);
     this.setStateValue("selection", { ...selection, at: performance.timeOrigin + performance.now() });
   }
 

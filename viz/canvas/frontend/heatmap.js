@@ -61,7 +61,7 @@ class Heatmap {
     const { rows, columns } = this.cells;
     const fills = fillsScreen();
     const widest = Math.min((width - left - right) / columns, fills ? Infinity : 54);
-    const room = rows <= ALL_NAMED && !fills ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
+    const room = rows <= ALL_NAMED && !fills && roomAbove() === Infinity ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
     const cellHeight = Math.min((room - slant - 2) / rows, fills ? Infinity : 34, Math.max(widest * 1.25, 13));
     const cellWidth = fills ? Math.min(widest, Math.max(cellHeight * WIDEST, 8)) : widest;
     const spare = Math.max(0, Math.floor((width - left - right - cellWidth * columns) / 2));

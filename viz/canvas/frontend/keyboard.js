@@ -11,3 +11,17 @@ function keyboardTaken() {
   while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
   return Boolean(focus?.closest(TAKES_KEYS));
 }
+
+/** Lets Streamlit's link to the content, the first thing that the keyboard reaches, lead to the first map, where a page has one. */
+function skipsToTheMap() {
+  if (globalThis.headlightSkips) return;
+  globalThis.headlightSkips = true;
+  document.addEventListener("click", ({ target }) => {
+    if (!target.closest?.("[data-testid=stSkipToContent]")) return;
+    const roots = [...document.querySelectorAll(".stMainBlockContainer *")].flatMap(({ shadowRoot }) => shadowRoot ?? []);
+    const maps = roots.flatMap((root) => [...root.querySelectorAll("[role=application]")]);
+    maps.find((map) => map.checkVisibility())?.focus();
+  });
+}
+
+skipsToTheMap();

@@ -1,14 +1,25 @@
 // Map of the network: encoder left, decoder right, input at the bottom, as in the paper's figure 1. Each box holds its stages as
-// segments; clicks, keys and the transport move between them. The mark moves at once and is reported to Python after a pause.
+// segments; clicks, keys and the transport move between them. The mark moves at once and is reported to Python after a pause, and
+// beside the map one token moves through the network: of a whole play, only its end is reported.
 
 const SETTLE_MS = 120;
 const WAIT_MS = 4000; // how long a requested stage stays marked while Python has not answered
+const AROUND_MOTION = 400; // pixels of the window for what is above the moving picture, and for the title of its stage below
+const FILM_SIGN = "M2.5 4h8v8h-8zM10.5 7l3-2v6l-3-2z";
+const STAGE_CARD = ".st-key-card-stage";
 
 class Network extends Drawing {
   constructor(parent) {
     super(parent, "network");
     this.readout.classList.add("unseen");
-    this.transport = new Transport({ moved: (at) => this.moved(at), rested: () => {} });
+    this.transport = new MovingTransport({
+      moved: (at) => this.moved(at),
+      rested: () => this.rested(),
+      drawn: () => this.drawMotion(),
+      nameOf: (at) => this.header.order[at].split("/").pop(),
+    });
+    this.motion = new SublayerMotion(this);
+    this.recorder = new FilmRecorder(() => this.redraw());
     this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
   }
 
@@ -19,24 +30,110 @@ class Network extends Drawing {
 
   disconnect() {
     this.transport.pause();
+    this.transport.hold();
     clearTimeout(this.settling);
     super.disconnect();
   }
 
+  needs() {
+    return (this.coming ?? this).header.motion ? ["motion"] : [];
+  }
+
   form() {
-    const { columns, texts } = this.header;
-    return JSON.stringify([columns, texts]);
+    const { columns, texts, motion } = this.header;
+    return JSON.stringify([columns, texts, motion?.heads]);
   }
 
   build() {
-    const { columns, order, texts } = this.header;
+    const { columns, order, texts, motion } = this.header;
     this.segments = new Map();
     this.readers = [];
     this.arrows = el("svg:svg", { class: "arrows", "aria-hidden": "true" });
     this.columns = columns.map((column) => this.column(column));
     this.plan = el("div", { class: "plan" }, ...this.columns, this.arrows);
     this.window = el("div", { class: "window", tabindex: -1, role: "group", "aria-label": texts.mapLabel }, this.plan);
-    this.root.replaceChildren(this.transport.build(order.length, texts), this.window, this.readout);
+    const controls = this.transport.build(order.length, texts);
+    this.root.classList.toggle("moves", Boolean(motion));
+    if (!motion) return this.root.replaceChildren(controls, this.window, this.readout);
+    this.listed = null;
+    this.tokenList = el("select", { "aria-label": texts.token, onchange: () => this.follow({ query: Number(this.tokenList.value) }) });
+    this.headList = el("select", { "aria-label": texts.head, onchange: () => this.follow({ head: Number(this.headList.value) }) });
+    this.headList.replaceChildren(...Array.from({ length: motion.heads }, (_, head) => el("option", { value: head }, String(head + 1))));
+    const choices = el("div", { class: "choices" }, el("label", {}, texts.token, this.tokenList), el("label", {}, texts.head, this.headList));
+    this.motion.canvas.setAttribute("aria-label", texts.moves);
+    this.filmButton = iconButton(FILM_SIGN, texts.film, () => this.record(), { class: "icon film", disabled: !FilmRecorder.type });
+    controls.append(choices, this.filmButton);
+    this.root.replaceChildren(controls, el("div", { class: "inside" }, this.window, this.motion.canvas), this.readout);
+  }
+
+  /** Lists the tokens that can be followed, those of the current stage's stack. */
+  listTokens() {
+    const { motion } = this.header;
+    const { labels, row } = motion.rows[this.motion.groupOf.get(this.transport.step).stack];
+    if (this.listed !== labels) this.tokenList.replaceChildren(...labels.map((text, at) => el("option", { value: at }, `${at + 1} ${text}`)));
+    this.listed = labels;
+    this.tokenList.value = row;
+    this.headList.value = motion.head;
+  }
+
+  /** Follows another token or head. */
+  follow(change) {
+    this.transport.pause();
+    clearTimeout(this.settling);
+    this.choose({ stage: this.header.order[this.transport.step], ...change });
+  }
+
+  /** Stops at a stage that was clicked in the picture, and shows where its formula and its code stand. */
+  stopAt(at) {
+    this.transport.pause();
+    this.transport.hold();
+    this.transport.t = 1;
+    this.jump(at);
+    if (at === this.transport.step) this.report();
+    this.drawMotion();
+    const card = document.querySelector(STAGE_CARD);
+    if (card && card.getBoundingClientRect().top > innerHeight - 160) card.scrollIntoView({ block: "center" });
+  }
+
+  /** Records a film of what plays from here, or ends and saves it. */
+  record() {
+    if (this.recorder.records) return this.transport.playing ? this.transport.pause() : this.recorder.stop();
+    this.recorder.start(this.motion.canvas, this.header.film);
+    if (!this.transport.playing) this.transport.toggle();
+    this.drawMotion();
+  }
+
+  rested() {
+    if (this.recorder.records) this.recorder.stop();
+    if (this.header.motion) this.report();
+  }
+
+  /** Tells Python the current stage. */
+  report() {
+    clearTimeout(this.settling);
+    const stage = this.header.order[this.transport.step];
+    this.asked = { stage, at: performance.now() };
+    this.settling = setTimeout(() => this.choose({ stage }), SETTLE_MS);
+  }
+
+  drawMotion() {
+    const { step, t } = this.transport;
+    this.transport.draw();
+    if (!this.header.motion || !this.width) return;
+    this.motion.draw(step, t, this.motion.canvas.parentElement.clientWidth - this.besides, this.high);
+    const name = this.recorder.records ? "filming" : "film";
+    for (const attribute of ["aria-label", "title"]) this.filmButton.setAttribute(attribute, this.header.texts[FilmRecorder.type ? name : "noFilm"]);
+    this.filmButton.classList.toggle("records", this.recorder.records);
+    this.root.dataset.come = t.toFixed(2);
+    if (t === 1) this.tellLayout();
+  }
+
+  /** The shapes of the moving picture; null: there is only the map. */
+  layout() {
+    if (!this.header.motion) return null;
+    return this.motion.shapes.map(({ stage, name, row, rows, columns, x, y, width, height }) => (
+      { stage: this.header.order[stage], name, row, rows, columns, ...boxIn(this.root, this.motion.canvas, { x, y, width, height }) }
+    ));
   }
 
   column({ title, parts }) {
@@ -70,23 +167,33 @@ class Network extends Drawing {
   /** Goes to Python's stage, unless a newer stage was chosen here since. */
   take() {
     const { order, stage } = this.header;
+    if (this.header.motion) this.motion.take(this.header.motion, this.part("motion").blobs);
     const waiting = this.asked && performance.now() - this.asked.at < WAIT_MS;
     if (waiting && this.asked.stage !== stage) return;
     this.asked = null;
-    this.transport.step = Math.max(0, order.indexOf(stage));
+    if (this.transport.playing && this.header.motion) return;
+    const step = Math.max(0, order.indexOf(stage));
+    if (step !== this.transport.step) this.transport.t = 1;
+    this.transport.step = step;
   }
 
   moved(at) {
-    const stage = this.header.order[at];
-    this.asked = { stage, at: performance.now() };
-    this.say(this.segments.get(at).getAttribute("aria-label"));
+    const { motion } = this.header;
+    this.say(motion ? motion.captions[at].join(". ") : this.segments.get(at).getAttribute("aria-label"));
     this.mark();
-    clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.choose({ stage }), SETTLE_MS);
+    if (motion && this.transport.playing) return; // a play is one step for the page and one entry of the browser's history: its end
+    this.report();
   }
 
   draw() {
     this.mark();
+    if (this.header.motion) {
+      const beside = this.window.offsetParent && this.window.offsetTop === this.motion.canvas.offsetTop;
+      this.besides = beside ? this.window.offsetWidth + 14 : 0;
+      this.high = mapHeight(this.motion.canvas, AROUND_MOTION, 430, 620);
+      this.window.style.maxHeight = beside ? `${this.high}px` : "";
+      this.drawMotion();
+    }
     this.drawArrows();
     if (!this.welcomed && document.activeElement?.closest("[role=radio]")) this.window.focus({ preventScroll: true });
     this.welcomed = true; // arrow keys work at once after this clock is chosen
@@ -103,6 +210,7 @@ class Network extends Drawing {
     });
     for (const box of this.plan.querySelectorAll(".box")) box.classList.toggle("here", Boolean(box.querySelector(".now")));
     this.transport.draw();
+    if (this.header.motion) this.listTokens();
     this.keepInSight(this.segments.get(step).closest(".box"));
   }
 

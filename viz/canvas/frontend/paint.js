@@ -78,7 +78,7 @@ function signedText(weight, decimals, signed) {
 function weightText({ weight, exact, masked, most, signed }, texts) {
   if (weight === undefined) return "…";
   const rounded = () => signedText(weight, Math.abs(weight) < 0.095 ? 3 : 2, signed);
-  const number = exact ? signedText(weight, decimals(), signed) : fill(most ? texts.most : texts.about, { weight: rounded() });
+  const number = exact ? signedText(weight, precise(weight), signed) : fill(most ? texts.most : texts.about, { weight: rounded() });
   return masked ? fill(texts.maskedWeight, { weight: number }) : number;
 }
 

@@ -29,7 +29,7 @@ class Transport {
     const [first, back] = [sign("first", () => this.go(0)), sign("back", () => this.go(this.step - 1))];
     const [forward, last] = [sign("forward", () => this.go(this.step + 1)), sign("last", () => this.go(Infinity))];
     Object.assign(this, { backward: [first, back], onward: [forward, last], playButton: sign("play", () => this.toggle()) });
-    const scrubbed = () => this.go(Number(this.scrub.value));
+    const scrubbed = () => this.scrubbed(Number(this.scrub.value));
     this.scrub = el("input", { type: "range", min: 0, max: Math.max(steps - 1, 0), "aria-label": texts.scrub, oninput: scrubbed });
     this.count = el("output");
     const option = (speed) => el("option", { value: speed, selected: speed === this.speed }, fill(texts.times, { speed }));
@@ -50,6 +50,16 @@ class Transport {
     if (to === this.step) return;
     this.step = to;
     this.moved(to);
+  }
+
+  /** The slider was moved. */
+  scrubbed(place) {
+    this.go(place);
+  }
+
+  /** Where the slider stands. */
+  get place() {
+    return this.step;
   }
 
   toggle() {
@@ -89,7 +99,7 @@ class Transport {
     for (const attribute of ["aria-label", "title"]) this.playButton.setAttribute(attribute, texts[name]);
     for (const button of this.backward) button.disabled = step === 0;
     for (const button of this.onward) button.disabled = step >= steps - 1;
-    this.scrub.value = step;
+    this.scrub.value = this.place;
     this.count.textContent = fill(texts.step, { step: step + 1, steps });
   }
 

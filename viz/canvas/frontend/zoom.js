@@ -65,7 +65,13 @@ function roomBelow(node, below) {
 function mapHeight(node, around, least, most = Infinity, below = 44) {
   if (fillsScreen()) return roomBelow(node, below);
   const zoom = zoomOf(node);
-  return Math.max(zoom > 1 ? SCREEN : least, Math.min(innerHeight / zoom - around, most));
+  const high = Math.max(zoom > 1 ? SCREEN : least, Math.min(innerHeight / zoom - around, most));
+  return Math.min(high, roomAbove() / zoom);
+}
+
+/** The height that a map has above the dialog of a cell where that stands below; else as much as it likes. */
+function roomAbove() {
+  return cellDialog.room < innerHeight ? cellDialog.room - BELOW_THE_MENU - AROUND_A_MAP : Infinity;
 }
 
 let decimalSign = "."; // all drawings of a page speak the same language
@@ -78,6 +84,19 @@ function speak({ decimal }) {
 /** A number with so many decimals, in the language of the page. */
 function fixed(value, digits) {
   return value.toFixed(digits).replace(".", decimalSign);
+}
+
+/** Decimals of a number that is known exactly: enough for two significant digits, at most seven; in big mode always two. */
+function precise(value) {
+  const least = decimals();
+  if (least < 4 || !value || !Number.isFinite(value)) return least;
+  return Math.min(7, Math.max(least, 1 - Math.floor(Math.log10(Math.abs(value)))));
+}
+
+/** A number as text with `decimals` decimals; NaN and infinities as their symbols. */
+function numberText(value, decimals) {
+  if (Number.isNaN(value)) return "NaN";
+  return Number.isFinite(value) ? fixed(value, decimals).replace("-", "−") : `${value < 0 ? "−" : ""}∞`;
 }
 
 /** Decimals of a weight that is known exactly: two in big mode, else four. */

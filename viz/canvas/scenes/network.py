@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from typing import Any
 
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
-from viz.canvas.wire import strings
+from viz.canvas.scenes import motion
+from viz.canvas.scenes.motion import Followed
+from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import pack
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _, decimal_sign
@@ -44,7 +47,9 @@ class Column:
     parts: tuple[Part, ...]
 
 
-def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage) -> bytes:
+def scene(
+    trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage: Stage, follow: Followed | None = None, film: str = ""
+) -> bytes:
     """The map of a run with the current stage.
 
     Args:
@@ -52,8 +57,10 @@ def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage
         stages: all its stages, in order.
         titles: titles of the stages, by name.
         stage: the current one of `stages`.
+        follow: whom the moving picture beside the map follows; None: there is only the map.
+        film: the name of the file, without its ending, as which the moving picture is saved.
     """
-    header = {
+    header: dict[str, Any] = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
         "texts": strings.network(),
@@ -61,7 +68,11 @@ def scene(trace: Trace, stages: tuple[Stage, ...], titles: dict[str, str], stage
         "order": list(map(str, stages)),
         "stage": str(stage),
     }
-    return pack(header, {})
+    if follow is None:
+        return pack(header, {})
+    header["texts"] |= motion.texts()
+    header |= {"motion": motion.header(trace, stages, follow), "titles": titles, "film": film}
+    return parts.scene(header, {"motion": motion.part(trace, stages, follow)})
 
 
 def columns(trace: Trace, stages: tuple[Stage, ...], titles: Mapping[str, str]) -> list[Column]:

@@ -42,11 +42,20 @@ def number(value: float) -> str:
         return r"\mathrm{NaN}"
     if math.isinf(value):
         return r"\infty" if value > 0 else r"-\infty"
-    size = math.floor(math.log10(abs(value))) if value else 0
-    if size < SMALLEST:
+    if value and _size(value) < SMALLEST:
         digits, power = f"{value:.3e}".split("e")
         return rf"{localized(digits).replace(',', '{,}')} \cdot 10^{{{int(power)}}}"
-    return localized(f"{value:.{max(4, 3 - size)}f}").replace(",", "{,}")
+    return localized(f"{value:{significant(value)}}").replace(",", "{,}")
+
+
+def significant(value: float) -> str:
+    """Format of a number: four decimals, or four significant digits where it is small."""
+    return f".{max(4, 3 - _size(value))}f" if value and math.isfinite(value) else ".4f"
+
+
+def _size(value: float) -> int:
+    """Power of ten of a number."""
+    return math.floor(math.log10(abs(value)))
 
 
 SMALLEST = -5
@@ -83,7 +92,7 @@ def score(found: Explanation) -> Iterator[Line]:
 def weight(found: Explanation) -> Iterator[Line]:
     """From the scores of the row to the weight."""
     if not found.allowed.any():
-        given = shown(found.weight, ".4f")
+        given = shown(found.weight, significant(found.weight))
         yield Line(_("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=given))
         return
     yield Line(
@@ -99,7 +108,8 @@ def weight(found: Explanation) -> Iterator[Line]:
 def share(found: Explanation) -> Iterator[Line]:
     """How much of the head's context the key supplies; nothing where that is not defined."""
     if math.isfinite(found.share):
-        gaps = {"share": shown(100 * found.share, "z.1f"), "length": shown(found.moved[found.key], ".4f")}
+        length = float(found.moved[found.key])
+        gaps = {"share": shown(100 * found.share, "z.1f"), "length": shown(length, significant(length))}
         yield Line(
             _(
                 "This cell supplies {share}% of the head’s context vector: the component in that vector’s direction, "

@@ -13,7 +13,7 @@ from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session import patient_engine
-from viz.session.state import Page, bind, get_view_state, update
+from viz.session.state import Page, bind, update
 from viz.views.step import cell_calculation, why
 from viz.views.step.cell_calculation import Line
 from viz.widgets import download, numeric_tables
@@ -21,31 +21,29 @@ from viz.widgets.cards import card, chart, say
 
 
 def dialog(page: Page) -> None:
-    """Draws the calculation of the state's open cell as a dialog; closing it clears the cell. Nothing where no row is chosen."""
+    """Draws the calculation of the state's open cell beside the maps of the page, or below them where there is no room.
+
+    The page stays in use: another cell changes what stands here. Closing it clears the cell. Nothing where no row is chosen.
+    """
     if page.view.query < 0:
         return
-    around = get_view_state()[0]  # not the page's own view, in which what the link leaves open is filled in
-
-    @st.dialog(tokens.markdown(tokens.site(page.attention.site, page.head)), width="large", on_dismiss=_close)
-    def opened() -> None:
-        if get_view_state()[0] != around:  # something in the dialog changed the view, of which the page around it must know
-            st.rerun()
-        with st.container(key="cell-dialog"), patient_engine.show_pending():
-            draw(page, page.view.query, page.view.key, printed=False)  # a dialog opens no other dialog
-
-    opened()
+    with st.container(key="cell-dialog"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            st.markdown(f"**{tokens.markdown(tokens.site(page.attention.site, page.head))}**", width="content")
+            st.button(_("Close"), key="close-cell", icon=":material/close:", type="tertiary", on_click=_close)
+        with patient_engine.show_pending():
+            draw(page, page.view.query, page.view.key)
 
 
 def _close() -> None:
     update(key=-1, minus="", trail="")
 
 
-def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
+def draw(page: Page, query: int, key: int) -> None:
     """Draws the calculation of a cell of the page's site and head, or says why there is none.
 
     Args:
         query, key: counted from 0.
-        printed: whether its figures can be saved for print.
     """
     titles = {"how": _("How it was calculated"), "why": _("Why this score")}
     st.segmented_control(
@@ -57,12 +55,12 @@ def draw(page: Page, query: int, key: int, printed: bool = True) -> None:
         **bind("cell"),
     )
     if page.view.cell == "why":
-        why.draw(page, query, key, printed)
+        why.draw(page, query, key)
     else:
-        _calculation(page, query, key, printed)
+        _calculation(page, query, key)
 
 
-def _calculation(page: Page, query: int, key: int, printed: bool) -> None:
+def _calculation(page: Page, query: int, key: int) -> None:
     try:
         found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
     except HeadlightError as error:
@@ -75,7 +73,7 @@ def _calculation(page: Page, query: int, key: int, printed: bool) -> None:
             st.markdown(f"**{tokens.markdown(title)}**", width="content")
             badge(found)
         st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
-        names = (page.trace, title) if printed else None
+        names = (page.trace, title)
         chart(figures.products(found.q, found.k, page.dark), names, config=CONFIG, key="cell-products")
         _lines(cell_calculation.score(found))
         _lines(cell_calculation.weight(found))
@@ -99,7 +97,7 @@ def _lines(lines: Iterator[Line]) -> None:
             st.caption(line.text.replace("_", "\\_"))
 
 
-def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str] | None) -> None:
+def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str]) -> None:
     st.markdown("**" + _("What this weight contributes") + "**")
     if found.silenced:
         st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))

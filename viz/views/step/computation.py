@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from weakref import ref
 
+import numpy as np
 import streamlit as st
 
 from model.engine.api import Run
@@ -13,19 +14,25 @@ from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
-from viz.canvas.scenes import network
+from viz.canvas.scenes import motion, network
+from viz.canvas.scenes.motion import Followed
+from viz.export import tables
 from viz.export.print.catalogue import Choice, figure_called
 from viz.i18n.translate import _, error_message
+from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
-from viz.views.step import cell_dialog
+from viz.views.step import cell_dialog, numbers, sentences, titles
 from viz.views.step import stage as one_stage
-from viz.views.step.titles import titles
 from viz.widgets import print_dialog
 from viz.widgets.cards import one_screen, panel, say
 
 
-def draw(page: Page) -> None:
-    """Draws map and stage. The run that records everything is requested once; for further stages the engine has it cached."""
+def draw(page: Page, moves: bool) -> None:
+    """Draws map and stage. The run that records everything is requested once; for further stages the engine has it cached.
+
+    Args:
+        moves: whether a token moves beside the map; in big mode, where that fills the screen, in the place of the stage.
+    """
     try:
         trace = page.engine.ask(Run(page.view.request(keep=KEEP)))
     except HeadlightError as error:
@@ -34,27 +41,52 @@ def draw(page: Page) -> None:
     walk = stages.walk(trace)
     stage = _asked(page, trace, walk)
     page = _at(page, trace, stage)
-    plan_of_network = network.scene(trace, walk, titles(), stage)
-    go = partial(_go, ref(trace), page.attention.site)
+    moves = moves and motion.can_follow(trace)
     if page.view.big:
         with one_screen():
-            canvas.draw("network", plan_of_network, key="network", chosen=go)
-            one_stage.draw_picture(page, trace, stage)
-        if stage.name in OF_CELLS and page.view.query >= 0 and page.view.key >= 0:
+            _draw_network(page, trace, walk, stage, moves)
+            if not moves:
+                one_stage.draw_picture(page, trace, stage)
+        if stage.name in OF_CELLS and page.view.key >= 0:
             cell_dialog.dialog(page)
         return
-    plan, shown = st.columns([4, 9], gap="medium")
-    with plan, panel("network"):
-        canvas.draw("network", plan_of_network, key="network", chosen=go)
+    with panel("network"):
+        _draw_network(page, trace, walk, stage, moves)
     choice = Choice(page.attention, page.head)
-    with plan:
-        print_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")
-    with shown:
-        if stage.in_head or stage.name == "mask":
-            _choose_head(page)
-        one_stage.draw(page, trace, stage)
-        if stage.name in OF_CELLS and page.view.query >= 0 and page.view.key >= 0:
-            cell_dialog.draw(page, page.view.query, page.view.key)
+    if stage.in_head or stage.name == "mask":
+        _choose_head(page)
+    one_stage.draw(page, trace, stage)
+    print_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")
+    if stage.name in OF_CELLS and page.view.key >= 0:
+        cell_dialog.dialog(page)
+
+
+def _draw_network(page: Page, trace: Trace, walk: tuple[Stage, ...], stage: Stage, moves: bool) -> None:
+    """Draws the map of the network and, if it `moves`, the picture of one token on its way through it."""
+    follow = _followed(page, trace, walk) if moves else None
+    film = tables.file_name(trace, "inside", ending="webm").removesuffix(".webm")
+    scene = network.scene(trace, walk, titles.titles(), stage, follow, film)
+    canvas.draw("network", scene, key="network", chosen=partial(_go, ref(trace), page.attention.site))
+
+
+def _followed(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Followed:
+    """Whom the moving picture follows: the selected row and head, up to the tokens among which the row chose the next one."""
+    rows = motion.rows(trace, page.attention.site.stack, page.view.query)
+    row = rows[motion.stack_of(trace, Stage("output", "logits"))]
+    step = next((step for step in trace.steps if step.computed[1] - 1 == row), None)
+    captions = tuple(
+        (f"{titles.titles()[each.name]} · {titles.place(trace, each, page.head)}", sentences.sentence(trace, each)) for each in walk
+    )
+    if step is not None:
+        listed = [*step.candidates[: motion.LISTED]]
+        listed += [step.chosen] * all(each.id != step.chosen.id for each in listed)
+        ids, shares = [each.id for each in listed], tuple(float(np.exp(each.log_probability)) for each in listed)
+        words = [tokens.word(each.text) for each in listed]
+    else:
+        ids, shares = numbers.likeliest(trace, row)[: motion.LISTED] if trace.logits is not None else [], ()
+        words = one_stage.words(page, trace, ids) if ids else []
+    taken = ids.index(step.chosen.id) if step is not None else -1
+    return Followed(rows, page.head, tuple(zip(ids, words, strict=True)), shares, taken, captions)
 
 
 def _asked(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Stage:
@@ -86,13 +118,15 @@ def _choose_head(page: Page) -> None:
 
 
 def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
-    """Goes to another stage and its site; the selected row is cleared if its tokens are others there.
+    """Goes to another stage and its site, or follows another token or head there.
+
+    The selected row is cleared if its tokens are others at the new site.
 
     Args:
         found: the run. Callbacks are kept as long as the session, which must not hold a trace.
         site: the current site.
     """
-    text, trace = str(fields["stage"]), found()
+    text, trace = str(fields.pop("stage")), found()
     if trace is None:
         return update(stage=text)
     try:
@@ -100,15 +134,22 @@ def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
     except HeadlightError:
         return update(stage=text)
     now = trace.at(site)
-    attention = _attention_near(now, trace, stage)
+    attention = _attention_near(now, trace, stage, "query" in fields)
     same = (attention.query_tokens, attention.key_tokens) == (now.query_tokens, now.key_tokens)
     rows = {} if same and attention.weights.shape[1:] == now.weights.shape[1:] else {"query": -1, "key": -1}
-    return update(stage=text, site=str(attention.site), **rows)
+    if "query" in fields:
+        rows |= {"key": -1}
+    return update(stage=text, site=str(attention.site), **{**rows, **fields})
 
 
-def _attention_near(now: Attention, trace: Trace, stage: Stage) -> Attention:
-    """The site of a stage: its own, for the output the decoder's last, else the current one."""
+def _attention_near(now: Attention, trace: Trace, stage: Stage, own_stack: bool) -> Attention:
+    """The site of a stage: its own, for the output the decoder's last, else the current one.
+
+    Args:
+        own_stack: whether it must be one of the stage's own stack, because a row of it was selected.
+    """
     if stage.site is not None:
         return trace.at(stage.site)
-    own = [attention for site, attention in trace.attention.items() if site.stack == "decoder"]
-    return own[-1] if stage.place == "output" and own else now
+    own = [attention for site, attention in trace.attention.items() if site.stack == stage.stack]
+    other = stage.place == "output" or (own_stack and now.site.stack != stage.stack)
+    return own[-1] if own and other else now

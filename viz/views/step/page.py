@@ -11,7 +11,7 @@ from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
 from viz.views.step import beam_search, cell_dialog, computation
 from viz.widgets import print_dialog
-from viz.widgets.cards import one_screen, panel
+from viz.widgets.cards import choose_picture, one_screen, panel
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -21,11 +21,15 @@ def show(page: Page) -> None:
     """Draws the page."""
     clocks = {"token": _("Token by token"), "computation": _("Inside the network")}
     tied = bind("clock", key=-1)
-    st.segmented_control(
-        _("Follow the run"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
-    )
-    if page.view.clock == "computation":
-        computation.draw(page)
+    inside, picture = page.view.clock == "computation", "motion"
+    with st.container(horizontal=True):
+        st.segmented_control(
+            _("Follow the run"), list(clocks), format_func=clocks.__getitem__, required=True, label_visibility="collapsed", **tied
+        )
+        if inside and page.view.big:
+            picture = choose_picture({"motion": _("In motion"), "stage": _("One stage")})
+    if inside:
+        computation.draw(page, picture == "motion")
     else:
         _tokens(page)
 

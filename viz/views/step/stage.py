@@ -137,7 +137,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
         values = _softmax(trace.logits[row])[ids].tolist() if stage.name == "probabilities" else trace.logits[row, ids].tolist()
     chosen = ids.index(step.chosen.id) if step is not None and step.chosen.id in ids else -1
     title = _("probability") if stage.name == "probabilities" else _("logit")
-    texts = _words(page, trace, ids)
+    texts = words(page, trace, ids)
     figure = figures.bars(values, texts, title, page.dark, chosen, stage.name == "probabilities", decimals(4))
     chart(
         figure,
@@ -151,7 +151,7 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     st.caption(_("The {count} most likely of {all} tokens in the vocabulary; the chosen one is highlighted.", **gaps))
 
 
-def _words(page: Page, trace: Trace, ids: list[int]) -> list[str]:
+def words(page: Page, trace: Trace, ids: list[int]) -> list[str]:
     """The texts of ids, also of those that the run did not list as candidates."""
     strip = stages.strip(trace, Stage("output", "logits"))
     try:

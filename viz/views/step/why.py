@@ -29,12 +29,11 @@ LONG = 26
 """Most characters of a part's name on an axis."""
 
 
-def draw(page: Page, query: int, key: int, printed: bool) -> None:
+def draw(page: Page, query: int, key: int) -> None:
     """Draws why the score of a cell is what it is, or says why that is not known.
 
     Args:
         query, key: counted from 0.
-        printed: whether its figures can be saved for print.
     """
     with card("why", "content"):
         _trail(page, query, key)
@@ -52,8 +51,7 @@ def draw(page: Page, query: int, key: int, printed: bool) -> None:
             badge(found)
         for sentence in _sentences(found, texts):
             st.caption(tokens.markdown(sentence))
-        names = (page.trace, _title(found, texts)) if printed else None
-        _matrix(page, found, rows, columns, names)
+        _matrix(page, found, rows, columns, (page.trace, _title(found, texts)))
         _heads(page, found, rows, columns, texts)
         _table(page, found)
 
@@ -150,7 +148,7 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
     return said
 
 
-def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], printed: tuple[Trace, str] | None) -> None:
+def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], printed: tuple[Trace, str]) -> None:
     """Draws the matrix with its sums."""
     inner = stream_parts.added(stream_parts.added(found.matrix, rows, 0), columns, 1)
     values = np.pad(inner, ((0, 1), (0, 1)))

@@ -1,0 +1,178 @@
+"""Inside the network, in motion: a token moves with the numbers of the run, a play is one entry of the history, films come out."""
+
+import base64
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from model.engine.api import Run
+from model.engine.environment import best_device
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import KEEP, RunRequest
+from model.trace.types import Trace
+from tests.browser.emulation import a_phone
+from tests.browser.patience import expect
+from tests.browser.servers import APP
+from tests.browser.test_pages import box, overlap
+from tests.browser.visits import TILES, drawing, has_parameters, overflow, rest, until
+
+pytestmark = pytest.mark.browser
+
+Serve = Callable[[Path], str]
+Within = Callable[[str], Page]
+MODEL, TEXT = "multi30k-de-en", "Ein Hund spielt im Schnee."
+SITE, HEAD, ROW = "decoder.0.1.cross", 2, 3
+
+FRAMES = """(data) => new Promise((done, failed) => {
+  const film = Object.assign(document.createElement("video"), { muted: true, playbackRate: 4 });
+  film.onended = () => done([film.videoWidth, film.videoHeight, film.getVideoPlaybackQuality().totalVideoFrames]);
+  film.onerror = () => failed(new Error(film.error.message));
+  film.src = `data:video/webm;base64,${data}`;
+  film.play();
+})"""
+"""Width, height and number of frames of a film, as this browser decodes it."""
+
+COMES = """(node) => new Promise((done) => {
+  const seen = new Set();
+  const look = () => {
+    seen.add(node.dataset.come);
+    if (node.querySelector("input[type=range]").value >= 5) return done([...seen].map(Number));
+    requestAnimationFrame(look);
+  };
+  look();
+})"""
+"""How far the stages had come in the frames until the sixth was done."""
+
+
+@pytest.fixture(scope="module")
+def ran() -> Trace:
+    return LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Run(RunRequest(MODEL, TEXT, keep=KEEP)))
+
+
+def inside(serve: Serve, stage: str, **more: str) -> str:
+    link = {"model": MODEL, "text": TEXT, "clock": "computation", "stage": stage, "head": str(HEAD)}
+    return f"{serve(APP)}/step?{urlencode(link | more)}"
+
+
+def shapes(page: Page, stage: str) -> list[dict[str, Any]]:
+    """The rectangles of a stage in the window."""
+    found: list[dict[str, Any]] = drawing(page, "network").evaluate(TILES)
+    return [shape for shape in found if shape["stage"] == stage]
+
+
+def picture(page: Page) -> Locator:
+    return drawing(page, "network").locator(".inside > canvas")
+
+
+def test_each_shape_says_its_numbers_and_a_click_opens_formula_and_code(
+    watched: Page, within: Within, serve: Serve, ran: Trace
+) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page = within(inside(serve, f"{SITE}/weights", site=SITE, query=str(ROW)))
+    rest(page)
+    weights, tip = ran.at(SITE).weights[HEAD, ROW], page.locator(".tip.shown")
+    said = []
+    for shape in shapes(page, f"{SITE}/weights"):
+        page.mouse.move(shape["x"] + shape["width"] / 2, shape["y"] + shape["height"] / 2)
+        expect(tip).to_be_visible()
+        said.append(
+            float(tip.locator("dd").last.inner_text().replace("·10⁻", "e-").translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
+        )
+    assert said == pytest.approx(weights.tolist(), rel=6e-4), "four significant digits of each weight of the run"
+    (vector,) = shapes(page, f"{SITE}/queries")
+    page.mouse.move(vector["x"] + vector["width"] * 4.5 / vector["columns"], vector["y"] + vector["height"] / 2)
+    query = ran.at(SITE).q
+    assert query is not None
+    until(page, lambda: tip.locator("dd").first.inner_text() == "5")
+    assert float(tip.locator("dd").last.inner_text().replace("−", "-")) == pytest.approx(query[HEAD, ROW, 4], rel=6e-4)
+
+    page.mouse.click(vector["x"] + 4, vector["y"] + vector["height"] / 2)
+    expect(drawing(page, "network")).to_have_attribute("data-stage", f"{SITE}/queries")
+    has_parameters(page, stage=f"{SITE}/queries")
+    card = page.locator(".st-key-card-stage")
+    expect(card.locator(".katex").first).to_be_visible()
+    expect(card.get_by_text("Computed in")).to_be_visible()
+    drawing(page, "network").get_by_label("Token", exact=True).select_option(str(ROW - 1))
+    has_parameters(page, query=str(ROW - 1), stage=f"{SITE}/queries")
+
+
+def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    page = within(inside(serve, "encoder/tokens"))
+    network, entries, address = drawing(page, "network"), page.evaluate("history.length"), page.url
+    network.locator(".play").click()
+    assert len(network.evaluate(COMES)) > 5, "it stood still between its stages"
+    assert page.url == address, "the page was asked while it played"
+    page.keyboard.press("Space")
+    stopped = network.get_attribute("data-stage") or ""
+    assert stopped != "encoder/tokens"
+    has_parameters(page, stage=stopped)
+    rest(page)
+    assert page.evaluate("history.length") == entries + 1
+    network.locator("input[type=range]").fill("2.5")
+    expect(network).to_have_attribute("data-come", "0.50")
+    expect(network.locator(".readout")).not_to_be_empty()
+    rest(page)
+
+
+def test_without_motion_there_are_steps(watched: Page, within: Within, serve: Serve) -> None:
+    watched.emulate_media(reduced_motion="reduce")
+    page = within(inside(serve, "encoder/tokens"))
+    network = drawing(page, "network")
+    network.locator(".play").click()
+    assert network.evaluate(COMES) == [1.0], "something moved"
+    network.locator(".play").click()
+    rest(page)
+    page.keyboard.press("ArrowRight")
+    assert network.get_attribute("data-come") == "1.00"
+    rest(page)
+
+
+def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: Serve, tmp_path: Path) -> None:
+    page = within(inside(serve, "encoder/ids"))
+    network = drawing(page, "network")
+    film = network.get_by_role("button", name="Export as a film")
+    with page.expect_download() as coming:
+        film.click()
+        expect(network).to_have_attribute("data-stage", "encoder.0.0.self/queries")
+        network.get_by_role("button", name="Stop and save the film").click()
+    assert coming.value.suggested_filename == "multi30k-de-en-inside.webm"
+    coming.value.save_as(tmp_path / "film.webm")
+    data = (tmp_path / "film.webm").read_bytes()
+    assert data[:4] == b"\x1a\x45\xdf\xa3", "no EBML file"
+    width, height, frames = page.evaluate(FRAMES, base64.b64encode(data).decode())
+    canvas = picture(page).evaluate("node => [node.width, node.height]")
+    assert [width, height] == canvas
+    assert frames > 5
+    expect(film).to_be_visible()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1024, 768), (390, 844)])
+def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within, serve: Serve, size: tuple[int, int]) -> None:
+    watched.set_viewport_size({"width": size[0], "height": size[1]})
+    for stage in ("encoder/positioned", "encoder.0.0.self/normed", "decoder.0.2.feed_forward/contracted", "output/chosen"):
+        page = within(inside(serve, stage))
+        rest(page)
+        network, canvas = drawing(page, "network"), box(picture(page))
+        assert overflow(page) <= 1
+        assert canvas["x"] + canvas["width"] <= size[0]
+        assert canvas["y"] + canvas["height"] <= size[1], "the picture ends below the window"
+        parts = [box(part) for part in network.locator(".transport > *").filter(visible=True).all()]
+        assert not [part for part in parts if overlap(part, canvas)]
+        for shape in network.evaluate(TILES):
+            assert canvas["x"] <= shape["x"], (stage, shape)
+            assert shape["x"] + shape["width"] <= canvas["x"] + canvas["width"] + 1, (stage, shape)
+            assert shape["y"] + shape["height"] <= canvas["y"] + canvas["height"], (stage, shape)
+
+
+def test_a_phone_follows_a_token_by_fingers(watched: Page, within: Within, serve: Serve) -> None:
+    with a_phone(watched):
+        page = within(inside(serve, "encoder/tokens"))
+        rest(page)
+        token = shapes(page, "encoder/tokens")[3]
+        page.mouse.click(token["x"] + 10, token["y"] + token["height"] / 2)
+        has_parameters(page, query="3")
