@@ -212,9 +212,11 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
                 banner(page)
                 remark_on_language(page)
                 drawn.show(page)
-            else:  # the sentence cannot be run: the last picture stays, and steps back
+            else:  # the sentence cannot be run: the last picture stays, or an example stands in, and steps back
                 with st.container(key="stale"):
-                    _show_last(around, drawn, view, foot, None)
+                    if not _show_last(around, drawn, view, foot, None) and (page := run_page.example_page(around, drawn, view)):
+                        st.caption(_("Shown instead: the first example of this model."))
+                        _show(page, drawn, foot)
             if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
                 around.problems[:] = st.session_state[_UNSAID] = said
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
@@ -231,10 +233,15 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
     sync_url()
 
 
-def _show_last(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGenerator, stopped: Trace | None) -> None:
-    """Draws what a stopped run had written; else the session's last result with the same model, if it is cached."""
-    if (page := run_page.last_page(replace(around, problems=[]), drawn, view, stopped)) is None:
-        return
+def _show_last(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGenerator, stopped: Trace | None) -> bool:
+    """Draws what a stopped run had written; else the session's last result with the same model. Returns False if there is none."""
+    if page := run_page.last_page(replace(around, problems=[]), drawn, view, stopped):
+        _show(page, drawn, foot)
+    return page is not None
+
+
+def _show(page: Page, drawn: PageSpec, foot: DeltaGenerator) -> None:
+    """Draws a page of another run than the one that was asked for, as far as its parts are cached."""
     with foot:
         sidebar.status(page.trace)
     banner(page)

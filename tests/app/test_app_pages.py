@@ -146,6 +146,18 @@ def test_a_model_without_an_example_asks_for_a_sentence(shelf: Path) -> None:
     assert visitor.problems == []
 
 
+@pytest.mark.parametrize("page", ["explore", "masks", "whatif"])
+def test_a_link_whose_text_is_too_long_shows_the_first_example_below_the_message(stocked: Path, page: str) -> None:
+    long = "w4 " * 300
+    visitor = Visitor(page, text=long)
+    assert len(visitor.problems) == 1
+    assert "but the limit is" in visitor.problems[0]
+    assert visitor.stale
+    assert visitor.drawn
+    assert "Shown instead: the first example of this model." in visitor.words
+    assert visitor.url["text"] == long
+
+
 def test_an_unforeseen_error_is_a_sentence_with_a_number_and_its_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     def failing() -> None:
         from viz.session.state import show_failure

@@ -24,8 +24,8 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
   return fillText.call(this, text, ...rest);
 };
 """
-STEP, MASKS = 14, 16
-"""Steps of the bundled lecture: a long sentence, and maps beside each other."""
+STEP, MASKS, PADDING = 14, 16, 17
+"""Steps of the bundled lecture: a long sentence, maps beside each other, and a mask with many columns."""
 
 
 @pytest.mark.parametrize("size", [1.5, 2.6])
@@ -51,3 +51,14 @@ def test_the_labels_that_are_cut_are_those_that_the_check_names(
         drawn = {text for text in watched.evaluate("written") if text.endswith("…")}
         assert {text for text in drawn if not any(label.startswith(text[:-1]) for label in named)} == set()
         assert bool(drawn) == bool(named) == (size > 2 and number == STEP)
+
+
+def test_a_mask_says_in_each_cell_what_is_added_where_the_cells_are_narrow(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    watched.add_init_script(SPY)
+    watched.goto(f"{serve(APP)}/hold/attention.en#{PADDING + 1}")
+    watched.reload()
+    watched.locator(".sheet:not([inert]) canvas >> visible=true").first.wait_for()
+    until(watched, lambda: watched.evaluate("written.filter((text) => text === '<pad>').length > 0"))
+    cells = "const from = written.indexOf('<pad>'); return written.filter((text) => ['0', '−∞'].includes(text)).length"
+    until(watched, lambda: watched.evaluate(f"(() => {{ {cells} }})()") > 12 * 18)

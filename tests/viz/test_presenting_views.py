@@ -90,6 +90,20 @@ def test_what_an_edit_changed_comes_first_and_the_sentence_that_both_read_last(e
     assert header(other, "second")["keys"][1:3] == ["w5", "w4"]
 
 
+def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_are_shown(engine: LocalEngine) -> None:
+    found = shown(engine, f"/whatif?{CROSS}&edit=silence+site%3Ddecoder.0.1.cross+head%3D0")
+    assert [panel.scene for panel in found.panels] == ["first", "second", "likely", "atlas", "source"]
+    likely = header(found, "likely")
+    assert likely["columns"] == ["", "Without the edits", "With the edits"]
+    strips = [header(found, name)["strips"][0]["tokens"] for name in ("first", "second")]
+    written = [{(one["text"], f"{one['probability']:.3f}") for one in strip if one.get("probability")} for strip in strips]
+    assert likely["rows"]
+    assert {(text, before) for text, before, _now in likely["rows"]} <= written[0]
+    assert {(text, now) for text, _before, now in likely["rows"]} <= written[1]
+    assert any(before != now for _text, before, now in likely["rows"])
+    assert "no map changed" in next(panel.note for panel in found.panels if panel.scene == "likely")
+
+
 def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
     found = shown(engine, f"/explore?{CROSS}&head=1&open=lens+heads+numbers")
     assert [panel.scene for panel in found.panels[:3]] == ["numbers", "heads", "lens"]

@@ -28,8 +28,8 @@ from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.session.patient_engine import CachedEngine
 from viz.session.state import Page, my_engine, store_view, the_engine
-from viz.url.default_run import SiteSelector
-from viz.url.view_state import WITHOUT_EDITS, ViewState
+from viz.url.default_run import SiteSelector, conversing, opening
+from viz.url.view_state import NEW_SENTENCE, WITHOUT_EDITS, ViewState
 from viz.views.checkpoint import questions
 from viz.widgets import sidebar
 from viz.widgets.cards import say
@@ -118,6 +118,25 @@ def last_page(around: PageFrame, drawn: PageSpec, view: ViewState, stopped: Trac
     before = replace(before, site=str(attention.site))
     engine = CachedEngine(the_engine())
     return Page(engine, around.info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")
+
+
+def example_page(around: PageFrame, drawn: PageSpec, view: ViewState) -> Page | None:
+    """The page of the model's first example, where the text of a link cannot be run and there is no last result; None if that
+    cannot be run either.
+    """
+    shown = opening(around.info, replace(view, **WITHOUT_EDITS, **NEW_SENTENCE, target="", chat=""))
+    shown = conversing(around.info, shown)
+    try:
+        trace = my_engine().ask(Run(shown.request()))
+    except EngineAway:
+        raise
+    except HeadlightError:
+        return None
+    if undrawable(trace):
+        return None
+    attention, shown = select(trace, shown, [], drawn.opens_on)
+    shown = replace(shown, site=str(attention.site))
+    return Page(my_engine(), around.info, shown, trace, attention, shown.head, dark=st.context.theme.type == "dark")
 
 
 def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:

@@ -5,7 +5,7 @@ class NumberHeatmap extends Heatmap {
   /** Writes the numbers into the cells if they fit. */
   numbers(pen, colours, _box, shown) {
     const { width, height } = this.place(0, 0, shown);
-    if (width < this.room || height < 15) return;
+    if (width < pen.measureText(this.widest).width + 2 || height < 15) return;
     Object.assign(pen, { textAlign: "center", textBaseline: "middle" });
     for (let row = Math.ceil(shown.top); row + 1 <= shown.bottom; row++) {
       for (let column = Math.ceil(shown.left); column + 1 <= shown.right; column++) {
@@ -56,7 +56,7 @@ class Cells extends Drawing {
     this.map.take(grid(queries.length, keys.length, codes.array, there.array, exact.array), queries, keys);
     if (query >= 0 && key >= 0) this.map.cursor ??= { row: query, column: key };
     this.opened = { row: query, column: key };
-    this.map.room = this.header.scale === "mask" ? 18 : 36; // pixels a number needs
+    this.map.widest = this.header.scale === "mask" ? "−∞" : "−00.00"; // a number's room
     this.say(hintOf(texts));
     const { writes } = this.header;
     this.written.hidden = !writes;

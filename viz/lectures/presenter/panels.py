@@ -90,11 +90,10 @@ def _shows_nothing(found: Picture, panel: Panel) -> bool:
 
 
 def _changes_nothing(found: Picture, panel: Panel) -> bool:
-    """Whether an atlas of signed changes has none, and no silenced head either."""
+    """Whether an atlas of signed changes has none."""
     overview, blobs = overview_of(found, panel.scene)
     weights = [codes for name, codes in blobs.items() if name.startswith("weights/")]
-    silenced = unpack(found.scenes[panel.scene])[0]["silenced"]
-    return "signed" in overview and not silenced and all((codes == NO_CHANGE).all() for codes in weights)
+    return "signed" in overview and all((codes == NO_CHANGE).all() for codes in weights)
 
 
 def overview_of(found: Picture, scene: str) -> tuple[dict[str, Any], dict[str, Array]]:

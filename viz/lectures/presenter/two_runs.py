@@ -1,6 +1,7 @@
 """Pictures of two runs: what each generated, and what is different between them."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from model.trace.types import Site, Trace
 from viz.canvas import standalone
@@ -8,21 +9,25 @@ from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import beam_tree, difference
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import unpack
-from viz.i18n.translate import _
+from viz.i18n.translate import _, number
 from viz.labels import tokens
-from viz.lectures.presenter import panels
+from viz.lectures.presenter import panels, tables
 from viz.lectures.presenter.headless_page import with_trace
 from viz.lectures.presenter.panels import Panel, Picture
+from viz.metrics import probabilities
+from viz.metrics.probabilities import Both
 from viz.metrics.run_difference import Change
 from viz.metrics.run_difference import changes as changes_of
 from viz.session.state import Page
+from viz.views.compare.notes import no_map_changed
 
 
 def both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
     """The outputs of two runs, then what is different between them.
 
-    Of one sentence that is the differences of the weights; where none differs, the hypotheses of a beam search, or the second run's
-    heads. Of two sentences no weight has a counterpart: then the selected head is shown as lines, that of the second run first.
+    Of one sentence that is the differences of the weights; where none differs, the hypotheses of a beam search, or the tokens'
+    probabilities and the second run's heads. Of two sentences no weight has a counterpart: then the selected head is shown as
+    lines, that of the second run first.
     """
     own, other = with_trace(page, first), with_trace(page, second)
     if "target" in first.tokens and first.tokens["source"].texts != second.tokens["source"].texts:
@@ -37,8 +42,7 @@ def both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pic
     found = _changed_first(found, own.attention.site)
     site = own.attention.site if own.attention.site in found else next(iter(found), None)
     pieces: Mapping[str, bytes] = {}
-    differs = any(change.changed for change in found.values()) or tokens.silenced(first) != tokens.silenced(second)
-    if site is not None and differs:
+    if site is not None and any(change.changed for change in found.values()):
         head = own.head if own.head < found[site].heads else 0
         scenes["changes"] = difference.scene(first, second, found, site, head)
         shown.append(Panel("Atlas", "changes", _("Changes of the weights")))
@@ -46,6 +50,10 @@ def both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pic
         scenes["tree"] = beam_tree.scene(second if second.tree is tree else first, 0)
         shown.append(Panel("Tree", "tree"))
     else:
+        likely = probabilities.both(first, second)
+        if found and any(token.change for token in likely):
+            scenes["likely"] = _likely(likely, names)
+            shown.append(Panel("Table", "likely", _("How likely each token was"), no_map_changed(found)))
         scenes["atlas"], pieces = standalone.atlas_with_parts(second, other.attention.site, other.head, -1)
         shown.append(Panel("Atlas", "atlas", names[1]))
     if shared:  # the sentence that both read, below what differs
@@ -68,6 +76,12 @@ def _two_sentences(own: Page, other: Page, names: tuple[str, str]) -> Picture:
             scenes[name] = panels.changed(scene.lines(page.trace, site, head, -1), strings.lines_alone())
             shown.append(Panel("Lines", name, f"{heading} · {tokens.site(site, head)}"))
     return Picture(shown, scenes, pieces, {"large": False})
+
+
+def _likely(found: Sequence[Both], names: tuple[str, str]) -> bytes:
+    """The table of each token's probability in both runs, the largest change first."""
+    rows = [[tokens.word(one.text), *(number(math.exp(each), ".3f") for each in (one.first, one.second))] for one in found]
+    return tables.table(("", *names), rows)
 
 
 def _changed_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:

@@ -1,6 +1,6 @@
 """Sentences of Compare on what is compared of two runs, what is left out, and what is only rounding."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,11 +48,17 @@ def _rounding(compared: Compared) -> list[str]:
     """Sentences on differences that are only rounding, and on the effect that is left if no weight changed."""
     if not compared.found:
         return []
-    limit = tokens.power_of_ten(next(iter(compared.found.values())).rounding)
     if compared.changed:
+        limit = tokens.power_of_ten(next(iter(compared.found.values())).rounding)
         return [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
-    unchanged = _("No attention weight changed by more than the rounding error ({limit}): no map changed.", limit=limit)
+    unchanged = no_map_changed(compared.found)
     return [unchanged, said] if (said := outputs.effect_in_words(compared.runs)) else [unchanged]
+
+
+def no_map_changed(found: Mapping[Site, Change]) -> str:
+    """The sentence that no weight of any head changed. `found` holds at least one site."""
+    limit = tokens.power_of_ten(next(iter(found.values())).rounding)
+    return _("No attention weight changed by more than the rounding error ({limit}): no map changed.", limit=limit)
 
 
 def _rows(first: Trace, compared: Compared) -> list[str]:
