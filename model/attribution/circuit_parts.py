@@ -194,6 +194,22 @@ def _composition(term: Term, later: Array, output: Array, value: Array) -> float
     return float(np.sqrt(whole / sizes)) if sizes > 0 else float("nan")
 
 
+def copying_scores(network: AnyNetwork, trace: Trace) -> dict[tuple[str, int], float]:
+    """The copying score of each head that has one, by site and number, from -1 to 1. They follow from the weights alone.
+
+    Args:
+        network: the network of the run.
+        trace: any run of it without edits, which keeps everything.
+
+    Raises:
+        NotTakenApart: the network's maps are not known.
+        NotRecorded: the run did not keep what is needed.
+    """
+    found = ran(network, trace)
+    with np.errstate(all="ignore"):
+        return _copying(found, ResidualStream(trace, found.stacks), trace)
+
+
 def _copying(found: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple[str, int], float]:
     """Σ Re λ / Σ |λ| of the matrix [vocab, vocab] from the token that a head reads to the logits, for the decoder's self-attention.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
@@ -182,10 +183,11 @@ def _lines(found: Survey) -> Iterator[str]:
     own, names = found.statistics, list(MEASURES)
     empty = f", {found.about.empty:,} empty lines left out" if found.about.empty else ""
     yield f"{own.texts:,} texts of {found.about.texts}, {own.tokens:,} tokens; {found.skipped:,} could not be run{empty}"
-    yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in names)
+    copying = np.full(len(own.heads), np.nan) if found.copying is None else found.copying
+    yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in (*names, "copying"))
     for row, (site, head) in enumerate(own.heads):
         cells = (f"{own.mean[row, column]:11.3f}" if own.count[row, column] else f"{'–':>11}" for column in range(len(names)))
-        yield f"{site:22}{head:5}" + "".join(cells)
+        yield f"{site:22}{head:5}" + "".join(cells) + (f"{'–':>11}" if np.isnan(copying[row]) else f"{copying[row]:11.3f}")
     for (site, head), roles in zip(own.heads, found.roles, strict=True):
         for role in roles:
             yield (

@@ -16,6 +16,7 @@
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── CannotSurvey        a network, or a text, that a survey cannot measure
     │   ├── BadTexts            texts for a survey that cannot be read
+    │   │   └── BadSurvey         the file of a survey that cannot be opened
     │   ├── BadEdit             an edit that is none, or that names what is not there
     │   ├── BadLecture          a lecture file that cannot be read
     │   ├── BadClaim            a claim about what a run does not have

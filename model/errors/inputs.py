@@ -142,6 +142,12 @@ class BadTexts(InputError):
     template = message("The texts in {file} cannot be read: {reason}. Change the file, then try again.")
 
 
+class BadSurvey(BadTexts):
+    """The file of a survey that cannot be opened. Fields: file, reason."""
+
+    template = message("The survey {file} cannot be opened: {reason}. Choose another file, or make the survey again.")
+
+
 class BadEdit(InputError):
     """An edit that is none, or that names what this run does not have. Fields: edit, reason."""
 

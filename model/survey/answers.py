@@ -1,6 +1,6 @@
 """Runs the texts of a question and measures them. Their calls of the network are batched like those of many visitors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -10,14 +10,15 @@ from operator import add
 import numpy as np
 import torch
 
+from model.attribution.circuit_parts import copying_scores
 from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
-from model.errors import CannotSurvey, HeadlightError, InputError, phrase
+from model.errors import CannotSurvey, HeadlightError, InputError, NotRecorded, NotTakenApart, phrase
 from model.huggingface.network import ForeignNetwork
 from model.inference.calls import Ask, alone
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
-from model.spec.request import Decoding, Keep, RunRequest
+from model.spec.request import KEEP, Decoding, Keep, RunRequest
 from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
@@ -83,7 +84,21 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
         for each in threads.map(lambda numbered: _one(question, network, place, *numbered), enumerate(question.texts)):
             found.append(each)
             place.on_count(len(found), len(question.texts))
-    return _gathered(runner.fingerprint, found)
+    own = _gathered(runner.fingerprint, found)
+    good = [text for number, text in enumerate(question.texts) if number not in own.problems]
+    if question.variant == "compared" and question.first == 0 and good:
+        return replace(own, copying=_copying(question, good[0], runner, place, own.sites))
+    return own
+
+
+def _copying(question: MeasureTexts, text: Text, runner: Runner, place: Place, sites: Mapping[str, int]) -> Array:
+    """[head], the copying score of each head of an unedited run; the text decides nothing but which layers there are."""
+    request = replace(request_of(question, text, runner, KEEP), edits=())
+    try:
+        scores = copying_scores(runner.network, run(runner, request, place.device, "", place.ask, most=place.most))
+    except (NotTakenApart, NotRecorded):
+        scores = {}
+    return np.array([scores.get((site, head), np.nan) for site, heads in sites.items() for head in range(heads)])
 
 
 def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text: Text) -> _Measured | HeadlightError:
@@ -93,6 +108,10 @@ def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text
         trace = run(runner, request, place.device, "", place.ask, most=place.most)
     except InputError as error:
         return error
+    read = trace.tokens.get("source", trace.tokens.get("target"))
+    words = [new for new, other in zip(read.unknown, read.special, strict=True) if not other] if read is not None else []
+    if words and all(words):
+        return CannotSurvey(reason=phrase("the model knows none of its tokens"))
     if not trace.is_finite:
         return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
     sites = {str(site): own.heads for site, own in trace.attention.items()}

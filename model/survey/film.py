@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from model.errors import BadTexts, phrase
+from model.errors import BadSurvey, BadTexts, phrase
 from model.spec.snapshots import at_step
 from model.spec.validation import read as validated
 from model.survey.measures import MEASURES
@@ -99,7 +99,7 @@ def from_bytes(data: bytes, name: str) -> SurveyFilm:
     """The film in the bytes of a file of this name.
 
     Raises:
-        BadTexts: they hold none.
+        BadSurvey: they hold none.
     """
     try:
         table = parquet.read_table(BytesIO(data))
@@ -109,4 +109,4 @@ def from_bytes(data: bytes, name: str) -> SurveyFilm:
         arrays = (table[name].to_numpy().reshape(len(steps), len(heads), len(MEASURES)) for name in COLUMNS)
         return SurveyFilm(about, steps, heads, *arrays)
     except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise BadTexts(file=name, reason=phrase("it is not a survey film that this version wrote")) from error
+        raise BadSurvey(file=name, reason=phrase("it is not a survey film that this version wrote")) from error

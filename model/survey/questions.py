@@ -20,7 +20,7 @@ from model.trace.types import Array
 
 Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "compared"]
 """What is measured: the maps of the network; the same maps with each row's weights in random order; those of the network with
-random parameters instead of its own; or nothing of each head, but how alike the maps of heads are."""
+random parameters instead of its own; or nothing of each head, but how alike the maps of heads are, and what their weights copy."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,8 @@ class MeasuredTexts:
         contexts: by site [head, head_dim], the sum over texts of the mean over rows of the context vectors, where they are known.
         compared: the sums of the variant `compared`; None: nothing was compared.
         relations: counts along the dependencies of parsed texts; None: no text has a parse.
+        copying: [head], the copying scores of the weights, NaN where there is none; only with the first texts of the variant
+            `compared`.
     """
 
     fingerprint: str
@@ -116,6 +118,7 @@ class MeasuredTexts:
     contexts: Mapping[str, Array] = field(default_factory=dict)
     compared: Compared | None = None
     relations: Relations | None = None
+    copying: Array | None = None
 
     def to_bytes(self) -> bytes:
         """Arrays bit by bit in safetensors, all other fields as JSON in its metadata."""
@@ -123,6 +126,7 @@ class MeasuredTexts:
         contexts = {f"contexts/{site}": own for site, own in self.contexts.items()}
         contexts |= {f"compared/{name}": own for name, own in (self.compared.arrays() if self.compared else {}).items()}
         contexts |= {f"relations/{name}": own for name, own in (self.relations.arrays() if self.relations else {}).items()}
+        contexts |= {} if self.copying is None else {"copying": self.copying}
         return save({"values": self.values, "tokens": self.tokens, **contexts}, metadata={"headlight": json.dumps(others)})
 
     @classmethod
@@ -145,7 +149,8 @@ class MeasuredTexts:
             compared = Compared.of(pairs) if pairs else None
             counts = {name.removeprefix("relations/"): own for name, own in arrays.items() if name.startswith("relations/")}
             relations = Relations.of(counts) if counts else None
-            return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared, relations)
+            copying = arrays.get("copying")
+            return cls(str(others["fingerprint"]), sites, values, tokens, problems, contexts, compared, relations, copying)
         except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

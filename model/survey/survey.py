@@ -87,6 +87,7 @@ class Survey:
         without: why a baseline is not there, as JSON values of an error, by variant.
         compared: heads compared with each other, over `compared_done` texts.
         relations: counts along the dependencies of parsed texts; None: no text has a parse.
+        copying: [head], the copying scores of the weights, NaN where there is none; None: not computed yet.
         share: which share of the texts this is, and of how many: (1, 1) is all of them. What is done is counted within it.
     """
 
@@ -102,6 +103,7 @@ class Survey:
     compared_done: int = 0
     relations: Relations | None = None
     share: tuple[int, int] = (1, 1)
+    copying: Array | None = None
 
     @property
     def finished(self) -> bool:
@@ -156,6 +158,7 @@ class Survey:
                 "measures": {name: self._numbers(row, column) for column, name in enumerate(names) if own.count[row, column]},
                 "roles": [role.criterion.role for role in self.roles[row]],
                 "change": plain(self.compared.change[row]) if self.compared else None,
+                "copying": None if self.copying is None else plain(self.copying[row]),
             }
             for row, (site, head) in enumerate(own.heads)
         ]
@@ -216,7 +219,8 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
         left = survey.span(min(survey.about.asked, COMPARED_TEXTS))[survey.compared_done :]
         found = ask(replace(_next(question, texts, left), variant="compared"))
         done = survey.compared_done + len(found.values)
-        survey = replace(survey, compared=_sum(survey.compared, found.compared), compared_done=done)
+        pairs, scores = _sum(survey.compared, found.compared), _first(survey.copying, found.copying)
+        survey = replace(survey, compared=pairs, compared_done=done, copying=scores)
         yield survey
 
 
@@ -255,6 +259,7 @@ def _added(one: Survey, other: Survey) -> Survey:
         compared=_sum(one.compared, other.compared),
         compared_done=one.compared_done + other.compared_done,
         relations=_sum(one.relations, other.relations),
+        copying=_first(one.copying, other.copying),
     )
 
 
@@ -309,6 +314,11 @@ Sums = TypeVar("Sums", Compared, Relations)
 def _sum(one: Sums | None, other: Sums | None) -> Sums | None:
     """The sum of what is there."""
     return other if one is None else one if other is None else one + other
+
+
+def _first(one: Array | None, other: Array | None) -> Array | None:
+    """What is there of two equal arrays."""
+    return other if one is None else one
 
 
 def _with_baseline(survey: Survey, variant: Variant, found: MeasuredTexts) -> Survey:

@@ -14,11 +14,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from model.checkpoints.surveyed import ABOUT, CONTEXTS
-from model.errors import BadTexts, phrase
+from model.errors import BadSurvey, HeadlightError, phrase
+from model.spec.edits import read_edits
 from model.spec.validation import read as validated
 from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, units
-from model.survey.questions import Text
+from model.survey.questions import Text, plain
 from model.survey.relations import Relations
 from model.survey.statistics import BINS, EXTREMES, Statistics
 from model.survey.survey import BASELINES, About, Baseline, Survey
@@ -29,6 +30,12 @@ COMPARED = b"headlight.compared"
 
 RELATIONS = b"headlight.relations"
 """Where the metadata hold the counts along dependencies, as safetensors; older files have none."""
+
+MOST_VALUES = 2**26
+"""Numbers that a file of a survey may hold: about two hundred times those of 72 heads. Packed files can claim any number."""
+
+NAMES = ("site", "measure", "unit")
+"""Columns that are there for other readers: the metadata say which heads these are, and texts could unfold to any length."""
 
 RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
 
@@ -46,6 +53,13 @@ def write(survey: Survey, path: Path) -> None:
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def to_bytes(survey: Survey) -> bytes:
+    """The bytes of the file that `write` writes."""
+    file = BytesIO()
+    parquet.write_table(_table(survey), file, compression="zstd")
+    return file.getvalue()
 
 
 def _table(survey: Survey) -> arrow.Table:
@@ -83,6 +97,7 @@ def _table(survey: Survey) -> arrow.Table:
         },
         "without": dict(survey.without),
         "compared": survey.compared_done,
+        "copying": None if survey.copying is None else list(map(plain, survey.copying)),
         "share": list(survey.share),
     }
     found = arrow.table(columns)
@@ -97,30 +112,43 @@ def read(path: Path) -> Survey:
     """The survey in a file.
 
     Raises:
-        BadTexts: it holds none.
+        BadSurvey: it holds none.
     """
     try:
         return from_bytes(path.read_bytes(), path.name)
     except OSError as error:
-        raise BadTexts(file=path.name, reason=error.strerror or "OSError") from error
+        raise BadSurvey(file=path.name, reason=error.strerror or "OSError") from error
 
 
 def from_bytes(data: bytes, name: str) -> Survey:
-    """The survey in the bytes of a file of this name.
+    """The survey in the bytes of a file of this name, perhaps from a stranger.
 
     Raises:
-        BadTexts: they hold none.
+        BadSurvey: they hold none.
     """
     try:
-        table = parquet.read_table(BytesIO(data))
-        metadata = table.schema.metadata or {}
+        file = parquet.ParquetFile(BytesIO(data))
+        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+        if sum(group.column(number).num_values for group in groups for number in range(group.num_columns)) > MOST_VALUES:
+            raise ValueError("too many numbers")
+        table = file.read(columns=[name for name in file.schema_arrow.names if name not in NAMES])
+        metadata = file.schema_arrow.metadata or {}
         found = _survey(table, json.loads(metadata[ABOUT]), load(metadata[CONTEXTS]))
         pairs = metadata[COMPARED]
         counts = metadata.get(RELATIONS)
         relations = Relations.of(load(counts)) if counts else None
         return replace(found, compared=Compared.of(load(pairs)) if pairs else None, relations=relations)
-    except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise BadTexts(file=name, reason=phrase("it is not a survey that this version wrote")) from error
+    except (
+        OSError,
+        arrow.ArrowException,
+        SafetensorError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        HeadlightError,
+    ) as error:
+        raise BadSurvey(file=name, reason=phrase("it is not a survey that this version wrote")) from error
 
 
 def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str, Array]) -> Survey:
@@ -156,13 +184,16 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         if name in others["baselines"]
     }
     quoted = {
-        int(number): Text(
-            tuple(source) if isinstance(source, list) else source, tuple(to) if isinstance(to, list) else to, *others_
-        )
-        for number, (source, to, *others_) in others["quoted"].items()
+        int(number): validated(Text, dict(zip(("source", "target", "links", "tree"), own_, strict=False)), "survey.quoted")
+        for number, own_ in others["quoted"].items()
     }
+    if not set(statistics.chosen) <= set(quoted):
+        raise ValueError("texts are missing")
+    about = validated(About, others["about"], "survey.about")
+    read_edits("; ".join(about.edits))
+    copying = others.get("copying")
     return Survey(
-        validated(About, others["about"], "survey.about"),
+        about,
         statistics,
         int(others["done"]),
         baselines,
@@ -172,4 +203,5 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         others["without"],
         compared_done=int(others["compared"]),
         share=(int(others.get("share", [1])[0]), int(others.get("share", [1])[-1])),
+        copying=None if copying is None else np.array(copying, np.float64).reshape(len(statistics.heads)),
     )

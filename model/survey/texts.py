@@ -70,13 +70,25 @@ def read_file(path: Path) -> Texts:
         BadTexts: it cannot be read, is too large, or is none of the forms above.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadTexts(file=path.name, reason=phrase("it is larger than {most} MB", most=MOST_BYTES // 2**20))
-        return read(path.read_bytes().decode("utf-8-sig"), path.name)
-    except UnicodeDecodeError as error:
-        raise BadTexts(file=path.name, reason=phrase("byte {place:,} is not UTF-8", place=error.start)) from error
+        with path.open("rb") as file:
+            return from_bytes(file.read(MOST_BYTES + 1), path.name)
     except OSError as error:
         raise BadTexts(file=path.name, reason=error.strerror or "OSError") from error
+
+
+def from_bytes(data: bytes, name: str) -> Texts:
+    """The texts in the bytes of a file of this name.
+
+    Raises:
+        BadTexts: as for `read_file`.
+    """
+    if len(data) > MOST_BYTES:
+        raise BadTexts(file=name, reason=phrase("it is larger than {most} MB", most=MOST_BYTES // 2**20))
+    try:
+        return read(data.decode("utf-8-sig"), name)
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise BadTexts(file=name, reason=phrase("line {line:,} is not UTF-8 text: save the file as UTF-8", line=line)) from error
 
 
 def read(content: str, name: str) -> Texts:

@@ -18,7 +18,7 @@ from model.survey.plane import plane
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import HeadInText, ReadHead
 from model.survey.survey import begun, gone_on
-from model.survey.texts import Texts
+from model.survey.texts import Texts, read
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from viz.views.survey import query_key
@@ -68,7 +68,7 @@ def test_a_survey_of_other_weights_says_so(surveyed: Path) -> None:
 def test_a_damaged_survey_is_named_and_another_can_be_made(stocked: Path) -> None:
     (stocked / "tiny" / "survey.parquet").write_bytes(b"PAR1 nothing")
     visitor = Visitor("survey", model="tiny", text="w4 w5")
-    assert "survey.parquet cannot be read" in "\n".join(visitor.problems)
+    assert "survey.parquet cannot be opened" in "\n".join(visitor.problems)
     assert any(button.key == "survey-start" for button in visitor.app.button)
 
 
@@ -99,6 +99,78 @@ def test_a_survey_that_nobody_watches_ends(stocked: Path, monkeypatch: pytest.Mo
     making.seen = time.monotonic() - 60
     making.thread.join(timeout=120)
     assert making.newest.done < 200
+
+
+def chosen_file(visitor: Visitor, name: str, data: bytes) -> None:
+    """Chooses a file on the page."""
+    visitor.app.session_state["survey-kind"] = "file"
+    visitor.app.run()
+    visitor.app.file_uploader(key="survey-file").set_value((name, data, "application/octet-stream"))
+    visitor.app.run()
+
+
+def test_a_survey_of_a_file_is_made_stopped_and_goes_on(stocked: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    lines = "\n".join(["w4 w5 w6\tw7", "", *["w7 w8\tw4 w5"] * 70, "unheard\tw4"])
+    chosen_file(visitor, "mine.tsv", lines.encode())
+    visitor.press("survey-start")
+    making = visitor.app.session_state["survey-made"]
+    making.stopped.set()
+    making.thread.join(timeout=120)
+    part = making.newest
+    assert not part.finished
+    assert 0 < part.done <= 72
+    visitor.app.run()
+    assert "Stopped" in visitor.app.info[0].value
+    visitor.press("survey-go-on")
+    making = visitor.app.session_state["survey-made"]
+    making.thread.join(timeout=120)
+    whole = making.newest
+    assert (whole.finished, whole.done, whole.skipped, whole.about.empty) == (True, 72, 1, 1)
+    visitor.app.run()
+    assert "Texts: 71 (mine.tsv)" in captions(visitor)
+    said = "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
+    assert "Text 72: This cannot be surveyed: the model knows none of its tokens." in said
+    question, texts = MeasureTexts("tiny", texts=()), read(lines, "mine.tsv")
+    *_, plain = gone_on(LocalEngine(stocked, best_device("cpu")).ask, question, texts, begun(question, texts))
+    np.testing.assert_allclose(whole.statistics.mean, plain.statistics.mean, atol=1e-6)
+    assert whole.to_json()["heads"][0]["roles"] == plain.to_json()["heads"][0]["roles"]
+
+
+def test_a_survey_in_a_file_opens_and_is_closed_again(surveyed: Path) -> None:
+    data = (surveyed / "tiny" / "survey.parquet").read_bytes()
+    (surveyed / "tiny" / "survey.parquet").unlink()
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    chosen_file(visitor, "of a colleague.parquet", data)
+    visitor.press("survey-open-file")
+    assert "Texts: 6 (mine.txt)" in captions(visitor)
+    assert visitor.problems == []
+    visitor.press("survey-close")
+    assert "no survey" in visitor.app.info[0].value
+
+
+def test_a_survey_of_other_heads_and_a_broken_file_are_refused(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    other = Path(__file__).parents[2] / "checkpoints" / "induction" / "survey.parquet"
+    chosen_file(visitor, "other.parquet", other.read_bytes())
+    visitor.press("survey-open-file")
+    assert "other.parquet cannot be opened: it is of “induction”" in "\n".join(visitor.problems)
+    chosen_file(visitor, "broken.conllu", b"1\tDogs\n\n")
+    visitor.press("survey-start")
+    assert "line 1 has 2 columns, not 10" in "\n".join(visitor.problems)
+    chosen_file(visitor, "broken.parquet", b"PAR1")
+    visitor.press("survey-open-file")
+    assert "broken.parquet cannot be opened" in "\n".join(visitor.problems)
+
+
+def test_a_public_server_takes_no_file(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    monkeypatch.setattr("viz.session.access._visitor", lambda: "somebody")  # AppTest has no address
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    assert not [each for each in visitor.app.get("button_group") if "A file" in str(each)]
+    monkeypatch.delenv("HEADLIGHT_PUBLIC")
+    visitor.app.run()
+    assert [each for each in visitor.app.get("button_group") if "A file" in str(each)]
 
 
 def test_nothing_pasted_is_refused(stocked: Path) -> None:

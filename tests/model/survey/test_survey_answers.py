@@ -1,21 +1,24 @@
 """A batch of texts answered by an engine: what is measured is what a run of each text shows; problems are told."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from model.attribution.circuits import Circuit
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import CannotSurvey
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
+from model.survey import tables
 from model.survey.agreement import compared
 from model.survey.measures import MEASURES, measured
-from model.survey.questions import MeasuredTexts, MeasureTexts, Text
+from model.survey.questions import MeasuredTexts, MeasureTexts, Text, plain
 from model.survey.survey import begun, gone_on
-from model.survey.texts import bundled
+from model.survey.texts import Texts, bundled
 from tests.networks import save_checkpoint
 
 CPU = torch.device("cpu")
@@ -40,6 +43,24 @@ def test_each_text_is_measured_as_its_run_shows_it(engine: LocalEngine) -> None:
         assert values[:, columns] == pytest.approx(measured(trace)[:, columns], abs=1e-5, nan_ok=True)
         assert tokens == sum(map(len, trace.tokens.values()))
         assert dict(found.sites) == {str(site): own.heads for site, own in trace.attention.items()}
+
+
+def test_copying_scores_are_those_of_the_circuit_and_come_once(engine: LocalEngine) -> None:
+    asked = MeasureTexts("tiny", texts=TEXTS, variant="compared", edits=read_edits("silence site=decoder.0.0.self head=1"))
+    found = engine.ask(asked)
+    graph = engine.ask(Circuit(RunRequest("tiny", TEXTS[0].source)))
+    expected = {(each.site, each.head): score for each, score in zip(graph.heads, graph.copying, strict=True)}
+    heads = [(site, head) for site, count in found.sites.items() for head in range(count)]
+    assert found.copying == pytest.approx([expected[head] for head in heads], nan_ok=True)
+    assert [np.isfinite(expected[head]) for head in heads] == [site.endswith("self") and "decoder" in site for site, _ in heads]
+    again = MeasuredTexts.from_bytes(found.to_bytes()).copying
+    assert again is not None
+    np.testing.assert_array_equal(again, found.copying)
+    assert engine.ask(replace(asked, first=3)).copying is None
+    texts = Texts("mine", TEXTS)
+    *_, whole = gone_on(engine.ask, MeasureTexts("tiny", texts=()), texts, begun(MeasureTexts("tiny", texts=()), texts))
+    assert tables.from_bytes(tables.to_bytes(whole), "s.parquet").copying == pytest.approx(found.copying, nan_ok=True)
+    assert [each["copying"] for each in whole.to_json()["heads"]] == [plain(expected[head]) for head in heads]
 
 
 @pytest.mark.slow

@@ -12,14 +12,18 @@ from click.testing import CliRunner
 from safetensors.torch import load_file, save_file
 
 from model import __main__ as program
+from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, CannotSurvey
+from model.spec.request import RunRequest
 from model.survey import tables
+from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import ReadHead, read_on
 from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
 from tests.networks import save_checkpoint
+from tests.runs import SPECS
 
 GOOD = ("w4 w5", "w6 w5 w4", "w5")
 QUESTION = MeasureTexts("tiny", texts=())
@@ -59,6 +63,25 @@ def test_a_head_is_read_in_the_other_texts(broken: LocalEngine) -> None:
     *_, found = read_on(broken.ask, question, [Text(GOOD[0]), Text("w7"), Text(GOOD[1])])
     assert found.places == (0, 2)
     assert found.problems[1]["error"] == "CannotSurvey"
+
+
+def test_a_text_of_unknown_tokens_alone_is_counted_and_left_out(broken: LocalEngine) -> None:
+    found = survey(broken, "weder noch", GOOD[0], f"noch {GOOD[2]}")
+    assert found.skipped == 1
+    assert found.statistics.texts == 2
+    assert "knows none of its tokens" in str(found.problems[0])
+
+
+def test_a_network_whose_runs_cannot_be_batched_is_measured_run_by_run(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "tiny", SPECS["memory"])
+    engine = LocalEngine(tmp_path, torch.device("cpu"))
+    found = survey(engine, *GOOD)
+    runs = [measured(engine.ask(Run(RunRequest("tiny", text)))) for text in GOOD]
+    columns = [column for column, name in enumerate(MEASURES) if name not in ("norm", "alignment_error")]
+    there = found.statistics.count[:, columns] > 0
+    expected = np.nanmean(np.array(runs)[:, :, columns][:, there], axis=0)
+    assert found.statistics.mean[:, columns][there] == pytest.approx(expected, abs=1e-5)
+    assert there.any(axis=1).all()
 
 
 def test_where_no_text_can_be_run_there_is_no_survey(broken: LocalEngine) -> None:

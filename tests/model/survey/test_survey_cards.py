@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,4 +46,6 @@ def test_a_stored_survey_is_of_the_weights_beside_it(model: str) -> None:
     found = tables.read(ROOT / model / "survey.parquet")
     assert found.finished
     assert found.about.version == VERSION
+    assert found.copying is not None
+    assert np.isfinite(found.copying).any()
     assert found.about.fingerprint == loader.load(ROOT / model, {}, torch.device("cpu")).fingerprint

@@ -9,7 +9,7 @@ import torch
 
 from model.checkpoints.surveyed import FILM
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.errors import BadTexts, CannotSurvey
+from model.errors import BadSurvey, BadTexts, CannotSurvey
 from model.survey import film as films
 from model.survey.differences import differences
 from model.survey.film import filmed
@@ -89,7 +89,7 @@ def test_a_film_has_the_statistics_of_every_snapshot_and_is_read_as_it_was_writt
     assert (again.about, again.steps, again.heads) == (found.about, found.steps, found.heads)
     for name in films.COLUMNS:
         assert np.array_equal(getattr(again, name), getattr(found, name), equal_nan=True)
-    with pytest.raises(BadTexts, match="not a survey film"):
+    with pytest.raises(BadSurvey, match="not a survey film"):
         films.from_bytes(b"PAR1", "film.parquet")
 
 

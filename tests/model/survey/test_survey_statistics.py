@@ -1,15 +1,21 @@
 """Statistics added up batch by batch are those of all values at once, in any order; roles need baselines."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.errors import BadTexts, CannotSurvey
+from model.checkpoints.surveyed import ABOUT
+from model.errors import BadSurvey, CannotSurvey
 from model.survey import tables
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
@@ -206,11 +212,45 @@ def test_a_table_is_read_as_it_was_written_and_by_pandas(tmp_path: Path) -> None
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"not a table" * 50])
 def test_another_file_is_no_survey(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s.parquet").write_bytes(content)
-    with pytest.raises(BadTexts, match=r"s\.parquet cannot be read: it is not a survey"):
+    with pytest.raises(BadSurvey, match=r"s\.parquet cannot be opened: it is not a survey"):
         tables.read(tmp_path / "s.parquet")
 
 
 def test_a_table_of_somebody_else_is_no_survey(tmp_path: Path) -> None:
     pd.DataFrame({"site": ["a"], "mean": [1.0]}).to_parquet(tmp_path / "s.parquet")
-    with pytest.raises(BadTexts, match="not a survey"):
+    with pytest.raises(BadSurvey, match="not a survey"):
         tables.read(tmp_path / "s.parquet")
+
+
+def changed(data: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
+    """The file of a survey with other metadata."""
+    table = parquet.read_table(BytesIO(data))
+    others = json.loads(table.schema.metadata[ABOUT])
+    change(others)
+    file = BytesIO()
+    parquet.write_table(table.replace_schema_metadata({**table.schema.metadata, ABOUT: json.dumps(others)}), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda others: others["quoted"].clear(),
+        lambda others: others["quoted"].update({"0": [7, None]}),
+        lambda others: others["about"].update(edits=["delete everything"]),
+        lambda others: others.update(copying=[0.5]),
+        lambda others: others.update(sites={"encoder.0.0.self": 4}),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_no_survey(change: Callable[[dict[str, Any]], None]) -> None:
+    data = tables.to_bytes(finished())
+    assert tables.from_bytes(changed(data, lambda _others: None), "s.parquet").to_json() == finished().to_json()
+    with pytest.raises(BadSurvey, match="not a survey"):
+        tables.from_bytes(changed(data, change), "s.parquet")
+
+
+def test_a_small_file_that_claims_many_numbers_is_not_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tables.to_bytes(finished())
+    monkeypatch.setattr(tables, "MOST_VALUES", 1000)
+    with pytest.raises(BadSurvey, match="not a survey"):
+        tables.from_bytes(data, "s.parquet")

@@ -58,12 +58,16 @@ def test_a_broken_file_is_refused_and_its_line_is_named(name: str, content: str,
 
 def test_another_encoding_a_missing_file_and_too_many_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "latin.txt").write_bytes("größer".encode("latin-1"))
-    with pytest.raises(BadTexts, match="byte 2 is not UTF-8"):
+    with pytest.raises(BadTexts, match="line 1 is not UTF-8"):
         read_file(tmp_path / "latin.txt")
+    (tmp_path / "mixed.txt").write_bytes("größer\n\n".encode() + "größer".encode("latin-1"))
+    with pytest.raises(BadTexts, match=r"mixed\.txt cannot be read: line 3 is not UTF-8"):
+        read_file(tmp_path / "mixed.txt")
     with pytest.raises(BadTexts, match="No such file"):
         read_file(tmp_path / "none.txt")
     with pytest.raises(BadTexts, match="more than 100,000 texts"):
         read("a\n" * 100_001, "a.txt")
+    assert len(read("a\n" * 100_000, "a.txt").items) == 100_000
     monkeypatch.setattr("model.survey.texts.MOST_BYTES", 2**20)
     (tmp_path / "large.txt").write_bytes(b"a" * (2**20 + 1))
     with pytest.raises(BadTexts, match="larger than 1 MB"):

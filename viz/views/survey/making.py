@@ -50,17 +50,23 @@ class Making(Generic[Found]):
 
     Attributes:
         newest: what there is so far.
+        steps: what there is after each further step, given what answers questions and what there is; None: it was made elsewhere.
+        model: the model on whose page it stands.
         error: why it ended before its end; None: it did not.
         stopped: set to end it.
         seen: when the page last looked.
-        began: when it began.
+        began: when it began, or last went on.
+        before: texts that were read before that.
     """
 
     newest: Found
+    steps: Callable[[Ask, Found], Iterator[Found]] | None = None
+    model: str = ""
     error: HeadlightError | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
     seen: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
+    before: int = 0
     thread: threading.Thread | None = None
 
     @property
@@ -73,15 +79,15 @@ class Making(Generic[Found]):
         self.seen = time.monotonic()
 
 
-def start(ask: Ask, steps: Callable[[Ask], Iterator[Found]], first: Found) -> Making[Found]:
-    """Starts to make something in a thread of its own.
+def start(ask: Ask, steps: Callable[[Ask, Found], Iterator[Found]], first: Found, model: str = "") -> Making[Found]:
+    """Starts to make something, or goes on with it, in a thread of its own.
 
     Args:
         ask: answers a question, as an engine does.
-        steps: what there is after each step, given what answers questions.
+        steps, model: as of `Making`.
         first: what there is before.
     """
-    making = Making(first)
+    making = Making(first, steps, model, before=first.steps[0])
 
     def patient(asked: Any) -> Any:
         while True:
@@ -93,7 +99,7 @@ def start(ask: Ask, steps: Callable[[Ask], Iterator[Found]], first: Found) -> Ma
 
     def work() -> None:
         try:
-            for newest in steps(patient):
+            for newest in steps(patient, first):
                 making.newest = newest
                 if making.stopped.is_set() or time.monotonic() - making.seen > UNWATCHED_S:
                     return
@@ -106,9 +112,9 @@ def start(ask: Ask, steps: Callable[[Ask], Iterator[Found]], first: Found) -> Ma
 
 
 def made(model: str) -> Making[Survey] | None:
-    """The survey of a model that this visitor has made or is making."""
+    """The survey that this visitor has made, is making or has opened on the page of a model."""
     found: Making[Survey] | None = st.session_state.get(KEY)
-    return found if found is not None and found.newest.about.model == model else None
+    return found if found is not None and found.model == model else None
 
 
 def keep(making: Making[Any], key: str = KEY) -> None:
@@ -117,6 +123,11 @@ def keep(making: Making[Any], key: str = KEY) -> None:
     if before is not None:
         before.stopped.set()
     st.session_state[key] = making
+
+
+def drop() -> None:
+    """Forgets the survey of this visitor."""
+    st.session_state.pop(KEY, None)
 
 
 @st.fragment(run_every=1.0)
@@ -133,8 +144,8 @@ def progress(making: Making[Any], name: str = "survey") -> None:
     seconds = time.monotonic() - making.began
     gaps = {"done": done, "of": of}
     text = _("Texts measured: {done:,} of {of:,}", **gaps)
-    if done:
-        left = number(round(seconds / done * (of - done)), ",")
+    if done > making.before:
+        left = number(round(seconds / (done - making.before) * (of - done)), ",")
         text = _("Texts measured: {done:,} of {of:,}, time left: about {seconds} s", seconds=left, **gaps)
     with st.container(horizontal=True, vertical_alignment="center", key=f"{name}-progress"):
         st.progress(done / max(of, 1), text)
@@ -147,3 +158,15 @@ def ended(making: Making[Any]) -> None:
         say(error_message(making.error))
     elif not making.newest.finished:
         st.info(_("Stopped: these are the results up to then."), icon=":material/stop_circle:")
+
+
+def go_on(ask: Ask, making: Making[Any]) -> None:
+    """Draws a button that goes on with a survey where it ended."""
+    if making.steps is None or making.newest.finished:
+        return
+
+    def again() -> None:
+        assert making.steps is not None
+        keep(start(ask, making.steps, making.newest, making.model))
+
+    st.button(_("Go on"), icon=":material/play_arrow:", key="survey-go-on", on_click=again)

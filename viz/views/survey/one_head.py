@@ -116,7 +116,7 @@ def _form(question: ReadHead, found: Survey) -> None:
             chosen = texts[: int(count)]
             first = Reading(HeadTexts(question, tuple(chosen)))
             engine = background_engine("head")
-            making.keep(making.start(engine.ask, lambda ask: read(ask, question, chosen), first), KEY)
+            making.keep(making.start(engine.ask, lambda ask, _first: read(ask, question, chosen), first), KEY)
             st.rerun()
 
 

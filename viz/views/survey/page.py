@@ -7,29 +7,21 @@ import pandas as pd
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from model.engine.api import Engine
-from model.errors import BadTexts, HeadlightError
-from model.survey import texts
+from model.errors import BadTexts, from_json
+from model.survey import tables
 from model.survey.measures import MEASURES
-from model.survey.questions import MeasureTexts
-from model.survey.survey import Survey, begun, gone_on
+from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv
 from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message
 from viz.labels import survey as labels
 from viz.labels import tokens
-from viz.session import access
 from viz.session.state import Page, background_engine, bind, update
-from viz.views.survey import alike, born, dependencies, making, one_head, selected_head, side_by_side, stored
+from viz.views.survey import alike, born, dependencies, form, making, one_head, selected_head, side_by_side, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
-
-MOST_PASTED = 2000
-"""Texts that a visitor can paste; a file has no such limit on the command line."""
-
-MOST_IN_PUBLIC = 200
 
 
 def show(page: Page, explore: StreamlitPage) -> None:
@@ -42,16 +34,19 @@ def show(page: Page, explore: StreamlitPage) -> None:
         making.progress(own)
     elif own is not None:
         making.ended(own)
+        making.go_on(background_engine("survey").ask, own)
     found = own.newest if own is not None and own.newest.statistics.texts else _stored(page)
     if found is None:
         if own is None or not own.runs:
             st.info(_("There is no survey of this model yet. Make one below."), icon=":material/query_stats:")
     else:
         _about(page, found)
+        if own is not None and not own.runs:
+            _kept(found)
         _drawn(page, found, explore)
     if own is None or not own.runs:
         with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
-            _form(page)
+            form.draw(page)
 
 
 def _stored(page: Page) -> Survey | None:
@@ -77,6 +72,28 @@ def _about(page: Page, found: Survey) -> None:
         st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(found.about.edits))))
     if found.about.fingerprint != page.trace.model.get("fingerprint"):
         say(_("This survey was made with other weights than those shown now. Make a new one to see what these do."))
+    if found.problems:
+        with st.expander(_("Texts that could not be run"), icon=":material/error:"):
+            for number_, problem in found.problems.items():
+                said = error_message(from_json(problem))
+                st.markdown(tokens.markdown(_("Text {number:,}: {problem}", number=number_ + 1, problem=said)))
+            if (more := found.skipped - len(found.problems)) > 0:
+                st.caption(_("And {count:,} more.", count=more))
+
+
+def _kept(found: Survey) -> None:
+    """Offers the survey of this visitor as a file, and the way back to the stored one."""
+    with st.container(horizontal=True, key="survey-kept"):
+        st.download_button(
+            _("Download the survey"),
+            lambda: tables.to_bytes(found),
+            "survey.parquet",
+            "application/vnd.apache.parquet",
+            icon=":material/download:",
+            on_click="ignore",
+            key="survey-download",
+        )
+        st.button(_("Close this survey"), icon=":material/close:", key="survey-close", on_click=making.drop)
 
 
 def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
@@ -139,13 +156,14 @@ def _table(page: Page, found: Survey) -> None:
     own, titles = found.statistics, labels.measures()
     st.html(heading(_("All numbers"), _("Means over the texts. An empty cell: the measure is not defined there.")))
     columns = {name: np.where(own.count[:, n] > 0, own.mean[:, n], np.nan) for n, name in enumerate(MEASURES)}
+    columns |= {} if found.copying is None else {"copying": found.copying}
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
     table = pd.DataFrame(
         {"head": [tokens.site(Site.parse(site), head) for site, head in own.heads], "roles": _role_names(found)} | columns
     )
     numeric_tables.draw(
         table,
-        titles={"head": _("head"), "roles": _("roles")} | titles,
+        titles={"head": _("head"), "roles": _("roles"), "copying": _("Copying score")} | titles,
         decimals=3,
         hide_index=True,
         key="survey-heads",
@@ -160,45 +178,3 @@ def _table(page: Page, found: Survey) -> None:
 def _row(found: Survey) -> None:
     for row in st.session_state["survey-heads"].selection.rows:
         _select(found, row)
-
-
-def _form(page: Page) -> None:
-    """Draws what a survey can read, and the button that starts it."""
-    kinds = {"bundled": _("Bundled texts"), "repeated": _("Repeated random tokens"), "pasted": _("My own texts")}
-    kind = st.segmented_control(
-        _("Texts"), list(kinds), format_func=kinds.__getitem__, required=True, default="bundled", key="survey-kind"
-    )
-    pasted = ""
-    if kind == "pasted":
-        pasted = st.text_area(
-            _("One text per line; a tab between source and target"), key="survey-pasted", height=160, max_chars=200_000
-        )
-    most = MOST_IN_PUBLIC if access.is_public() else MOST_PASTED
-    count = st.number_input(_("Maximum number of texts"), 10, most, min(200, most), 10, key="survey-most")
-    if st.button(_("Survey"), icon=":material/play_arrow:", key="survey-start"):
-        try:
-            _begin(background_engine("survey"), page, str(kind), pasted, int(count))
-        except HeadlightError as error:
-            say(error_message(error))
-            return
-        st.rerun()
-
-
-def _begin(engine: Engine, page: Page, kind: str, pasted: str, count: int) -> None:
-    """Starts a survey of the model with the page's edits.
-
-    Raises:
-        BadTexts: no text was pasted, or its columns differ.
-        CannotSurvey: the network reads no tokens.
-    """
-    match kind:
-        case "bundled":
-            found = texts.bundled(page.info.name)
-        case "repeated":
-            found = texts.repeated_for(count, page.info.spec)
-        case _:
-            found = texts.read(pasted, _("My own texts"))
-    chosen = texts.Texts(found.name, found.items[:count], found.empty)
-    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=page.view.active_edits())
-    first = begun(question, chosen)
-    making.keep(making.start(engine.ask, lambda ask: gone_on(ask, question, chosen, first), first))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -36,6 +37,9 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         st.markdown(tokens.markdown(_criterion(role.criterion.role, found, selected)))
     if not found.roles[selected]:
         st.markdown(tokens.markdown(_no_role(found)))
+    if found.copying is not None and np.isfinite(score := found.copying[selected]):
+        gaps_ = {"head": names[selected], "copying": number(score, "+.2f")}
+        st.caption(tokens.markdown(_("{head}: copying score {copying} (1: what it reads becomes more likely)", **gaps_)))
     column = list(MEASURES).index(page.view.up)
     if not own.count[selected, column]:
         st.caption(_("This measure is not defined for this head."))

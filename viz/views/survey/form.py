@@ -1,0 +1,95 @@
+"""What a survey can read and where it is started, and a file of a survey that is opened."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from model.errors import BadSurvey, HeadlightError, phrase
+from model.survey import tables, texts
+from model.survey.questions import MeasureTexts
+from model.survey.survey import begun, gone_on
+from model.survey.texts import Texts
+from viz.i18n.translate import _, error_message
+from viz.session import access
+from viz.session.state import Page, background_engine
+from viz.views.survey import making
+from viz.widgets.cards import say
+
+USUAL, MOST_IN_PUBLIC = 200, 200
+"""Texts that are read unless asked otherwise, and at most on a public server."""
+
+ENDINGS = ("txt", "tsv", "csv", "conllu", "parquet")
+
+
+def draw(page: Page) -> None:
+    """Draws what a survey can read, and the button that starts it, or opens a file of one."""
+    kinds = {"bundled": _("Bundled texts"), "repeated": _("Repeated random tokens"), "pasted": _("My own texts")}
+    kinds |= {} if access.is_public() else {"file": _("A file")}
+    kind = st.segmented_control(
+        _("Texts"), list(kinds), format_func=kinds.__getitem__, required=True, default="bundled", key="survey-kind"
+    )
+    name, data = _("My own texts"), b""
+    if kind == "pasted":
+        pasted = st.text_area(
+            _("One text per line; a tab between source and target"), key="survey-pasted", height=160, max_chars=200_000
+        )
+        data = pasted.encode("utf-8", "surrogatepass")
+    elif kind == "file":
+        sent = st.file_uploader(
+            _("Texts (.txt, .tsv, .csv, .conllu), or a survey that was downloaded here (.parquet)"),
+            type=ENDINGS,
+            key="survey-file",
+            max_upload_size=texts.MOST_BYTES // 2**20,
+        )
+        if sent is None:
+            return
+        name, data = sent.name, sent.getvalue()
+    if name.lower().endswith(".parquet"):
+        if st.button(_("Open the survey"), icon=":material/folder_open:", key="survey-open-file"):
+            _attempt(lambda: _open(page, name, data))
+        return
+    most = MOST_IN_PUBLIC if access.is_public() else texts.MOST_TEXTS
+    count = st.number_input(_("Maximum number of texts"), 1, most, USUAL, key="survey-most")
+    if st.button(_("Survey"), icon=":material/play_arrow:", key="survey-start"):
+        match kind:
+            case "bundled":
+                _attempt(lambda: _begin(page, texts.bundled(page.info.name), int(count)))
+            case "repeated":
+                _attempt(lambda: _begin(page, texts.repeated_for(int(count), page.info.spec), int(count)))
+            case _:
+                _attempt(lambda: _begin(page, texts.from_bytes(data, name), int(count)))
+
+
+def _attempt(work: Callable[[], None]) -> None:
+    """Does what a button asks for and draws the page again, or says why it cannot be done."""
+    try:
+        work()
+    except HeadlightError as error:
+        say(error_message(error))
+    else:
+        st.rerun()
+
+
+def _open(page: Page, name: str, data: bytes) -> None:
+    """Shows the survey in a file.
+
+    Raises:
+        BadSurvey: it holds none, or one of other heads.
+    """
+    found = tables.from_bytes(data, name)
+    if dict(found.statistics.sites) != {str(site): own.heads for site, own in page.trace.attention.items()}:
+        reason = phrase("it is of “{model}”, whose heads are not those of the model shown", model=found.about.model)
+        raise BadSurvey(file=name, reason=reason)
+    making.keep(making.Making(found, model=page.info.name))
+
+
+def _begin(page: Page, found: Texts, count: int) -> None:
+    """Starts a survey of the model with the page's edits over the first texts."""
+    chosen = Texts(found.name, found.items[:count], found.empty)
+    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=page.view.active_edits())
+    engine = background_engine("survey")
+    making.keep(
+        making.start(
+            engine.ask, lambda ask, before: gone_on(ask, question, chosen, before), begun(question, chosen), page.info.name
+        )
+    )
