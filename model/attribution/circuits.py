@@ -5,14 +5,15 @@ docs/circuit.md derives the numbers. Arrays are float64, NaN where a head does n
 value), head (a reading one), part (what wrote into the stream).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from model.attribution.results import Arrays, Head, Result, plain
 from model.attribution.sums import Part
+from model.errors import BadSetting, phrase
 from model.spec.questions import RunQuestion
 from model.trace.types import Array
 
@@ -177,6 +178,50 @@ class PathEffects(Result):
             for side, head, earlier in places[order].tolist()
         ]
         return found | {"rank": plain(self.rank), "paths": paths}
+
+
+def mean_of(found: Sequence[PathEffects]) -> PathEffects:
+    """The mean of results of several pairs: effects, estimates and logit differences, and of kept paths where all kept as many.
+
+    The tokens are those of the first pair.
+    """
+    averaged = ["effects", "estimates", "clean", "corrupted"]
+    if all(np.array_equal(one.kept, found[0].kept) for one in found):
+        averaged += ["kept_difference", "kept_log_probability"]
+    means = {name: np.mean([getattr(one, name) for one in found], axis=0) for name in averaged}
+    return replace(found[0], **means | {name: float(means[name]) for name in ("clean", "corrupted")})
+
+
+LONGEST_FILE = 2**20
+"""Bytes of a file of pairs."""
+
+
+def read_pairs(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
+    """The pairs of texts in a file, one a line, clean and corrupted text with a tab between; empty lines are passed over.
+
+    Args:
+        name: names the file in errors.
+
+    Raises:
+        BadSetting: it is too large, no text in UTF-8, or a line is no pair.
+    """
+    if len(data) > LONGEST_FILE:
+        raise BadSetting(name=name, found=f"{len(data):,}", allowed=phrase("at most {most:,} bytes", most=LONGEST_FILE))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadSetting(name=name, found=f"{data[:20]!r}", allowed=phrase("a text file in UTF-8")) from error
+    pairs = list[tuple[str, str]]()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            clean, tab, corrupted = line.partition("\t")
+            if not tab or not clean.strip() or not corrupted.strip() or "\t" in corrupted:
+                allowed = phrase("two texts with one tab between them, which line {number:,} does not have", number=number)
+                raise BadSetting(name=name, found=line[:40], allowed=allowed)
+            pairs.append((clean, corrupted))
+    if not pairs:
+        raise BadSetting(name=name, found="", allowed=phrase("at least one line with two texts and a tab between them"))
+    return tuple(pairs)
 
 
 def spearman(one: Array, other: Array) -> float:

@@ -34,6 +34,45 @@ class Edge:
 
 
 @dataclass(frozen=True, eq=False)
+class Silencer:
+    """What the context vectors of a silenced head are replaced by.
+
+    Attributes:
+        mean: the mean over the positions of the sentence, of a decoder over those so far, as the edit `silence by=sentence` does;
+            False: zeros.
+        valid: [position] of bool, which positions of the encoder are no padding; None: all.
+        of_source: whether the rows of the decoder, too, are those of the source, which it has all at once.
+    """
+
+    mean: bool = False
+    valid: Tensor | None = None
+    of_source: bool = False
+
+    def __call__(self, site: Site, silenced: Tensor) -> Intervention:
+        """Replaces the vectors [row or 1, head, query, head_dim] of the heads that `silenced` [row, head] says.
+
+        A value with one row, the same for all copies, gets a row for each: what follows is then computed for each.
+        """
+        own = silenced[:, :, None, None]
+
+        def silence(context: Tensor, start: int) -> Tensor:
+            if not self.mean:
+                return context.masked_fill(own, 0.0)
+            if site.stack == "encoder" or self.of_source:
+                all_ = torch.ones(context.shape[2], device=context.device)
+                valid = self.valid if self.valid is not None and site.stack == "encoder" else all_
+                weights = (valid / valid.sum()).to(context)[:, None]
+                return torch.where(own, (context * weights).sum(dim=2, keepdim=True), context)
+            counts = torch.arange(1, context.shape[2] + 1, device=context.device)[:, None]  # a copy is fed from its first row on
+            return torch.where(own, (context.cumsum(dim=2) / counts).to(context.dtype), context)
+
+        return silence
+
+
+ZEROS = Silencer()
+
+
+@dataclass(frozen=True, eq=False)
 class Copies:
     """Edited copies of one example. What is None is the same in all of them.
 
@@ -44,6 +83,7 @@ class Copies:
         source: [row, key], ids that the encoder reads.
         fed: [row, query], ids that the decoder reads.
         apart: whether rows differ in something that is not part of these fields.
+        silencer: silences heads.
     """
 
     sites: Mapping[Site, int]
@@ -52,6 +92,7 @@ class Copies:
     source: Array | None = None
     fed: Array | None = None
     apart: bool = False
+    silencer: Silencer = ZEROS
 
     def __len__(self) -> int:
         """Number of copies."""
@@ -61,7 +102,7 @@ class Copies:
         """Some of the copies."""
         silenced, source, fed = (None if each is None else each[index] for each in (self.silenced, self.source, self.fed))
         edges = None if self.edges is None else tuple(self.edges[i] for i in index)
-        return Copies(self.sites, silenced, edges, source, fed, self.apart)
+        return Copies(self.sites, silenced, edges, source, fed, self.apart, self.silencer)
 
     def of(self, stack: str) -> list[bytes]:
         """For each row what is changed in a stack: rows that are equal in it give the same bytes."""
@@ -84,7 +125,7 @@ class Copies:
     def common(self) -> "Copies":
         """One copy: the heads that are silenced in all copies. Edges and ids are those of no copy."""
         silenced = None if self.silenced is None else np.asarray(self.silenced.all(axis=0, keepdims=True))
-        return Copies(self.sites, silenced, None if self.edges is None else (None,))
+        return Copies(self.sites, silenced, None if self.edges is None else (None,), silencer=self.silencer)
 
     def first_sites(self) -> Array:
         """For each row the number of the first site where it differs from what all have in common; of sites: nowhere."""
@@ -108,7 +149,7 @@ class Copies:
         found: dict[str, Intervention] = {}
         for site, columns in columns_of(self.sites).items():
             if site.stack == stack:
-                found |= changed(site, columns, self.silenced, self.edges, device)
+                found |= changed(site, columns, self, device)
         return found
 
     def _heads(self, stack: str) -> list[int]:
@@ -122,31 +163,15 @@ def columns_of(sites: Mapping[Site, int]) -> dict[Site, slice]:
     return {site: slice(end - heads, end) for (site, heads), end in zip(sites.items(), ends, strict=True)}
 
 
-def changed(
-    site: Site, columns: slice, silenced: Array | None, edges: Sequence[Edge | None] | None, device: torch.device
-) -> dict[str, Intervention]:
-    """The interventions that make each row of one site another copy, by the names of the values; arrays are fields of `Copies`."""
-    found: dict[str, Intervention] = {}
+def changed(site: Site, columns: slice, copies: Copies, device: torch.device) -> dict[str, Intervention]:
+    """The interventions that make each row of one site another copy, by the names of the values."""
+    found, silenced, edges = dict[str, Intervention](), copies.silenced, copies.edges
     if silenced is not None and (own := silenced[:, columns]).any():
         same = (own == own[:1]).all()
-        found[f"attention/{site}/context"] = _silencing(torch.tensor(own[:1] if same else own, device=device))
+        found[f"attention/{site}/context"] = copies.silencer(site, torch.tensor(own[:1] if same else own, device=device))
     if edges is not None and any(edge and edge.site == site for edge in edges):
         found[f"attention/{site}/mask"] = _forbidding(site, columns.stop - columns.start, edges)
     return found
-
-
-def _silencing(silenced: Tensor) -> Intervention:
-    """Zeros instead of the context vectors [row or 1, head, query, head_dim] of the heads that `silenced` [row, head] says.
-
-    A value with one row, the same for all copies, gets a row for each: what follows is then computed for each.
-    """
-
-    own = silenced[:, :, None, None]
-
-    def silence(context: Tensor, start: int) -> Tensor:
-        return context.masked_fill(own, 0.0)
-
-    return silence
 
 
 def _forbidding(site: Site, heads: int, edges: Sequence[Edge | None]) -> Intervention:
@@ -199,13 +224,11 @@ class Layout:
         self.heads_before = np.cumsum([0, *(sum(sites[site] for site in own) for own in of_layer)]).tolist()
         """The same, of heads."""
 
-    def changed(
-        self, number: int, silenced: Array | None, edges: Sequence[Edge | None] | None, device: torch.device
-    ) -> dict[str, Intervention]:
-        """The interventions that make each row of one layer another copy, by value name. Arrays are those of `Copies`."""
+    def changed(self, number: int, copies: Copies, device: torch.device) -> dict[str, Intervention]:
+        """The interventions that make each row of one layer another copy, by value name."""
         found: dict[str, Intervention] = {}
         for site, columns in self.columns[number]:
-            found |= changed(site, columns, silenced, edges, device)
+            found |= changed(site, columns, copies, device)
         return found
 
 
@@ -258,4 +281,5 @@ class Rows:
         if silenced is not None and common and self.common.silenced is not None:
             silenced = np.concatenate([silenced, self.common.silenced])
         edges = None if self.copies.edges is None else (*self.copies.edges[rows], *((None,) if common else ()))
-        return self.layout.changed(number, silenced, edges, device)
+        own = Copies(self.copies.sites, silenced, edges, silencer=self.copies.silencer)
+        return self.layout.changed(number, own, device)

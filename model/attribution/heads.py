@@ -1,7 +1,7 @@
 """Heads: what each is for, by three numbers, and how many can be silenced one after the other.
 
-For the heads of a site let v(S) be the log-probability of the target where only the heads S are heard and the others silenced by
-zeros; all other sites are as they are.
+For the heads of a site let v(S) be the log-probability of the target where only the heads S are heard and the others silenced, by
+zeros or by the mean of their context over the sentence; all other sites are as they are.
 
     without     v(all but h) − v(all)
     alone       v(h alone) − v(all)
@@ -30,11 +30,15 @@ from math import factorial
 
 import numpy as np
 
-from model.attribution.copies import Copies, columns_of
+from model.attribution.copies import ZEROS, Copies, Silencer, columns_of
+from model.attribution.example import Example
 from model.attribution.questions import MOST_EXACT, Heads, Prune
 from model.attribution.results import Head, HeadEffects, PruneCurve
 from model.attribution.scoring import OnCount, Scorer, ignore_count
+from model.huggingface.network import ForeignTranslator
+from model.spec.network import StackSpec
 from model.trace.types import Array, Site, sites
+from model.transformer.stacks import EncoderDecoder
 
 
 def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:
@@ -44,7 +48,7 @@ def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_cou
     players = {site: _Site(heads, question) for site, heads in there.items()}
     wanted = [(site, heard) for site, player in players.items() for heard in dict.fromkeys(player.coalitions())]
     everyone = next((site, player.all) for site, player in players.items())
-    base, *scores = scorer.score(_copies(there, [everyone, *wanted]), on_count)
+    base, *scores = scorer.score(_copies(there, [everyone, *wanted], _silencer(question, example)), on_count)
     values = {site: {player.all: base} for site, player in players.items()}
     for (site, heard), own in zip(wanted, scores, strict=True):
         values[site][heard] = own
@@ -61,12 +65,23 @@ def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_cou
     )
 
 
-def _copies(there: dict[Site, int], coalitions: Sequence[tuple[Site, int]]) -> Copies:
+def _silencer(question: Heads, example: Example) -> Silencer:
+    """What silences heads; a mean leaves out the padding of the source."""
+    network, decoder = example.runner.network, example.runner.info.spec.decoder
+    if question.by == "zeros":
+        return ZEROS
+    padding = None
+    if isinstance(network, EncoderDecoder | ForeignTranslator) and example.source is not None:
+        padding = network.source_mask(example.source, example.valid).padding[0, 0, 0]
+    return Silencer(True, padding, of_source=isinstance(decoder, StackSpec) and decoder.wiring == "memory")
+
+
+def _copies(there: dict[Site, int], coalitions: Sequence[tuple[Site, int]], silencer: Silencer = ZEROS) -> Copies:
     """A copy for each coalition: the heads of one site that are heard, as bits. Head h is bit h."""
     silenced, columns = np.zeros((len(coalitions), sum(there.values())), bool), columns_of(there)
     for row, (site, heard) in enumerate(coalitions):
         silenced[row, columns[site]] = [not heard >> head & 1 for head in range(there[site])]
-    return Copies(there, silenced=silenced)
+    return Copies(there, silenced=silenced, silencer=silencer)
 
 
 class _Site:

@@ -248,7 +248,7 @@ class Layerwise:
         """The stream [1, position, model] after a layer."""
         stack, place = self._places[number]
         memory = self._memory(common) if stack.name == "decoder" else None
-        changed = self._layout.changed(number, common.silenced, common.edges, self._example.device)
+        changed = self._layout.changed(number, common, self._example.device)
         run = self._run(changed, common, self._keys(number, common, own=True, read=True))
         return stack.layer(place, self._state(number, common), memory, run)
 

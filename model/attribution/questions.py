@@ -50,11 +50,13 @@ class Heads(Attribution[HeadEffects]):
         measures: which numbers to compute; `share` takes the longest.
         permutations: orders of the heads of a site from which shares are estimated, where a site has more than ten heads.
         seed: seed of these orders.
+        by: what the context of a silenced head is replaced by: zeros, or its mean over the positions of the sentence.
     """
 
     measures: tuple[Measure, ...] = ("without", "alone", "share")
     permutations: Annotated[int, Between(2, 1024)] = PERMUTATIONS
     seed: Annotated[int, Between(0, 2**32 - 1)] = 0
+    by: Literal["zeros", "mean"] = "zeros"
 
     def copies(self, heads: Iterable[int]) -> int:
         """Most edited copies of the run that are fed, for sites with these numbers of heads."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from model.attribution.answers import Place, answer
 from model.attribution.circuit_parts import circuit as circuit_of
-from model.attribution.circuits import SIDES, CircuitGraph, PathEffects
+from model.attribution.circuits import LONGEST_FILE, SIDES, CircuitGraph, PathEffects, mean_of, read_pairs
 from model.attribution.example import forced_run
 from model.attribution.questions import Paths
 from model.attribution.score_parts import kept
@@ -27,9 +27,6 @@ from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
 from model.inference.run import run_in
 from model.spec.request import RunRequest
-
-LONGEST_FILE = 2**20
-"""Bytes of a file of pairs."""
 
 
 @click.command()
@@ -104,26 +101,17 @@ def _receiver(text: str) -> tuple[str, int]:
     return site, int(head) if text else -1
 
 
-def _pairs(file: Path) -> Iterator[tuple[str, str]]:
-    """The pairs of texts in a file; empty lines are passed over.
+def _pairs(file: Path) -> tuple[tuple[str, str], ...]:
+    """The pairs of texts in a file.
 
     Raises:
         BadSetting: it cannot be read, is too large, or a line is no pair.
     """
     try:
         with file.open("rb") as opened:
-            data = opened.read(LONGEST_FILE + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadSetting(name="--pairs", found=str(file), allowed=f"a text file in UTF-8 ({type(error).__name__})") from error
-    if len(data) > LONGEST_FILE:
-        raise BadSetting(name="--pairs", found=f"more than {LONGEST_FILE:,} bytes", allowed=f"at most {LONGEST_FILE:,}")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            clean, tab, corrupted = line.partition("\t")
-            if not tab or not clean.strip() or not corrupted.strip() or "\t" in corrupted:
-                raise BadSetting(name="--pairs", found=f"line {number}", allowed="two texts with one tab between")
-            yield clean, corrupted
+            return read_pairs(opened.read(LONGEST_FILE + 1), "--pairs")
+    except OSError as error:
+        raise BadSetting(name="--pairs", found=str(file), allowed=f"a file that can be read ({error.strerror})") from error
 
 
 def _answered(question: Paths, base: Runner, device: str) -> PathEffects:
@@ -143,14 +131,9 @@ def _mean(found: list[PathEffects]) -> dict[str, Any]:
     """One result as JSON; of several the means of their effects and estimates, and each pair's own numbers."""
     if len(found) == 1:
         return found[0].to_json()
-    mean = replace(
-        found[0],
-        effects=np.mean([one.effects for one in found], axis=0),
-        estimates=np.mean([one.estimates for one in found], axis=0),
-    )
     own = ("tokens", "other_text", "clean", "corrupted", "kept", "kept_difference", "kept_log_probability")
     pairs = [{name: value for name, value in one.to_json().items() if name in own} for one in found]
-    whole = mean.to_json()
+    whole = mean_of(found).to_json()
     return {name: whole[name] for name in ("rank", "paths")} | {"pairs": pairs}
 
 

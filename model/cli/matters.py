@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import click
 import numpy as np
@@ -34,6 +34,7 @@ from model.spec.request import RunRequest
     show_default=True,
     help="orders of heads from which a share is estimated, where a site has more than ten heads",
 )
+@click.option("--by", type=click.Choice(("zeros", "mean")), default="zeros", show_default=True, help="what silences a head")
 @click.option("--prune", type=click.Choice(get_args(Order)), help="silence head after head, the one that costs least or most first")
 @click.option("--every", is_flag=True, help="with --prune least: measure all heads again after each, not the most promising ones")
 @click.option("--words", is_flag=True, help="what each target token depended on")
@@ -55,6 +56,7 @@ def _question(
     request: RunRequest,
     measures: str,
     permutations: int,
+    by: Literal["zeros", "mean"],
     prune: Order | None,
     every: bool,
     words: bool,
@@ -77,7 +79,7 @@ def _question(
     wanted = tuple(filter(None, measures.split(",")))
     if not wanted or set(wanted) - set(get_args(Measure)):
         raise BadSetting(name="--measures", found=measures, allowed=f"among {', '.join(get_args(Measure))}")
-    return Heads(request, wanted, permutations)  # type: ignore[arg-type]  # checked above
+    return Heads(request, wanted, permutations, by=by)  # type: ignore[arg-type]  # checked above
 
 
 def _answer(question: Attribution[Any], device: str) -> Result:

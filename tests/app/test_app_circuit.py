@@ -1,9 +1,11 @@
 """The page Circuit in the whole app: its numbers are those of the engine, and paths are measured when they are asked for."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import streamlit
 
 from model.attribution.circuits import Circuit, CircuitGraph, PathEffects
 from model.attribution.questions import Paths
@@ -57,6 +59,66 @@ def test_paths_are_measured_when_they_are_asked_for(stocked: Path) -> None:
     whole = next(table.value for table in visitor.app.dataframe if "estimate" in table.value.columns)
     assert len(whole) == int((~np.isnan(expected.effects)).sum())
     assert abs(float(whole["effect"].iloc[0])) == pytest.approx(float(np.nanmax(np.abs(expected.effects))), abs=1e-3)
+
+
+class Sent:
+    """A file as Streamlit's uploader gives it."""
+
+    name = "pairs.tsv"
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def getvalue(self) -> bytes:
+        return self.data
+
+
+def test_a_file_of_pairs_gives_means_beside_each_pair(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamlit, "file_uploader", lambda *given, **named: Sent(b"w5 w6 w7\tw5 w9 w7\n\nw8 w6 w4\tw8 w6 w9\n"))
+    visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted=CORRUPTED)
+    engine, run = LocalEngine(stocked, best_device("cpu")), RunRequest("tiny", TEXT)
+    found = [engine.ask(Paths(run, CORRUPTED))]
+    found += [
+        engine.ask(Paths(replace(run, source=one), other)) for one, other in (("w5 w6 w7", "w5 w9 w7"), ("w8 w6 w4", "w8 w6 w9"))
+    ]
+    count = int((~np.isnan(found[0].effects)).sum())
+    toggle = visitor.app.toggle(key="paths-shown")
+    assert f"({3 * count:,})" in toggle.label
+    toggle.set_value(True)
+    visitor._run()
+    assert visitor.problems == []
+    assert "Means over all pairs (3)" in said(visitor)
+    assert f"{np.mean([one.clean for one in found]):.3f} in the clean runs".replace("-", "−") in said(visitor)
+    tables = [table.value for table in visitor.app.dataframe]
+    pairs = next(table for table in tables if "clean run" in table.columns)
+    np.testing.assert_allclose(pairs["clean run"], [one.clean for one in found], atol=1e-3)
+    whole = next(table for table in tables if "estimate" in table.columns)
+    means = np.mean([one.effects for one in found], axis=0)
+    np.testing.assert_allclose(np.sort(whole["effect"]), np.sort(means[~np.isnan(means)]), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"w4 w5 w6\n", "which line 1 does not have"),
+        (b"w4 w5\tw4 w6\nw4\t\n", "which line 2 does not have"),
+        (b"\xff\xfe\x00", "a text file in UTF-8"),
+        (b"\n \n", "at least one line"),
+        (b"a\tb\n" * 33, "at most 32 pairs"),
+        (b"a" * (2**20 + 1), "at most 1,048,576 bytes"),
+        (b"w4 w5 w6\tw4 w5\n", "both must have the same number"),
+    ],
+)
+def test_a_file_that_is_none_of_pairs_is_one_sentence(
+    stocked: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, why: str
+) -> None:
+    monkeypatch.setattr(streamlit, "file_uploader", lambda *given, **named: Sent(data))
+    visitor = Visitor("circuit", model="tiny", text=TEXT)
+    for toggle in visitor.app.toggle:
+        if toggle.key == "paths-shown":
+            toggle.set_value(True)
+            visitor._run()
+    assert why in "\n".join(visitor.problems)
 
 
 def test_a_sentence_of_another_length_is_one_sentence(stocked: Path) -> None:

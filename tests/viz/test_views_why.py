@@ -1,6 +1,6 @@
 """Why a score is what it is, and what wrote a token, on screen: the numbers of the engine, which add up, and the way back."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ CROSS = "decoder.0.1.cross"
 class SummingEngine(RealEngine):
     """Takes scores and logits of its run apart, and makes up the effects of heads."""
 
+    heads_asked: list[Heads] = field(default_factory=list)
+
     def answer(self, question: Question[Any]) -> Any:
         match question:
             case Why():
@@ -39,6 +41,7 @@ class SummingEngine(RealEngine):
             case Writes():
                 return logit_sum(self.found.network, self.trace, question)
             case Heads():
+                self.heads_asked.append(question)
                 heads = tuple(Head(str(site), head) for site, own in self.trace.attention.items() for head in range(own.heads))
                 tokens = tuple(step.chosen.text for step in self.trace.steps)
                 without = np.random.default_rng(3).normal(size=(len(heads), len(tokens)))
@@ -143,7 +146,7 @@ def test_a_learned_number_for_the_distance_is_told() -> None:
     """As T5 has one; none of our own networks does."""
     own = score_sum((found := engine()).found.network, found.trace, Why(request(SPECS["paper"]), CROSS, 1, 1, 2))
     texts = {"query": "a", "key": "b", "other": ""}
-    said = [" ".join(why._sentences(each, texts)) for each in (own, replace(own, distance=-0.5))]
+    said = [" ".join(why.sentences(each, texts)) for each in (own, replace(own, distance=-0.5))]
     assert ["learned number for the distance" in each for each in said] == [False, True]
     assert "−0.50 of it" in said[1]
 
@@ -201,6 +204,11 @@ def test_direct_and_total_effects_are_compared() -> None:
     assert not app.exception
     assert "Rank correlation of direct and total effects" in words(app)
     assert "Heads of the encoder add nothing directly" in words(app)
+    assert [question.by for question in found.heads_asked] == ["mean"]
+    numbers_ = next(each.value for each in app.dataframe if "total effect" in each.value.columns)
+    total = writes.totals(found.answer(Heads(request(SPECS["paper"]))), 1)
+    for row, part in zip(numbers_["total effect"], written(found).parts, strict=True):
+        assert np.isnan(row) if part.kind != "head" else row == pytest.approx(total[part.place, part.head], abs=1e-3)
     assert "too few heads" in writes.said(np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0)
     assert "+1.00" in writes.said(np.arange(4.0), np.arange(4.0) ** 3, 0)
 

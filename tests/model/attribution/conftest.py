@@ -38,9 +38,9 @@ def answered(runner: Runner | str, question: Attribution[Any], **place: Any) -> 
     return answer(question, request, prompt, runner, trace, Place(CPU, **place))
 
 
-def one_by_one(name: str, silenced: dict[Site, set[int]]) -> Array:
+def one_by_one(name: str, silenced: dict[Site, set[int]], by: Any = "zeros") -> Array:
     """Log-probabilities of the target of `asked` in a run of its own, as the run tells them."""
-    edits = tuple(Silence(str(site), (head,)) for site, heads in silenced.items() for head in sorted(heads))
+    edits = tuple(Silence(str(site), (head,), by=by) for site, heads in silenced.items() for head in sorted(heads))
     found, request, count = tiny(name), asked(edits=edits), len(TARGET) - 1  # a start token is fed, not measured
     if found.info.spec.encoder is None:
         source = found.tokenizers["source"].encode(str(request.source), "source").ids

@@ -34,6 +34,21 @@ def test_heads_in_one_batch_are_heads_one_by_one(name: str) -> None:
         np.testing.assert_allclose(base + effects.none[row], silent, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", [*TRANSLATORS, *LANGUAGE_MODELS])
+def test_heads_silenced_by_their_mean_are_the_edit_one_by_one(name: str) -> None:
+    effects, zeros = (answered(name, Heads(asked(), ("without",), by=by)) for by in ("mean", "zeros"))
+    base = one_by_one(name, {})
+    for row, head in enumerate(effects.heads):
+        alone = one_by_one(name, {Site.parse(head.site): {head.head}}, by="sentence")
+        np.testing.assert_allclose(base + effects.without[row], alone, atol=1e-5, err_msg=str(head))
+    assert not np.allclose(effects.without, zeros.without, atol=1e-4)
+
+
+def test_a_mean_leaves_out_the_padding_of_the_source() -> None:
+    padded, plain = (answered("paper", Heads(asked(source_pad_to=size), ("without",), by="mean")) for size in (9, None))
+    np.testing.assert_allclose(padded.without, plain.without, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["paper", "uneven", "language model"])
 def test_shares_are_the_mean_over_all_orders(name: str) -> None:
     effects, there = answered(name, Heads(asked())), sites(SPECS[name])

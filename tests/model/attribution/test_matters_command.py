@@ -31,11 +31,12 @@ def asked(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> An
     ("options", "question"),
     [
         ((), Heads),
+        (("--by", "mean"), lambda request: Heads(request, by="mean")),
         (("--prune", "most"), lambda request: Prune(request, "most")),
         (("--words",), Words),
         (("--edges", "1", "--site", "decoder.0.1.cross"), lambda request: Edges(request, 1, "decoder.0.1.cross")),
     ],
-    ids=("heads", "prune", "words", "edges"),
+    ids=("heads", "by their mean", "prune", "words", "edges"),
 )
 def test_it_prints_the_numbers_of_the_engine(
     folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], question: Any

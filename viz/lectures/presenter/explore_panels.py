@@ -29,6 +29,8 @@ def of_reading(page: Page) -> Iterator[PanelWithScene]:
     shown = reading.shown(page)
     if reading.is_raw(page, shown) and shown.notes:
         raise NotDrawable(join_sentences(shown.notes))
+    if shown.reading.name == "writes":
+        raise NotDrawable(_("What a cell writes is shown on Explore only, for the cell under the pointer."))
     if shown.reading.name == "head" and reading.hides(page) != "special":  # the heads themselves show it
         return
     rows, keys = tokens.queries(page.trace, page.attention), tokens.keys(page.trace, page.attention)
@@ -70,7 +72,8 @@ def of_parts(page: Page) -> Iterator[PanelWithScene]:
         HeadlightError, NotDrawable: a part cannot be computed.
     """
     for name in page.view.opened.split():
-        yield _PARTS[name](page)
+        if name in _PARTS:
+            yield _PARTS[name](page)
 
 
 def _numbers(page: Page) -> PanelWithScene:

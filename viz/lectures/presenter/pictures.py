@@ -1,7 +1,7 @@
 """From a view to its picture: the drawings of each page of the app, without its controls."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
-from viz.lectures.presenter import curve_panels, explore_panels, panels, survey_panels, tables
+from viz.lectures.presenter import curve_panels, explore_panels, panels, sum_panels, survey_panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
@@ -62,11 +62,20 @@ def _explore(engine: Engine, view: ViewState) -> Picture:
     """The heads of the run; first what else the link opens: a reading, the calculation of a cell, statistics, the logit lens."""
     page = headless_page(engine, view)
     found, own = _run(page), [*explore_panels.of_reading(page), *explore_panels.of_parts(page)]
+    if "writes" in page.view.opened.split():
+        own.append(sum_panels.of_token(page))
     if min(page.view.query, page.view.key) >= 0:
-        own += explore_panels.of_cell(page, page.view.query, page.view.key)
+        own += _of_cell(page)
     large = bool(found.choice["large"] or view.site) and not own  # its link names a head
     shown = [replace(panel, half=False) if large and panel.kind == "Atlas" else panel for panel in found.panels]
     return with_panels(replace(found, panels=shown, choice={**found.choice, "large": large}), own, 0)
+
+
+def _of_cell(page: Page) -> Iterable[PanelWithScene]:
+    """What the panel of the link's cell shows: how it was calculated, or why."""
+    if page.view.cell == "why":
+        return [sum_panels.of_score(page, page.view.query, page.view.key)]
+    return explore_panels.of_cell(page, page.view.query, page.view.key)
 
 
 def with_panels(found: Picture, own: Sequence[PanelWithScene], at: int) -> Picture:
@@ -254,6 +263,11 @@ def _survey(engine: Engine, view: ViewState) -> Picture:
     return with_panels(Picture([], {}, {}, _choice(page)), own, 0)
 
 
+def _circuit(engine: Engine, view: ViewState) -> Picture:
+    page = headless_page(engine, view)
+    return with_panels(_run(page), [sum_panels.of_circuit(page)], 0)
+
+
 _PAGES: Mapping[str, Callable[[Engine, ViewState], Picture]] = {
     "": _explore,
     "explore": _explore,
@@ -264,4 +278,5 @@ _PAGES: Mapping[str, Callable[[Engine, ViewState], Picture]] = {
     "whatif": _what_if,
     "training": _training,
     "survey": _survey,
+    "circuit": _circuit,
 }

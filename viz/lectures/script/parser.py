@@ -20,7 +20,7 @@ LARGEST = 2**20
 MOST_STEPS = 500
 """Most steps of a lecture."""
 
-PAGES = ("explore", "step", "masks", "positions", "compare", "whatif", "training", "survey", "checkpoint")
+PAGES = ("explore", "step", "masks", "positions", "compare", "whatif", "training", "survey", "circuit", "checkpoint")
 """URL paths of the pages that a step can show."""
 
 FRONT_MATTER = ("title", "language", "minutes", "models")

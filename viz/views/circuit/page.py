@@ -68,7 +68,7 @@ def head_name(head: Head) -> str:
 def _about(page: Page, found: CircuitGraph) -> None:
     """Draws the title, whether the sums are what ran, and the threshold."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.markdown("**" + _("Which earlier heads each head used in this run") + "**", width="content")
+        st.markdown(f"**{title()}**", width="content")
         _badge(found)
     st.slider(
         _("Smallest share of an edge"),
@@ -82,6 +82,13 @@ def _about(page: Page, found: CircuitGraph) -> None:
 
 def _graph(page: Page, found: CircuitGraph) -> None:
     """Draws the graph, and says what it leaves out."""
+    drawn, said = graph(page, found)
+    canvas.draw("circuit", drawn, key="circuit", chosen=update)
+    st.caption(said)
+
+
+def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
+    """The scene of the graph, whose edges have at least the share of the view, and what it leaves out."""
     least = page.view.least
     edges = [edge for edge in found.edges(least) if edge.part.kind == "head"]
     drawn = [
@@ -95,16 +102,19 @@ def _graph(page: Page, found: CircuitGraph) -> None:
         )
         for edge in edges
     ]
-    canvas.draw("circuit", scene.scene(page.trace, drawn, page.attention.site, page.head), key="circuit", chosen=update)
     gaps = {"count": len(edges), "least": number(least, ".2f"), "left": number(found.left_out(least), ".0%")}
-    st.caption(
-        _(
-            "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
-            "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
-            "lists what heads used from embeddings, positions, feed-forward networks and biases.",
-            **gaps,
-        )
+    said = _(
+        "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
+        "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
+        "lists what heads used from embeddings, positions, feed-forward networks and biases.",
+        **gaps,
     )
+    return scene.scene(page.trace, drawn, page.attention.site, page.head), said
+
+
+def title() -> str:
+    """What the graph shows."""
+    return _("Which earlier heads each head used in this run")
 
 
 def _badge(found: CircuitGraph) -> None:

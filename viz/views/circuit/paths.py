@@ -1,5 +1,6 @@
 """Paths: what each path between two heads carries of what tells the sentence from a corrupted one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -7,27 +8,31 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.circuits import SIDES, CircuitGraph, PathEffects, Side
+from model.attribution.circuits import SIDES, CircuitGraph, PathEffects, Side, mean_of, read_pairs
 from model.attribution.questions import Paths
-from model.errors import HeadlightError
+from model.errors import BadSetting, HeadlightError, phrase
+from model.spec.inputs import Given
 from model.trace.types import Site
 from viz.figures import circuit as figures
 from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
-from viz.session import patient_engine
+from viz.session import access, patient_engine
 from viz.session.state import Page, bind, decimals, update
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart, panel, say
+
+MOST_PAIRS = 32
+"""Pairs of a file that are measured here."""
 
 MOST_ROWS = 24
 """Heads on either side of the map: those that the largest effects lead to, or come from."""
 
 
 def draw(page: Page, graph: CircuitGraph) -> None:
-    """Draws the corrupted sentence, and on demand what each path carries."""
+    """Draws the corrupted sentence, or a file of pairs, and on demand what each path carries."""
     if not page.trace.steps:
         return
     with panel("paths"):
@@ -42,24 +47,81 @@ def draw(page: Page, graph: CircuitGraph) -> None:
         with right:
             _token(page)
         shared = _shared(page)
-        heads = np.array([part.kind == "head" for part in graph.parts])
-        count = int((~np.isnan(graph.used[:, :, heads])).sum())
-        gaps = {"count": count}
-        if not st.toggle(
-            _("Measure all paths ({count:,})", **gaps),
-            key="paths-shown",
-            disabled=not page.view.corrupted.strip(),
-            help=_("Runs the sentence once for each path. The page shows the progress, and you can stop it."),
-        ):
+        try:
+            pairs = _pairs(page)
+        except HeadlightError as error:
+            say(error_message(error))
+            return
+        if not _wanted(page, graph, len(pairs)):
             return
         with patient_engine.show_pending():
             try:
-                asked = Paths(replace(page.view.request(), edits=()), page.view.corrupted, max(page.view.step, 0), shared=shared)
-                found = page.engine.ask(asked)
+                found = [page.engine.ask(_question(page, clean, corrupted, shared)) for clean, corrupted in pairs]
             except HeadlightError as error:
                 say(error_message(error))
                 return
-            _found(page, found)
+            if len(pairs) > 1:
+                _of_pairs(page, pairs, found)
+            _found(page, mean_of(found), len(pairs))
+
+
+def _pairs(page: Page) -> list[tuple[Given, str]]:
+    """Clean and corrupted texts: those of the page, then those of a file, whose uploader this draws.
+
+    Raises:
+        BadSetting: the file is none of pairs, or has too many.
+    """
+    request = page.view.request()
+    own: list[tuple[Given, str]] = [(request.source, page.view.corrupted)] if page.view.corrupted.strip() else []
+    if access.is_public():
+        return own
+    file = st.file_uploader(
+        _("Or further pairs: a text file, a clean and a corrupted sentence with a tab between them on each line"),
+        type=["tsv", "txt"],
+        max_upload_size=1,
+        key="paths-file",
+    )
+    if file is None:
+        return own
+    more = read_pairs(file.getvalue(), file.name)
+    if len(more) > MOST_PAIRS:
+        allowed = phrase("at most {most:,} pairs; python -m model paths takes more", most=MOST_PAIRS)
+        raise BadSetting(name=file.name, found=f"{len(more):,}", allowed=allowed)
+    return own + list(more)
+
+
+def _wanted(page: Page, graph: CircuitGraph, pairs: int) -> bool:
+    """Draws the switch that starts the measurement, and what it costs."""
+    heads = np.array([part.kind == "head" for part in graph.parts])
+    count = int((~np.isnan(graph.used[:, :, heads])).sum())
+    wanted = st.toggle(
+        _("Measure all paths ({count:,})", count=count * max(1, pairs)),
+        key="paths-shown",
+        disabled=not pairs,
+        help=_("Runs the sentence once for each path. The page shows the progress, and you can stop it."),
+    )
+    minutes = round(count * pairs * page.trace.model["milliseconds"] / 60_000)
+    if minutes and not wanted:
+        st.caption(_("At the speed of the run shown this takes up to {minutes:,} min.", minutes=minutes))
+    return wanted
+
+
+def _question(page: Page, clean: Given, corrupted: str, shared: bool) -> Paths:
+    """The question about one pair; chosen tokens continue the page's own sentence alone."""
+    own = page.view.request()
+    request = own if clean == own.source else replace(own, source=clean, begin=())
+    return Paths(replace(request, edits=()), corrupted, max(page.view.step, 0), shared=shared)
+
+
+def _of_pairs(page: Page, pairs: Sequence[tuple[Given, str]], found: Sequence[PathEffects]) -> None:
+    """Draws what was measured in each pair."""
+    rows = [
+        (str(clean), corrupted, tokens.plain(one.tokens[one.token]), tokens.plain(one.other_text), one.clean, one.corrupted)
+        for (clean, corrupted), one in zip(pairs, found, strict=True)
+    ]
+    columns = [_("clean"), _("corrupted"), _("token"), _("minus"), _("clean run"), _("corrupted run")]
+    with st.expander(_("All pairs"), icon=":material/table:"):
+        numeric_tables.draw(pd.DataFrame(rows, columns=columns), hide_index=True)
 
 
 def _token(page: Page) -> None:
@@ -78,7 +140,7 @@ def _shared(page: Page) -> bool:
     return bool(st.checkbox(_("A path to a key or value leads to all heads that share it"), key="paths-together"))
 
 
-def _found(page: Page, found: PathEffects) -> None:
+def _found(page: Page, found: PathEffects, pairs: int) -> None:
     form = decimals(3)
     gaps = {
         "token": tokens.word(found.tokens[found.token]),
@@ -86,11 +148,15 @@ def _found(page: Page, found: PathEffects) -> None:
         "clean": number(found.clean, form),
         "corrupted": number(found.corrupted, form),
     }
-    st.markdown(
-        tokens.markdown(
-            _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps),
+    said = _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps)
+    if pairs > 1:
+        said = _(
+            "Means over all pairs ({pairs:,}). Logit of the token minus that of the other one: {clean} in the clean runs, "
+            "{corrupted} in the corrupted ones.",
+            pairs=pairs,
+            **gaps,
         )
-    )
+    st.markdown(tokens.markdown(said))
     names = {"query": _("to queries"), "key": _("to keys"), "value": _("to values")}
     strongest = max(SIDES, key=lambda side: float(np.nanmax(np.abs(found.effects[SIDES.index(side)]), initial=0.0)))
     side: Side = (

@@ -1,5 +1,6 @@
 """What wrote a token: its logit as a sum over what every head, layer and bias added, beside what silencing each head does."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -53,11 +54,10 @@ def _sum(page: Page) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{tokens.markdown(title(found))}**", width="content")
         badge(found)
-    st.caption(tokens.markdown(_meaning(found)))
+    st.caption(tokens.markdown(meaning(found)))
     _bars(page, found)
     _map(page, found)
     _sources(page, found)
-    _table(page, found)
     _totals(page, found)
 
 
@@ -101,15 +101,16 @@ def rival(page: Page) -> int | Literal["runner-up"] | None:
 
 def title(found: LogitSum) -> str:
     """What is taken apart, in words."""
-    gaps = {"token": tokens.word(found.text), "other": tokens.word(found.minus_text), "logit": number(found.logit, decimals(2))}
+    gaps = {"token": tokens.word(found.text), "other": tokens.word(found.minus_text), "logit": number(found.logit, ".2f")}
     if found.minus is None:
         return _("Why “{token}”: its logit, {logit}", **gaps)
     return _("Why “{token}” and not “{other}”: the difference of their logits, {logit}", **gaps)
 
 
-def _meaning(found: LogitSum) -> str:
+def meaning(found: LogitSum) -> str:
+    """What the bars add up to."""
     if found.minus is None:
-        gaps = {"sum": number(found.log_sum_exp, decimals(2)), "log": number(found.recorded - found.log_sum_exp, decimals(2))}
+        gaps = {"sum": number(found.log_sum_exp, ".2f"), "log": number(found.recorded - found.log_sum_exp, ".2f")}
         return _(
             "The bars add up to the logit. Minus {sum}, which is the same for every token, it is the log-probability, {log}. "
             "These are direct effects, with the scaling of the last normalization as it was in this run.",
@@ -123,13 +124,18 @@ def _meaning(found: LogitSum) -> str:
 
 def _bars(page: Page, found: LogitSum) -> None:
     """Draws the strongest parts, the others, and their sum."""
-    groups = stream_parts.shown(found.parts, np.abs(found.values), MOST)
-    values = [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
-    stacks = {part.place.partition(".")[0] for part in found.parts if part.kind == "head"}
-    names = [*(one.short if len(stacks) == 1 else one.name for one in groups), _("sum")]
+    names, values = strongest(found)
     axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
     figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f", longest=LONGEST)
     chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-bars", alt=alt_text.bars(names, values))
+
+
+def strongest(found: LogitSum) -> tuple[list[str], list[float]]:
+    """The names of the strongest parts, of the others and of the sum, and their numbers."""
+    groups = stream_parts.shown(found.parts, np.abs(found.values), MOST)
+    stacks = {part.place.partition(".")[0] for part in found.parts if part.kind == "head"}
+    names = [one.short if len(stacks) == 1 else one.name for one in groups]
+    return [*names, _("sum")], [*stream_parts.added(found.values, groups, 0).tolist(), found.logit]
 
 
 def of_heads(found: LogitSum) -> dict[tuple[str, int], float]:
@@ -179,25 +185,25 @@ def _sources(page: Page, found: LogitSum) -> None:
         return
     there = np.flatnonzero(~np.isnan(keys))
     labels = [tokens.strip(page.trace.tokens[found.strips[place]])[key] for key in there]
-    gaps = {"head": name, "value": number(float(found.values[place]), decimals(2))}
+    gaps = {"head": name, "value": number(float(found.values[place]), ".2f")}
     st.markdown("**" + tokens.markdown(_("{head} added {value}, from the tokens that it read:", **gaps)) + "**")
     values = keys[there].tolist()
     figure = stages.bars(values, labels, _("weight × value, as it adds to the logit"), page.dark, probabilities=False, form="z.2f")
     chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-keys", alt=alt_text.bars(labels, values))
 
 
-def table(found: LogitSum) -> pd.DataFrame:
-    """A row for each part, biases by themselves."""
-    return pd.DataFrame(
-        {_("part"): [stream_parts.name(part) for part in found.parts], _("added"): found.values},
-        index=pd.RangeIndex(1, len(found.parts) + 1),
-    )
+def table(found: LogitSum, total: Mapping[tuple[str, int], float] | None = None) -> pd.DataFrame:
+    """A row for each part, biases by themselves; beside the contribution of a head its total effect, if it was measured."""
+    columns = {_("part"): [stream_parts.name(part) for part in found.parts], _("added"): found.values}
+    if total is not None:
+        columns |= {_("total effect"): [total.get((part.place, part.head), np.nan) for part in found.parts]}
+    return pd.DataFrame(columns, index=pd.RangeIndex(1, len(found.parts) + 1))
 
 
-def _table(page: Page, found: LogitSum) -> None:
+def _table(page: Page, numbers: pd.DataFrame) -> None:
     with st.expander(_("All parts as numbers"), icon=":material/table:"):
-        numeric_tables.draw(table(found), hide_index=True)
-        download.csv(table(found), page.trace, f"token-{found.token + 1}", "writes", key="writes-csv")
+        numeric_tables.draw(numbers, hide_index=True)
+        download.csv(numbers, page.trace, f"token-{token(page) + 1}", "writes", key="writes-csv")
 
 
 def _totals(page: Page, found: LogitSum) -> None:
@@ -205,16 +211,23 @@ def _totals(page: Page, found: LogitSum) -> None:
     if not st.toggle(
         _("Compare with total effects"),
         key="writes-totals-shown",
-        help=_("Runs the sentence again without each head, and compares how the log-probability of this token changes."),
+        help=_(
+            "Runs the sentence again without each head, its output replaced by the mean over the sentence, and compares how the "
+            "log-probability of this token changes."
+        ),
     ):
-        return
+        return _table(page, table(found))
     with patient_engine.show_pending():
         try:
-            effects = page.engine.ask(Heads(page.view.request(), ("without",)))
+            effects = page.engine.ask(Heads(page.view.request(), ("without",), by="mean"))
         except HeadlightError as error:
             say(error_message(error))
-            return
+            return None
+        if found.token >= len(effects.tokens):
+            return None
         _compared(page, found, effects)
+        _table(page, table(found, totals(effects, found.token)))
+    return None
 
 
 def totals(effects: HeadEffects, token: int) -> dict[tuple[str, int], float]:
@@ -224,8 +237,6 @@ def totals(effects: HeadEffects, token: int) -> dict[tuple[str, int], float]:
 
 
 def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
-    if found.token >= len(effects.tokens):
-        return
     direct, total = of_heads(found), totals(effects, found.token)
     heads = [head for head in total if head in direct]
     one, other = (np.array([numbers[head] for head in heads]) for numbers in (direct, total))
@@ -252,7 +263,7 @@ def said(direct: Array, total: Array, elsewhere: float) -> str:
     rank = spearman(direct, total)
     if np.isnan(rank):
         return _("There are too few heads for a rank correlation.")
-    gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, decimals(2))}
+    gaps = {"rank": number(rank, "+.2f"), "elsewhere": number(elsewhere, ".2f")}
     found = _(
         "Rank correlation of direct and total effects over the heads of the decoder: {rank}. Where the two "
         "differ, later layers reacted: they read what the head wrote, or made up for its absence.",

@@ -15,7 +15,7 @@ from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
-from viz.session.state import Page, bind, decimals, update
+from viz.session.state import Page, bind, update
 from viz.url.parsers import LONGEST_TRAIL, cells
 from viz.views import stream_parts
 from viz.views.stream_parts import Shown
@@ -43,15 +43,14 @@ def draw(page: Page, query: int, key: int) -> None:
         except HeadlightError as error:
             say(error_message(error))
             return
-        rows = stream_parts.shown(found.parts_query, np.abs(found.matrix).sum(axis=1), MOST)
-        columns = stream_parts.shown(found.parts_key, np.abs(found.matrix).sum(axis=0), MOST)
-        texts = _texts(page, found)
+        rows, columns = shown(found)
+        texts = cell_texts(page, found)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{tokens.markdown(_title(found, texts))}**", width="content")
+            st.markdown(f"**{tokens.markdown(title(found, texts))}**", width="content")
             badge(found)
-        for sentence in _sentences(found, texts):
+        for sentence in sentences(found, texts):
             st.caption(tokens.markdown(sentence))
-        _matrix(page, found, rows, columns, (page.trace, _title(found, texts)))
+        _matrix(page, found, rows, columns, (page.trace, title(found, texts)))
         _heads(page, found, rows, columns, texts)
         _table(page, found)
 
@@ -93,7 +92,7 @@ def _comparison(page: Page, key: int) -> None:
     )
 
 
-def _texts(page: Page, found: ScoreSum) -> dict[str, str]:
+def cell_texts(page: Page, found: ScoreSum) -> dict[str, str]:
     """The tokens of the query, the key, and the key that it is compared with."""
     reads = tokens.strip(page.trace.tokens[page.attention.query_tokens])
     keys = tokens.keys(page.trace, page.attention)
@@ -101,7 +100,8 @@ def _texts(page: Page, found: ScoreSum) -> dict[str, str]:
     return {"query": reads[min(found.query, len(reads) - 1)], "key": keys[found.key], "other": other}
 
 
-def _title(found: ScoreSum, texts: dict[str, str]) -> str:
+def title(found: ScoreSum, texts: dict[str, str]) -> str:
+    """What is taken apart, in words."""
     if found.minus is None:
         return _("Why this score: “{query}” and “{key}”", **texts)
     if found.minus == "mean":
@@ -109,7 +109,7 @@ def _title(found: ScoreSum, texts: dict[str, str]) -> str:
     return _("Why “{key}” and not “{other}”, for “{query}”", **texts)
 
 
-def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
+def sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
     """The largest entry of the matrix in words, and what is special about the cell."""
     said = []
     if found.closed:
@@ -122,7 +122,7 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
         )
     if np.isfinite(found.matrix).all():
         row, column = np.unravel_index(int(np.abs(found.matrix).argmax()), found.matrix.shape)
-        form = f"z{decimals(2)}"
+        form = "z.2f"
         gaps = texts | {
             "value": number(float(found.matrix[row, column]), form),
             "score": number(found.score, form),
@@ -136,7 +136,7 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
             )
         )
     if found.distance:
-        distance = number(found.distance, f"z{decimals(2)}")
+        distance = number(found.distance, "z.2f")
         said.append(_("{distance} of it is a learned number for the distance between the two tokens.", distance=distance))
     said.append(
         _(
@@ -148,13 +148,27 @@ def _sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
     return said
 
 
-def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], printed: tuple[Trace, str]) -> None:
-    """Draws the matrix with its sums."""
+def with_sums(found: ScoreSum) -> tuple[list[str], list[str], Array]:
+    """The names of the rows and columns that are shown, the last ones being sums, and the numbers."""
+    rows, columns = shown(found)
     inner = stream_parts.added(stream_parts.added(found.matrix, rows, 0), columns, 1)
     values = np.pad(inner, ((0, 1), (0, 1)))
     values[-1, :-1], values[:-1, -1], values[-1, -1] = inner.sum(axis=0), inner.sum(axis=1), inner.sum()
-    total, form = _("sum"), f"z{decimals(2)}"
-    down, across = [one.name for one in rows] + [total], [one.name for one in columns] + [total]
+    total = _("sum")
+    return [one.name for one in rows] + [total], [one.name for one in columns] + [total], values
+
+
+def shown(found: ScoreSum) -> tuple[list[Shown], list[Shown]]:
+    """The parts of the query and of the key that have a row or column of their own, the largest first."""
+    sizes = np.abs(found.matrix)
+    rows = stream_parts.shown(found.parts_query, sizes.sum(axis=1), MOST)
+    return rows, stream_parts.shown(found.parts_key, sizes.sum(axis=0), MOST)
+
+
+def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], printed: tuple[Trace, str]) -> None:
+    """Draws the matrix with its sums."""
+    down, across, values = with_sums(found)
+    total, form, inner = _("sum"), "z.2f", values[:-1, :-1]
     written = [[number(float(value), form) for value in row] for row in values]
     hover = [
         [f"{one} × {other}: {value}" for other, value in zip(across, row, strict=True)]
