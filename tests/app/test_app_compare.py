@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.app.visiting import Visitor
 from tests.viz.test_views_explore import decoded
+from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
 
 LAYER = "decoder.0.1.cross"
 SIDES = 2
@@ -49,3 +51,30 @@ def test_a_silenced_last_layer_shows_its_effect_on_the_tokens_of_the_first_side(
     order = sorted(range(len(ids) - 1), key=lambda place: -abs(sides[1][place] - sides[0][place]))
     assert decoded(drawn[1]["x"]) == pytest.approx([sides[0][place] for place in order], abs=1e-5)
     assert decoded(drawn[2]["x"]) == pytest.approx([sides[1][place] for place in order], abs=1e-5)
+
+
+def test_edits_are_told_in_words_and_kinds_of_attention_without_a_change_are_not_drawn(stocked: Path) -> None:
+    edit = f"forbid site={LAYER} head=1 query=0 key=2"
+    visitor = Visitor("compare", text="w4 w5 w6", max="8", feed="first", against=f"edit={edit}")
+    assert visitor.problems == []
+    captions = [caption.value.replace("\\", "") for caption in visitor.app.caption]
+    (told,) = [caption for caption in captions if caption.startswith("Differences on side B")]
+    assert "Cross-attention, layer 2, head 2: forbidden: “<sos>” → “w5”" in told
+    assert edit not in visitor.words + told
+    titles = [each.value for each in visitor.app.markdown]
+    assert {"**Side A: edits: none**", "**Side B: edits: 1**"} <= {title.replace("\\", "") for title in titles}
+    drawn = [part.proto.bytes for part in visitor.app.get("bidi_component") if part.proto.component_name == "headlight.atlas"]
+    groups = [[site["site"] for group in _groups(data) for site in group["sites"]] for data in drawn]
+    assert groups[-1] == ["decoder.0.0.cross", "decoder.0.1.cross"], "only what changed"
+    assert len(groups[0]) == len(groups[1]) > len(groups[-1]), "both sides have all heads"
+    assert any("No weight changed by more than the rounding error in: Encoder self-attention" in each for each in captions)
+
+
+def _groups(scene: bytes) -> list[dict[str, Any]]:
+    """What the overview of an atlas has in each of its cards."""
+    header, blobs = unpack(scene)
+    piece = PART_CACHE.piece(header["parts"]["overview"]["name"], WHOLE)
+    data = blobs["overview"].tobytes() if "overview" in blobs else piece
+    assert data is not None
+    found: list[dict[str, Any]] = unpack(data)[0]["groups"]
+    return found

@@ -27,3 +27,10 @@ def test_the_page_lists_lectures_and_says_what_is_wrong_with_a_broken_one(
     assert links == ["/hold/good.en", "/hold/good.en/file", "/hold/good.en/handout"]
     (warning,) = app.warning
     assert "broken" in warning.value
+
+
+def test_lectures_of_the_language_of_the_page_come_first_and_then_the_english_ones(stocked: Path) -> None:
+    links = [each.proto.url for each in Visitor("lecture", lang="zh-TW").app.get("link_button")]
+    held = [link.removeprefix("/hold/") for link in links if link.count("/") == 2]
+    languages = [name.rpartition(".")[2] for name in held]
+    assert languages == ["zh-TW", "en", "en", "en", "de", "zh-CN"]

@@ -159,6 +159,18 @@ def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd
     return table_of_heads(rows).sort_values("change", ascending=False, kind="stable", na_position="last")
 
 
+Kind: TypeAlias = tuple[str, str]
+"""Stack and kind of attention: what shares a card of an overview."""
+
+
+def changed_kinds(found: Mapping[Site, Change]) -> tuple[dict[Site, Change], list[Kind]]:
+    """The sites of those kinds of attention in which a weight changed by more than rounding, and the kinds in which none did."""
+    kinds = {site: (site.stack, site.kind) for site in found}
+    moved = {kinds[site] for site, change in found.items() if change.changed}
+    shown = {site: change for site, change in found.items() if kinds[site] in moved}
+    return shown, [kind for kind in dict.fromkeys(kinds.values()) if kind not in moved]
+
+
 def most_changed(found: Mapping[Site, Change]) -> tuple[Site, int]:
     """Site and head of the largest mean change; the first of equal ones. `found` holds at least one head."""
 

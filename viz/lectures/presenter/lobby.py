@@ -28,14 +28,14 @@ def show() -> None:
 
 
 def _lectures() -> list[Lecture]:
-    """The lectures that can be read, those in the language of the page first; for each other one a warning is drawn."""
+    """The lectures that can be read, those in the language of the page and English ones first; for others a warning is drawn."""
     found = list[Lecture]()
     for name in library.files():
         try:
             found.append(library.load(name))
         except BadLecture as error:
             st.warning(tokens.markdown(error_message(error)), icon=":material/info:")
-    return sorted(found, key=lambda lecture: lecture.language != current())
+    return sorted(found, key=lambda lecture: (lecture.language != current(), lecture.language != "en"))
 
 
 def _card(lecture: Lecture) -> None:

@@ -16,10 +16,10 @@ from viz.lectures.presenter.headless_page import with_trace
 from viz.lectures.presenter.panels import Panel, Picture
 from viz.metrics import probabilities
 from viz.metrics.probabilities import Both
-from viz.metrics.run_difference import Change
+from viz.metrics.run_difference import Change, changed_kinds
 from viz.metrics.run_difference import changes as changes_of
 from viz.session.state import Page
-from viz.views.compare.notes import no_map_changed
+from viz.views.compare.notes import no_map_changed, unchanged_kinds
 
 
 def both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Picture:
@@ -39,13 +39,15 @@ def both(page: Page, first: Trace, second: Trace, names: tuple[str, str]) -> Pic
     }
     shown = [Panel("Strips", "first", names[0], half=True), Panel("Strips", "second", names[1], half=True)]
     found, _left_out = changes_of(first, second)
-    found = _changed_first(found, own.attention.site)
-    site = own.attention.site if own.attention.site in found else next(iter(found), None)
+    changed, unmoved = changed_kinds(found)
+    changed = _selected_first(changed, own.attention.site)
+    site = own.attention.site if own.attention.site in changed else next(iter(changed), None)
     pieces: Mapping[str, bytes] = {}
-    if site is not None and any(change.changed for change in found.values()):
-        head = own.head if own.head < found[site].heads else 0
-        scenes["changes"] = difference.scene(first, second, found, site, head)
-        shown.append(Panel("Atlas", "changes", _("Changes of the weights")))
+    if site is not None:
+        head = own.head if own.head < changed[site].heads else 0
+        scenes["changes"] = difference.scene(first, second, changed, site, head)
+        note = unchanged_kinds(unmoved) if unmoved else ""
+        shown.append(Panel("Atlas", "changes", _("Changes of the weights"), note))
     elif tree := second.tree or first.tree:
         scenes["tree"] = beam_tree.scene(second if second.tree is tree else first, 0)
         shown.append(Panel("Tree", "tree"))
@@ -84,12 +86,10 @@ def _likely(found: Sequence[Both], names: tuple[str, str]) -> bytes:
     return tables.table(("", *names), rows)
 
 
-def _changed_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:
-    """The changes with the kinds of attention that changed first, then that of the selected site."""
-    changed = {(site.stack, site.kind) for site, change in found.items() if change.changed}
+def _selected_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:
+    """The changes with those of the selected site's kind of attention first."""
     chosen = selected.stack, selected.kind
-    kinds = {site: (site.stack, site.kind) for site in found}
-    return dict(sorted(found.items(), key=lambda one: (kinds[one[0]] not in changed, kinds[one[0]] != chosen)))
+    return dict(sorted(found.items(), key=lambda one: (one[0].stack, one[0].kind) != chosen))
 
 
 def _strips(page: Page, wanted: Callable[[str], bool]) -> bytes:

@@ -7,7 +7,7 @@ from functools import cached_property
 from model.trace.types import Site, Trace
 from viz.i18n.translate import _, _n, join_list
 from viz.labels import tokens
-from viz.metrics.run_difference import Change, Reason
+from viz.metrics.run_difference import Change, Kind, Reason, changed_kinds
 from viz.views.compare import outputs
 from viz.views.compare.runs import Runs
 
@@ -50,9 +50,17 @@ def _rounding(compared: Compared) -> list[str]:
         return []
     if compared.changed:
         limit = tokens.power_of_ten(next(iter(compared.found.values())).rounding)
-        return [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
+        rounding = [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
+        _changed, unmoved = changed_kinds(compared.found)
+        return [*rounding, unchanged_kinds(unmoved)] if unmoved else rounding
     unchanged = no_map_changed(compared.found)
     return [unchanged, said] if (said := outputs.effect_in_words(compared.runs)) else [unchanged]
+
+
+def unchanged_kinds(kinds: Sequence[Kind]) -> str:
+    """The sentence that names the kinds of attention in which no weight changed."""
+    names = join_list(tokens.kind(*kind) for kind in kinds)
+    return _("No weight changed by more than the rounding error in: {kinds}.", kinds=names)
 
 
 def no_map_changed(found: Mapping[Site, Change]) -> str:

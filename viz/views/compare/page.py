@@ -125,7 +125,7 @@ def _follow(place: _Place, own: bool, **fields: str | int) -> None:
 
 
 def _changes(page: Page, compared: Compared) -> None:
-    """Draws the atlas of differences and names the sites that it leaves out."""
+    """Draws the atlas of differences, without kinds of attention that did not change, and names the sites that it leaves out."""
     _heading(
         _("What changed in the attention"),
         _("Attention weight on side B minus side A. The color scale is a square root, so that small changes are visible."),
@@ -135,7 +135,8 @@ def _changes(page: Page, compared: Compared) -> None:
     if compared.changed:
         site, head = page.attention.site, page.head
         chosen = partial(_follow, _Place.of(page), False)
-        scene = changed_heads.scene(page.trace, compared.second, compared.found, site, head)
+        shown, _unmoved = run_difference.changed_kinds(compared.found)
+        scene = changed_heads.scene(page.trace, compared.second, shown, site, head)
         canvas.draw("atlas", scene, key="atlas-changes", chosen=chosen)
 
 

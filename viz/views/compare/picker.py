@@ -1,7 +1,8 @@
 """Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
 
 from model.engine.api import Models
-from viz.i18n.translate import _, join_list, translated
+from model.spec.edits import read_edits
+from viz.i18n.translate import _, join_clauses, join_list, translated
 from viz.labels import edits
 from viz.session.state import Page, opened
 from viz.url import view_state
@@ -53,6 +54,9 @@ def _value(page: Page, view: ViewState, field: str) -> str:
         return _title(page, str(value))
     if field == "method":
         return {"greedy": _("greedy"), "sample": _("sampling"), "beam": _("beam search")}[value]
+    if field == "edits":
+        same = (view.model, view.text) == (page.view.model, page.view.text)
+        return join_clauses(edits.words(edit, page.trace.tokens if same else None) for edit in read_edits(value)) if value else ""
     return edits.heads(view.silence) if field == "silence" else str(value)
 
 
@@ -73,6 +77,8 @@ def _name(page: Page, view: ViewState, field: str, longest: int | None) -> str:
         case "silence":
             count = len(view.silence.split())
             return _("heads silenced: {count}", count=count) if longest and count > 1 else shown or _("nothing silenced")
+        case "edits" if longest and len(value) > longest:
+            shown = str(len(read_edits(view.edits)))
         case "text":
             return _("“{value}”", value=shown)
         case "method":

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
@@ -15,14 +14,15 @@ from viz.canvas.edit_events import Gesture
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import difference
 from viz.canvas.wire import overviews
-from viz.i18n.translate import _, join_list
+from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics import run_difference
 from viz.metrics.edit_effect import effect
-from viz.metrics.run_difference import Change, most_changed
+from viz.metrics.run_difference import Change, changed_kinds, most_changed
 from viz.session.state import Page, get_view_state, update
 from viz.url import links
 from viz.url.view_state import ALL_OFF, WITHOUT_EDITS, differing
+from viz.views.compare.notes import unchanged_kinds
 from viz.views.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
 from viz.views.what_if import effect as effect_view
 from viz.views.what_if.edit_list import EditList
@@ -87,7 +87,8 @@ def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comp
 
 def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
     """The page at the head that changed most, unless one was chosen."""
-    if get_view_state()[0].site or not any(map(_moved, changed.values())):  # the view of `page` names the site that it opens on
+    chosen = get_view_state()[0].site  # the view of `page` names the site that it opens on
+    if chosen or not any(change.changed for change in changed.values()):
         return page
     site, head = most_changed(changed)
     return replace(page, attention=page.trace.at(site), head=head)
@@ -176,8 +177,7 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
             _("Weight now minus weight before. The color scale is a square root, so that small changes are visible."),
         )
     )
-    moved = {_kind(place) for place, change in changed.items() if _moved(change)}
-    shown = {place: change for place, change in changed.items() if _kind(place) in moved}
+    shown, unmoved = changed_kinds(changed)
     if not changed:
         st.caption(_("The two runs cannot be compared."))
     elif not shown:
@@ -185,21 +185,9 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     else:
         scene = difference.scene(found.before, found.now, shown, site, head)
         canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
-        if unmoved := [tokens.kind(*kind) for kind in dict.fromkeys(map(_kind, changed)) if kind not in moved]:
-            st.caption(
-                tokens.markdown(_("No weight changed by more than the rounding error in: {kinds}.", kinds=join_list(unmoved)))
-            )
+        if unmoved:
+            st.caption(tokens.markdown(unchanged_kinds(unmoved)))
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
             scene = scenes.atlas(found.before, site, head, page.view.query, rest=rest)
             canvas.draw("atlas", scene, key="whatif-before", chosen=update)
-
-
-def _moved(change: Change) -> bool:
-    """Whether any row of a site changed by more than rounding."""
-    return bool(np.nanmax(change.by_row, initial=0.0) > 0)
-
-
-def _kind(site: Site) -> tuple[str, str]:
-    """What shares a card of an overview: stack and kind of attention."""
-    return site.stack, site.kind

@@ -72,7 +72,8 @@ class QuestionBox {
     const count = counts ? fill(texts.answers, { count: counts.answered }) : "";
     const closed = (this.answered || this.polled) && phase === "closed" ? texts.closed : "";
     const mine = own.has(step) && phase === "open" ? texts.counted : closed;
-    return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(" "));
+    const between = document.documentElement.lang.startsWith("zh") ? "" : " "; // Chinese sentences follow without a blank
+    return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(between));
   }
 
   /** A button for each option; with counts as a bar, or as a shade where the options are tokens. */
