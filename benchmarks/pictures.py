@@ -31,12 +31,14 @@ class Picture:
         page: path of the page, as in docs/links.md; empty: Explore.
         size: of the window.
         parameters: of the link.
+        opens: title of the part that is opened first; empty: none.
     """
 
     page: str
     size: tuple[int, int]
     scheme: Literal["light", "dark"] = "light"
     parameters: dict[str, str] = field(default_factory=dict)
+    opens: str = ""
 
     def link(self, address: str) -> str:
         """The link that opens it."""
@@ -52,6 +54,7 @@ PICTURES = {
     "positions": Picture("positions", (1280, 900), "dark"),
     "beam": Picture("step", (1440, 900), parameters={"decode": "beam"}),
     "training": Picture("training", (1440, 900), parameters={"model": "reverse-digits", "snapshot": "2032"}),
+    "cache": Picture("step", (1280, 1900), parameters={"model": "captions-lm"}, opens="The cache: what is kept"),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
     "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
 }
@@ -63,6 +66,8 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
     page.emulate_media(color_scheme=picture.scheme, reduced_motion="reduce")
     page.goto(picture.link(address), wait_until="domcontentloaded")
     page.locator(DRAWN).first.wait_for()
+    if picture.opens:
+        page.get_by_text(picture.opens).click()
     before = None
     while (now := page.locator(".hl, .js-plotly-plot").evaluate_all(PLACES)) != before or page.locator(".waiting").count():
         before = now

@@ -6,13 +6,17 @@ from typing import Any
 
 import torch
 
+from model.attribution.cell_words import cell_words
 from model.attribution.edges import edge_effects
 from model.attribution.example import example_of
 from model.attribution.heads import head_effects, prune_curve
+from model.attribution.logit_parts import logit_sum
 from model.attribution.paths import corrupted_request, path_effects
 from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
 from model.attribution.results import Result
+from model.attribution.score_parts import score_sum
 from model.attribution.scoring import BATCH_BYTES, OnCount, Scorer, ignore_count
+from model.attribution.sums import CellWords, CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.attribution.words import word_effects
 from model.checkpoints.loader import Runner
 from model.inference.calls import Ask, alone
@@ -20,6 +24,25 @@ from model.inference.run import run
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.types import Trace
+
+
+def taken_apart(question: Why | Writes | CellWrites, runner: Runner, trace: Trace) -> ScoreSum | LogitSum | CellWords:
+    """A score or a logit of a run as a sum, or what one cell writes.
+
+    Args:
+        runner: the network of the run, before its edits.
+        trace: the run, which keeps everything.
+
+    Raises:
+        InputError: the run has no such cell or token, or its network cannot be taken apart.
+    """
+    match question:
+        case Why():
+            return score_sum(runner.network, trace, question)
+        case Writes():
+            return logit_sum(runner.network, trace, question)
+        case CellWrites():
+            return cell_words(runner, trace, question)
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from model.attribution.answers import Place, answer
-from model.attribution.cell_words import cell_words
+from model.attribution.answers import Place, answer, taken_apart
 from model.attribution.circuit_parts import circuit
 from model.attribution.circuits import Circuit, CircuitGraph
+from model.attribution.costs import Measures, TimeLengths, WithoutCache
+from model.attribution.decode_costs import sizes_of, times_of, without_cache
 from model.attribution.example import forced_run
-from model.attribution.logit_parts import logit_sum
 from model.attribution.questions import Attribution
 from model.attribution.results import Arrays, Result
-from model.attribution.score_parts import kept, score_sum
+from model.attribution.score_parts import kept
 from model.attribution.scoring import OnCount
 from model.attribution.sums import CellWrites, Why, Writes
 from model.checkpoints import export as model_export
@@ -189,17 +189,19 @@ class LocalEngine:
             case Explain(request, site, head, query, key):
                 trace, runner = self._traced(replace(request, keep=KEEP))
                 return explain_cell(runner.network, trace, site, head, query, key)
-            case Why(request):
+            case Why(request) | Writes(request) | CellWrites(request):
                 trace, runner = kept(self._traced, request)
-                return score_sum(runner.network, trace, question)
-            case Writes(request):
-                trace, runner = kept(self._traced, request)
-                return logit_sum(runner.network, trace, question)
-            case CellWrites(request):
-                trace, runner = kept(self._traced, request)
-                return cell_words(runner, trace, question)
+                return taken_apart(question, runner, trace)
             case Circuit():
                 return self._circuit(question)
+            case Measures(model, settings):
+                return sizes_of(self.checkpoint(model, settings).network)
+            case TimeLengths(model, settings):
+                own = self.checkpoint(model, settings).network
+                return self.scheduler.do(question, lambda ask, report: times_of(own, self._device, ask))
+            case WithoutCache(request):
+                traced, at = self._traced(request), VersionedRequest(question, self._models.version(request.model))
+                return self._measured(at, lambda ask, report: without_cache(*traced, self._device, ask, _counting(report)))
             case Attribution():
                 return self._attribute(question)
             case StoredSurvey(model):

@@ -1,9 +1,12 @@
 """The pages show what a model of today does otherwise: rotary positions, and weights in tiles."""
 
+import json
 import re
 
 import pytest
+from safetensors.numpy import load_file
 
+from model.engine.local import CHECKPOINTS
 from tests.app.visiting import Visitor
 
 MODEL = {"model": "captions-lm", "text": "a man in a blue shirt is", "decode": "greedy", "max": "6"}
@@ -45,3 +48,47 @@ def test_a_head_in_tiles_is_the_head_that_ran(model: dict[str, str]) -> None:
     assert found is not None
     assert small(found[1]) < 1e-5
     assert "skipped: all of" in told(visitor)
+
+
+@pytest.mark.parametrize("model", [MODEL, {"model": "multi30k-de-en", "text": "Zwei Hunde spielen im Schnee."}])
+def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
+    visitor = Visitor("step", **model, clock="token")
+    assert "A later token needs the keys" not in told(visitor)
+    visitor.app.session_state["cache"] = True
+    visitor.app.session_state["cache-measured"] = True
+    visitor.go("step")
+    assert visitor.problems == []
+    assert ("heads of queries share heads" in told(visitor)) == (model is MODEL)
+    assert ("offer" in [button.key for button in visitor.app.button]) == (model is not MODEL)
+    assert "The maps are the same" in told(visitor)
+    found = re.search(r"largest difference of a weight ([^,]+),", told(visitor))
+    assert found is not None
+    assert small(found[1]) < 1e-5
+    table = visitor.app.dataframe[0].value
+    each, all_ = table["bytes of each"], table["bytes"]
+    assert (each * table["heads of keys and values"] == all_).all()
+    if model is not MODEL:
+        visitor.press("offer")
+        assert visitor.url["model"] == "captions-lm"
+
+
+def test_cost_over_length_and_linear_attention() -> None:
+    visitor = Visitor("step", **MODEL, clock="token", site="decoder.0.1.self", head="2")
+    visitor.app.session_state["length"] = True
+    visitor.go("step")
+    assert visitor.problems == []
+    even = re.search(r"From token ([\d,]+) on, attention costs more", told(visitor))
+    assert even is not None
+    folder = CHECKPOINTS / "captions-lm"
+    stack = json.loads((folder / "spec.json").read_text())["spec"]["decoder"]
+    stored = load_file(folder / "model.safetensors")
+    weights = [array for name, array in stored.items() if array.ndim == 2 and "embedding" not in name]
+    tokens, width = int(even[1].replace(",", "")), stack["attention"]["heads"] * stack["attention"]["head_dim"]
+    attention = 4 * width * stack["layers"] * tokens * (tokens + 1) / 2
+    assert attention == pytest.approx(2 * tokens * sum(array.size for array in weights), rel=1e-3)
+    maps = [
+        chart
+        for chart in visitor.app.get("plotly_chart")
+        if "length-linear" in chart.proto.id or "length-softmax" in chart.proto.id
+    ]
+    assert len(maps) == 2

@@ -16,6 +16,7 @@ from safetensors.numpy import load, save
 
 from model.attribution import results as attributions
 from model.attribution.circuits import Circuit, CircuitGraph
+from model.attribution.costs import CacheRun, Measures, Sizes, TimeLengths, Times, WithoutCache
 from model.attribution.questions import QUESTIONS
 from model.attribution.sums import CellWords, CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
@@ -197,6 +198,7 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
         Endpoint(Inspect, JSON, "The diagnosis of a model's file.", *_json(Inspection, "inspection")),
         Endpoint(Run, TRACE, "The trace of one run.", serialization.to_bytes, serialization.from_bytes),
         Endpoint(Explain, ARRAYS, "The arithmetic of one attention cell.", pack_explanation, unpack_explanation),
+        Endpoint(Measures, JSON, "What the cost of a model's decoder follows from.", *_json(Sizes, "sizes")),
         Endpoint(Tensors, ARRAYS, "Tensors by name.", pack_arrays, unpack_arrays),
         *(
             Endpoint(
@@ -208,6 +210,8 @@ ENDPOINTS: Mapping[type[Question[Any]], Endpoint] = {
                 Writes: LogitSum,
                 CellWrites: CellWords,
                 Circuit: CircuitGraph,
+                WithoutCache: CacheRun,
+                TimeLengths: Times,
             }.items()
         ),
         Endpoint(MeasureTexts, ARRAYS, "What each head does in some texts.", MeasuredTexts.to_bytes, MeasuredTexts.from_bytes),

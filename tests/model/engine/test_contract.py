@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from model.attribution.circuits import Circuit
+from model.attribution.costs import Measures, WithoutCache
 from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
 from model.attribution.sums import CellWrites, Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
@@ -186,6 +187,13 @@ def test_it_says_what_a_cell_writes(engine: SharedEngine, local: LocalEngine) ->
     found, expected = engine.ask(CellWrites(REQUEST, *CELL)), local.ask(CellWrites(REQUEST, *CELL))
     assert (found.ids, found.texts) == (expected.ids, expected.texts)
     np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_it_measures_what_a_cache_saves(engine: SharedEngine, local: LocalEngine) -> None:
+    assert engine.ask(Measures(REQUEST.model)) == local.ask(Measures(REQUEST.model))
+    found = engine.ask(WithoutCache(REQUEST))
+    assert found.weights < 1e-6
+    assert found.lengths.tolist() == local.ask(WithoutCache(REQUEST)).lengths.tolist()
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: type(each).__name__)

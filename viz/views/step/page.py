@@ -9,7 +9,7 @@ from viz.export.print.catalogue import Choice, standard_figures
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
-from viz.views.step import beam_search, cell_dialog, computation
+from viz.views.step import beam_search, cache, cell_dialog, computation, length
 from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, one_screen, panel
 
@@ -57,6 +57,8 @@ def _tokens(page: Page) -> None:
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     if _player(page):
         print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
+    cache.draw(page)
+    length.draw(page)
 
 
 def _player(page: Page) -> bool:

@@ -1,0 +1,222 @@
+"""What a decoder keeps of the tokens that it has read, how it grows, and what it saves."""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.attribution.costs import LayerSizes, Measures, Sizes, WithoutCache
+from model.engine.api import Models
+from model.errors import HeadlightError
+from model.trace.types import Trace
+from viz.figures import costs
+from viz.figures.costs import Line
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, _n, error_message, number
+from viz.labels import tokens
+from viz.session.state import Page, update
+from viz.url.view_state import ANOTHER_MODEL
+from viz.widgets import numeric_tables
+from viz.widgets.cards import chart, expander_state, say
+
+BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+"""Bytes of a number in each precision."""
+
+
+def draw(page: Page) -> None:
+    """Draws the parts about what a decoder keeps and computes, each only while it is open; of a model that writes nothing, none."""
+    if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
+        return
+    title = _("The cache: what is kept of each token, and what that saves")
+    with st.expander(title, icon=":material/memory:", **expander_state("cache")) as part:
+        if part.open and (sizes := sizes_of(page)) is not None:
+            _kept(page, sizes)
+            _computed(page, sizes)
+
+
+def sizes_of(page: Page) -> Sizes | None:
+    """What the cost of the model follows from; None: it says why that is not known."""
+    try:
+        return page.engine.ask(Measures(page.info.name, page.view.parsed_settings()))
+    except HeadlightError as error:
+        say(error_message(error))
+        return None
+
+
+def bytes_of(trace: Trace) -> int:
+    """Bytes of a number of a run."""
+    return BYTES[str(trace.model["dtype"])]
+
+
+def amount(size: float) -> str:
+    """A number of bytes with its unit: 1.5 kB."""
+    power = min(int(np.log10(max(size, 1)) // 3), 4)
+    unit = ("B", "kB", "MB", "GB", "TB")[power]
+    return f"{number(size / 1000**power, '.0f' if not power else '.3g')} {unit}"
+
+
+SHARING = "captions-lm"
+"""A bundled model whose heads share keys and values."""
+
+
+def offer(page: Page, model: str) -> None:
+    """Draws a button that opens a bundled model, if it is there."""
+    found = next((info for info in page.engine.ask(Models()).models if info.name == model), None)
+    if found is not None:
+        fields = ANOTHER_MODEL | {"model": model}
+        st.button(_("Open one that shares them: {model}", model=found.title), key="offer", on_click=update, kwargs=fields)
+
+
+def _kept(page: Page, sizes: Sizes) -> None:
+    """Draws what is kept: over the tokens as lines, and after one of them layer by layer."""
+    size, source = bytes_of(page.trace), len(page.trace.tokens["source"]) if sizes.cross else 0
+    total, one = page.trace.of("decoder", "self")[0].mask.shape[0], sizes.layers[0]
+    gaps = {"bytes": amount(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
+    st.markdown(
+        _(
+            "A later token needs the keys and values of all earlier ones, and these stay the same. A program that writes keeps "
+            "them, and computes one row for each new token. This model keeps {bytes} of each token in {dtype}, in all "
+            "layers together.",
+            **gaps,
+        )
+    )
+    for sentence in savings(sizes):
+        st.caption(sentence)
+    if one.key_heads == one.heads and not one.latent:
+        offer(page, SHARING)
+    if sizes.cross:
+        st.caption(
+            _(
+                "The keys and values of the source, {bytes}, are computed once and do not grow.",
+                bytes=amount(size * (sizes.kept(0, source))),
+            )
+        )
+    after = _chosen(total)
+    across = list(range(1, total + 1))
+    drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
+    if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
+        own_keys = [size * sizes.kept(count, source, "heads") for count in across]
+        drawn.append(Line(_("if each head of queries had its own"), own_keys, "other"))
+    if any(own.window for own in sizes.layers):
+        reached = [size * sizes.kept(count, source, "window") for count in across]
+        drawn.append(Line(_("only what the windows still reach"), reached, "third"))
+    figure = costs.lines(across, drawn, (_("tokens read"), _("bytes")), page.dark, at=after - 1)
+    words = _("{bytes} after token {count}.", count=after, bytes=amount(size * sizes.kept(after, source)))
+    chart(figure, (page.trace, _("The cache")), config=CONFIG, key="cache-chart", alt=words)
+    numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
+    st.caption(
+        _(
+            "While Headlight runs a model of its own kind, it keeps a copy for each head of queries, so that the keys of one head "
+            "can be shown and changed. The bytes above are those that are needed."
+        )
+    )
+
+
+def _chosen(total: int) -> int:
+    """Draws the choice of a number of tokens, up to `total`, by default all."""
+    return int(st.slider(_("After this many tokens"), 1, total, total, key=f"cache-after-{total}")) if total > 1 else 1
+
+
+def savings(sizes: Sizes) -> list[str]:
+    """What shared heads, latents and windows save, a sentence each."""
+    one, said = sizes.layers[0], list[str]()
+    if one.latent:
+        gaps = {"latent": one.latent, "times": number(one.kept(1, "heads") / one.kept(1), ".1f")}
+        said.append(
+            _(
+                "Latent attention: all heads of a layer make their keys and values from one latent of width {latent}, which is "
+                "what is kept. Keys and values of every head would be more, by a factor of {times}. They are made again in each "
+                "step.",
+                **gaps,
+            )
+        )
+    elif one.key_heads < one.heads:
+        gaps = {"heads": one.heads, "key_heads": one.key_heads, "times": number(one.heads / one.key_heads, ".3g")}
+        said.append(
+            _(
+                "Grouped queries: heads of queries share heads of keys and values, {heads} to {key_heads}, so less is "
+                "kept, by a factor of {times}.",
+                **gaps,
+            )
+        )
+    else:
+        said.append(_("Each head of queries has keys and values of its own, so no cache is saved by sharing them."))
+    windows = sorted({own.window for own in sizes.layers if own.window})
+    if windows:
+        count = sum(bool(own.window) for own in sizes.layers)
+        said.append(
+            _n(
+                "{count} of {layers} layers has a window of {window:,} tokens: what lies before it need not be kept.",
+                "{count} of {layers} layers have a window of {window:,} tokens: what lies before it need not be kept.",
+                count,
+                count=count,
+                layers=len(sizes.layers),
+                window=windows[-1],
+            )
+        )
+    return said
+
+
+def _layers(sizes: Sizes, after: int, source: int, size: int, one: LayerSizes) -> pd.DataFrame:
+    """What is kept after some tokens, layer by layer and head by head."""
+    rows = []
+    for kind, own in [*(("self", own) for own in sizes.layers), *(("cross", own) for own in sizes.cross)]:
+        count = after if kind == "self" else source
+        heads = 1 if own.latent else own.key_heads
+        reached = min(count, own.window - 1) if own.window else count
+        rows.append((tokens.kind("decoder", kind), heads, count, reached, size * own.kept(count) // heads, size * own.kept(count)))
+    names = {
+        "kind": _("attention"),
+        "heads": _("latents") if one.latent else _("heads of keys and values"),
+        "kept": _("tokens kept"),
+        "reached": _("still reached by the next one"),
+        "each": _("bytes of each"),
+        "bytes": _("bytes"),
+    }
+    numbers = [*range(1, len(sizes.layers) + 1), *range(1, len(sizes.cross) + 1)]
+    return pd.DataFrame(rows, columns=list(names.values()), index=pd.Index(numbers, name=_("layer")))
+
+
+def _computed(page: Page, sizes: Sizes) -> None:
+    """Draws the operations of each pass with a cache and without, and on request the time of both."""
+    source = len(page.trace.tokens["source"]) if sizes.cross else 0
+    total = page.trace.of("decoder", "self")[0].mask.shape[0]
+    prompt = min(page.trace.steps[0].computed[1], total)
+    lengths = list(range(prompt, total + 1))
+    cached, whole = sizes.decode(lengths, source)
+    st.markdown("**" + _("The same tokens with a cache and without") + "**")
+    st.caption(
+        _(
+            "Multiplications and additions in matrix products, by formula: {cached:,} with the cache and {whole:,} without it, "
+            "more by a factor of {times}.",
+            cached=sum(cached),
+            whole=sum(whole),
+            times=number(sum(whole) / sum(cached), ".1f"),
+        )
+    )
+    names = _("with the cache"), _("without")
+    drawn = [Line(names[0], cached), Line(names[1], whole, "other")]
+    figure = costs.lines(lengths, drawn, (_("tokens read"), _("operations of this step")), page.dark)
+    words = _("Operations of the last step: {cached:,} with the cache, {whole:,} without.", cached=cached[-1], whole=whole[-1])
+    chart(figure, (page.trace, _("Operations of each step")), config=CONFIG, key="cache-operations", alt=words)
+    if page.view.request().edits:
+        st.caption(_("The time of both is measured for runs without changes."))
+        return
+    if not st.toggle(_("Read these tokens again without the cache, and compare maps and time"), key="cache-measured"):
+        return
+    try:
+        found = page.engine.ask(WithoutCache(page.view.request()))
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    gaps = {"weights": tokens.power_of_ten(found.weights), "logits": tokens.power_of_ten(found.logits)}
+    st.caption(
+        _("The maps are the same: largest difference of a weight {weights}, of a logit {logits}.", **gaps)
+        if found.weights < 1e-3 or page.trace.model["dtype"] != "float32"
+        else _("The maps differ: largest difference of a weight {weights}, of a logit {logits}.", **gaps)
+    )
+    gaps = {"cached": number(float(found.cached.sum()), ".0f"), "whole": number(float(found.whole.sum()), ".0f")}
+    st.caption(_("Measured once on this machine, in milliseconds: {cached} with the cache, {whole} without.", **gaps))
+    drawn = [Line(names[0], found.cached.tolist()), Line(names[1], found.whole.tolist(), "other")]
+    figure = costs.lines(found.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
+    words = _("Milliseconds: {cached} with the cache, {whole} without.", **gaps)
+    chart(figure, (page.trace, _("Time of each step")), config=CONFIG, key="cache-times", alt=words)
