@@ -1,5 +1,6 @@
 """The moving picture of a token: its numbers are the run's, and its shapes compute each other, in float64, without the network."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -107,6 +108,20 @@ def test_the_prediction_is_the_softmax_of_all_logits_or_what_the_step_chose_amon
     chosen = Followed(follow.rows, HEAD, follow.candidates, (0.5, 0.25, 0.125), 0, follow.captions)
     given = unpack(motion.part(trace, at, chosen).data)[1]
     assert given[str(walk.index("output/probabilities"))].tolist() == [0.5, 0.25, 0.125]
+
+
+def test_the_stream_of_a_network_that_is_not_described_is_what_left_the_layer_before() -> None:
+    known = made("language model")
+    trace = replace(known, model={name: fact for name, fact in known.model.items() if name != "spec"})
+    header, blobs, follow = pictured(trace)
+    into = [group["into"] for group in header["groups"] if group["kind"] == "attention"]
+    layers = [str(site).rpartition(".")[0] for site in trace.attention]
+    assert into == ["decoder", *layers[:-1]]
+    for name in into[1:]:
+        np.testing.assert_array_equal(blobs[name][0], trace.hidden[name][follow.rows["decoder"]].astype(np.float64))
+    assert header["groups"][-1]["into"] == layers[-1], "the output reads what left the last layer"
+    bare, _blobs, _follow = pictured(replace(trace, hidden={}))
+    assert [group["into"] for group in bare["groups"] if group["kind"] == "attention"] == ["decoder", *("" for _ in layers[1:])]
 
 
 def test_of_many_keys_the_heaviest_are_shown_and_the_rest_is_counted() -> None:

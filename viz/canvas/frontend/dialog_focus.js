@@ -27,8 +27,8 @@ class CellDialog {
   /** The upper edge of the dialog in the window, if it stands below the maps; else the lower edge of the window. */
   get room() {
     if (!this.dialog) return innerHeight;
-    const { left, top } = this.dialog.getBoundingClientRect();
-    return left < innerWidth / 4 ? top : innerHeight;
+    const { top } = this.dialog.getBoundingClientRect();
+    return top > innerHeight / 3 ? top : innerHeight;
   }
 
   look() {
@@ -39,6 +39,10 @@ class CellDialog {
   }
 
   begin() {
+    const main = this.dialog.closest("[data-testid=stMain]");
+    this.sized?.disconnect();
+    this.sized = new ResizeObserver(() => this.dialog?.style.setProperty("--headlight-left", `${main.getBoundingClientRect().left}px`));
+    this.sized.observe(main); // the sidebar lies over what is behind it
     this.dialog.setAttribute("role", "dialog");
     this.dialog.setAttribute("aria-label", this.dialog.querySelector("strong")?.textContent ?? "");
     dispatchEvent(new Event("resize")); // maps that stand above it become lower

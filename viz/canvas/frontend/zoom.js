@@ -53,9 +53,12 @@ function hasMoved(root) {
 
 const LOWEST = 80; // a picture keeps some height, however little room there is
 
-/** Height from the top of an element to the end of the window without `below` pixels for what stands under it, in CSS pixels of the drawing. */
+/**
+ * Height from the top of an element to the end of the window, or to the dialog of a cell that stands there, without `below` pixels for
+ * what stands under it, in CSS pixels of the drawing.
+ */
 function roomBelow(node, below) {
-  return Math.max(LOWEST, (innerHeight - node.getBoundingClientRect().top) / zoomOf(node) - below);
+  return Math.max(LOWEST, (cellDialog.room - node.getBoundingClientRect().top) / zoomOf(node) - below);
 }
 
 /**

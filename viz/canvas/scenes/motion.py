@@ -2,7 +2,8 @@
 
 Its part `motion` has a blob for each stage, named by its place in the walk: [1, n] for the vector of the token, [key, n] for keys
 and values, [key] for scores, mask and weights, [head, n] for the contexts of all heads, [candidate] for logits and probabilities.
-`PLACE+` is what was added at a stage: the positional encoding. `STACK` is the input of a stack without stages before its layers.
+`PLACE+` is what was added at a stage: the positional encoding. `STACK` is the input of a stack, and `STACK.PASS.LAYER` what left a
+layer, where the stream has no stages of its own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -128,6 +129,8 @@ def _blobs(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Iterator[
     for stack, row in follow.rows.items():
         if (embedded := trace.embedded.get(stack)) is not None:
             yield stack, embedded[row][None].astype(np.float32)
+    for layer in dict.fromkeys(group["into"] for group in _groups(trace, walk, follow) if group["into"] in trace.hidden):
+        yield layer, trace.hidden[layer][follow.rows[layer.partition(".")[0]]][None].astype(np.float32)
     for at, stage in enumerate(walk):
         row = follow.rows[stack_of(trace, stage)]
         if stage.name == "positioned" and (added := trace.positions.get(stage.stack)) is not None:
@@ -186,6 +189,7 @@ def keys(attention: Attention, head: int, row: int) -> Array:
 def _groups(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Iterator[dict[str, Any]]:
     """What the picture shows at once: the input of a stack, one sublayer with its residual connection, or the output."""
     stream: dict[str, str] = {stack: stack for stack in follow.rows if stack in trace.embedded}
+    ends = {_layer(stage): at for at, stage in enumerate(walk)}
     for (stack, kind, _place), own in groupby(enumerate(walk), key=lambda each: _group(trace, each[1])):
         inside = list(own)
         group = {"kind": kind, "stack": stack, "stages": [at for at, _stage in inside], "into": stream.get(stack, "")}
@@ -196,8 +200,16 @@ def _groups(trace: Trace, walk: tuple[Stage, ...], follow: Followed) -> Iterator
             group |= _row(trace.at(stage.site), trace, row, follow)
         yield group
         at, last = inside[-1]
+        layer = _layer(last)
         if last.name in _STREAM:
             stream[stack] = str(at)
+        elif kind != "input":  # a library's network: of the stream, at most what leaves a layer was recorded
+            stream[stack] = layer if layer in trace.hidden and ends[layer] == at else ""
+
+
+def _layer(stage: Stage) -> str:
+    """The layer of a stage, as `Trace.hidden` names it."""
+    return stage.place.rpartition(".")[0]
 
 
 def _group(trace: Trace, stage: Stage) -> tuple[str, str, str]:
