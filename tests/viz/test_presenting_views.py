@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from model.attribution.circuits import Circuit
+from model.attribution.sums import Why, Writes
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.spec.request import Decoding, RunRequest
 from model.survey import tables
 from model.survey.measures import MEASURES
 from tests.app.conftest import tiny  # noqa: F401
@@ -162,6 +165,35 @@ def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
 def test_numbers_of_the_pages_are_written_in_the_language_of_the_lecture() -> None:
     for path in FOLDER.glob("*.js"):
         assert not re.search(r"\.(toPrecision|toFixed)\(", path.read_text(encoding="utf-8")), path.name
+
+
+def test_why_a_cell_has_its_score_and_a_token_was_generated_are_panels(engine: LocalEngine) -> None:
+    link = f"/explore?{CROSS}&head=1&query=1&key=2&cell=why&minus=mean&open=writes&step=0&rival=none&max=4"
+    found = shown(engine, link)
+    assert [panel.kind for panel in found.panels[:2]] == ["Bars", "Table"]
+    run = RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=4))
+    token, score = engine.ask(Writes(run, 0)), engine.ask(Why(run, "decoder.0.1.cross", 1, 1, 2, "mean"))
+    bars, table = header(found, "writes"), header(found, "why")
+    assert bars["values"][bars["chosen"]] == pytest.approx(token.logit)
+    assert sum(bars["values"][:-1]) == pytest.approx(token.logit)
+    assert table["rows"][-1][-1] == f"{score.score:z.2f}".replace("-", "−")
+    assert len(table["rows"][0]) == len(table["columns"])
+    assert "more than the mean of the row" in found.panels[1].heading
+
+
+def test_a_circuit_is_a_graph_before_the_heads(engine: LocalEngine) -> None:
+    found = shown(engine, f"/circuit?{CROSS}&head=1&share=0.2&max=4")
+    assert [panel.kind for panel in found.panels] == ["Circuit", "Strips", "Atlas", "Lines"]
+    graph = engine.ask(Circuit(RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=4))))
+    drawn = header(found, "circuit")
+    assert len(drawn["edges"]) == len([edge for edge in graph.edges(0.2) if edge.part.kind == "head"])
+    assert len(drawn["nodes"]) == len(graph.heads)
+    assert f"{graph.left_out(0.2):.0%} is not shown" in found.panels[0].note
+
+
+def test_what_a_cell_writes_is_on_explore_only(engine: LocalEngine) -> None:
+    with pytest.raises(NotDrawable, match="on Explore only"):
+        shown(engine, f"/explore?{CROSS}&reading=writes")
 
 
 @pytest.fixture(scope="module")

@@ -109,6 +109,23 @@ def test_a_head_that_wrote_a_part_opens_its_own_row_and_there_is_a_way_back() ->
     assert (view.site, view.head, view.query, view.key, view.trail) == (CROSS, 1, 1, 2, "")
 
 
+def test_a_path_of_three_steps_is_a_breadcrumb_in_the_link() -> None:
+    found = engine()
+    app = opened(found)
+    for _step in range(3):
+        next(each for each in app.button if str(each.key).startswith("follow-")).click().run()
+        assert not app.exception
+    link = {name: "".join(values) for name, values in app.query_params.items()}
+    walked = link["trail"].split()
+    assert len(walked) == 4, "three heads behind the first cell"
+    assert walked[0] == f"{CROSS}:1:1:2"
+    assert walked[-1] == "{site}:{head}:{query}:{key}".format(**{"head": "0", "query": "0", "key": "0", **link})
+    again = open_view("step", found, False, **link)
+    assert len([each for each in again.button if str(each.key).startswith("trail-")]) == 3, "the link alone shows the way"
+    again.button("trail-1").click().run()
+    assert "".join(again.query_params["trail"]).split() == walked[:2]
+
+
 def test_a_trail_that_leads_elsewhere_is_not_shown() -> None:
     app = opened(engine(), trail=f"{CROSS}:0:0:0 encoder.0.0.self:1:1:1")
     assert not [each for each in app.button if str(each.key).startswith("trail-")]
