@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from starlette.applications import Starlette
 
 from model.attribution.cell_words import cell_words
-from model.attribution.sums import CellWrites
+from model.attribution.sums import CellWords, CellWrites
 from model.engine.api import ModelInfo
 from model.engine.scheduling.queue import SESSION, Session
 from model.spec.edits import read_edits
@@ -25,6 +26,7 @@ from viz.session.patient_engine import CachedEngine, NonBlockingEngine
 from viz.session.state import Page
 from viz.url.view_state import ViewState
 from viz.views.explore import reading
+from viz.views.explore.cell_words import said as cell_words_said
 
 CROSS = "decoder.0.1.cross"
 
@@ -88,6 +90,20 @@ def test_a_cell_says_the_tokens_that_the_engine_names() -> None:
     assert answer.json()["up"]
     assert answer.headers["cache-control"] == "no-store"
     assert found.sessions == [f"visitor-{id(found)}/cell"], "it never replaces a run of the page"
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ((1.5, 0.104, -0.2), ["+1.50", "+0.10", "−0.20"]),
+        ((1.5, 0.004, -2e-6), ["+1.50", "+4·10⁻³", "−2·10⁻⁶"]),
+        ((0.0123, 0.0004, -0.05), ["+0.0123", "+0.0004", "−0.0500"]),
+    ],
+)
+def test_a_number_that_is_not_0_is_not_written_as_0(values: tuple[float, ...], written: list[str]) -> None:
+    found = CellWords(CROSS, 0, 0, 0, (1, 2, 3), ("a", "b", "c"), np.array(values))
+    said = cell_words_said(found)
+    assert [text for _token, text in (*said["up"], *said["down"])] == written
 
 
 def test_equal_pages_get_equal_scenes_and_other_heads_other_addresses() -> None:

@@ -4,7 +4,7 @@
 const GRAPH_ROW = 54; // distance between layers; twice as much where there are few, less where there are many
 const GRAPH_HEAD = 120; // largest distance between heads
 const GRAPH_EDGE = 26; // free space at the edges
-const GRAPH_LAYER = 44; // room for a layer's name at the left of each row
+const GRAPH_LAYER = 56; // room for a layer's name at the left of each row
 const SIDES_DRAWN = { query: ["accent", "dashed"], key: ["second", "solid"], value: ["text", "dotted"] };
 const graphLibraries = new Map();
 
@@ -45,20 +45,25 @@ class Circuit extends Drawing {
     });
   }
 
+  /** Width of a row of heads. */
+  room() {
+    const stacks = 1 + Math.max(...this.header.nodes.map(({ stack }) => stack));
+    return this.width / stacks - GRAPH_EDGE - GRAPH_LAYER;
+  }
+
   /** Places of the heads: stacks side by side, the first layer at the bottom. */
   places() {
     const { nodes } = this.header;
-    const stacks = 1 + Math.max(...nodes.map(({ stack }) => stack));
     const rows = 1 + Math.max(...nodes.map(({ row }) => row));
     const high = rows > 12 ? 0.7 * GRAPH_ROW : rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
-    const whole = (this.width - (GRAPH_EDGE + GRAPH_LAYER) * stacks) / stacks;
+    const whole = this.room();
     this.box.style.height = `${(rows - 1) * high + 2 * GRAPH_EDGE}px`;
     return new Map(nodes.flatMap(({ id, stack, row, head, heads }) => {
       const wide = Math.min(whole, heads * GRAPH_HEAD);
       const left = GRAPH_LAYER + stack * (whole + GRAPH_EDGE + GRAPH_LAYER) + (whole - wide) / 2;
       const y = GRAPH_EDGE + (rows - 1 - row) * high;
       const place = [id, { x: left + ((head + 0.5) / heads) * wide, y }];
-      return head ? [place] : [place, [`${id} layer`, { x: left, y }]];
+      return head ? [place] : [place, [`${id} layer`, { x: left - 4, y }]];
     }));
   }
 
@@ -66,7 +71,7 @@ class Circuit extends Drawing {
     if (!this.made) return;
     const { nodes, edges } = this.header;
     const places = this.places();
-    const size = Math.max(7, Math.min(26, ...nodes.map(({ heads }) => (0.62 * this.width) / (heads * (1 + Math.max(...nodes.map(({ stack }) => stack)))))));
+    const size = Math.max(7, Math.min(26, ...nodes.map(({ heads }) => (0.86 * this.room()) / heads)));
     if (!this.cy) {
       this.cy = this.made({
         container: this.box,
@@ -101,7 +106,7 @@ class Circuit extends Drawing {
     }));
     return [
       { selector: "node.layer", style: { width: 1, height: 1, label: "data(label)", "text-valign": "center", "text-halign": "left", "font-size": 11,
-        color: colours.faint, "background-opacity": 0, events: "no" } },
+        color: colours.faint, "text-background-color": colours.background, "text-background-opacity": 0.8, "background-opacity": 0, events: "no" } },
       { selector: "node.head", style: { width: size, height: size, label: size > 14 ? "data(label)" : "", "text-valign": "center", "text-halign": "center",
         "font-size": Math.min(12, size * 0.55), color: colours.text, "background-color": colours.card, "border-width": 1.4, "border-color": colours.faint } },
       { selector: "edge", style: { "curve-style": "bezier", "control-point-step-size": 14, width: "mapData(width, 0, 1, 1, 8)", opacity: 0.75, "target-arrow-shape": "triangle", "arrow-scale": 0.8 } },

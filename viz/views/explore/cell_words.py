@@ -38,7 +38,12 @@ def said(found: CellWords) -> dict[str, Any]:
     """The tokens that are pushed `up` and `down`, each with its number as text, or the sentence of an `error`."""
     if not found.ids:
         return {"error": _("The weight is 0, so this cell adds nothing.")}
-    largest = float(np.nan_to_num(np.abs(found.values)).max())
-    form = "+.2f" if largest >= SMALL else "+.4f"
+    decimals = 2 if float(np.nan_to_num(np.abs(found.values)).max()) >= SMALL else 4
+
+    def written(value: float) -> str:
+        if abs(value) * 10**decimals < 0.5:
+            return f"{'+' if value > 0 else '−'}{tokens.power_of_ten(abs(value))}"
+        return number(value, f"+.{decimals}f")
+
     sides = {"up": found.up, "down": found.down}
-    return {name: [[tokens.plain(text), number(value, form)] for text, value in side] for name, side in sides.items()}
+    return {name: [[tokens.plain(text), written(value)] for text, value in side] for name, side in sides.items()}

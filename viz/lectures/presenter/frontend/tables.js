@@ -14,7 +14,7 @@ function significant(value, digits) {
 function barList({ texts: names, values, chosen }) {
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const row = (text, at) => el("li", { class: at === chosen ? "chosen" : "" },
-    el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, fixed(values[at], 2)));
+    el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, fixed(values[at], 2).replace("-", "−")));
   return el("ol", { class: "bars" }, ...names.map(row));
 }
 
