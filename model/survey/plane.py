@@ -7,12 +7,18 @@ multiplied by a number by which keys are divided. Source: Yeh et al. 2023, "Atte
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from model.errors import CannotSurvey, phrase
 from model.survey.reading import HeadInText
 from model.trace.types import Array
+
+Way: TypeAlias = Literal["components", "umap"]
+"""How points come into a plane: by the first two principal components, or by UMAP (McInnes et al. 2018) from its library."""
 
 ROWS = 2000
 """Rows in which the plane is compared with the scores: of more, as many at equal distances."""
@@ -30,7 +36,7 @@ class Plane:
         keys: [point] of bool.
         texts, positions: [point], the number of its text among those that were read, and its position there.
         scale: what the queries were multiplied by, and the keys divided by.
-        variance: the share of the variance that lies along each axis.
+        variance: the share of the variance that lies along each axis; empty: the axes are no directions.
         in_rows: the mean over rows of the rank correlation between nearness in the plane and weight: 1 if each row's nearer keys
             have larger weights; NaN without a row.
         in_rows_unprojected: the same with distances in the whole space: what the projection could reach at most, nearly.
@@ -43,18 +49,23 @@ class Plane:
     texts: Array
     positions: Array
     scale: float
-    variance: tuple[float, float]
+    variance: tuple[float, ...]
     in_rows: float
     in_rows_unprojected: float
     rows: int
     in_pairs: float
 
 
-def plane(texts: Sequence[HeadInText]) -> Plane:
-    """Draws the queries and keys of some texts by principal components.
+def has_umap() -> bool:
+    """Whether the library of UMAP is installed here."""
+    return find_spec("umap") is not None
+
+
+def plane(texts: Sequence[HeadInText], way: Way = "components") -> Plane:
+    """Draws the queries and keys of some texts.
 
     Raises:
-        CannotSurvey: the network does not tell its queries and keys.
+        CannotSurvey: the network does not tell its queries and keys, or the library of UMAP is not installed.
     """
     if any(own.q is None or own.k is None for own in texts):
         raise CannotSurvey(reason=phrase("this network does not expose its queries and keys"))
@@ -63,13 +74,7 @@ def plane(texts: Sequence[HeadInText]) -> Plane:
     scale = _scale(q, k)
     queries, keys = aligned(q, k, scale)
     both = np.concatenate([queries, keys])
-    centered = both - both.mean(axis=0)
-    values, axes = np.linalg.eigh(centered.T @ centered)
-    axes = axes[:, ::-1][:, :2]
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])])  # of both directions always the same one
-    points = np.zeros((len(both), 2))
-    points[:, : axes.shape[1]] = centered @ axes
-    shares = np.append(values[::-1], 0.0)[:2] / max(float(values.sum()), np.finfo(float).tiny)
+    points, shares = _components(both) if way == "components" else (_umap(both), ())
     near = [_in_rows(flat[: len(q)], flat[len(q) :], rows) for flat in (points, both)]
     lengths = [len(own.queries) for own in texts], [len(own.keys) for own in texts]
     return Plane(
@@ -78,12 +83,37 @@ def plane(texts: Sequence[HeadInText]) -> Plane:
         np.concatenate([np.repeat(np.arange(len(texts)), each) for each in lengths]),
         np.concatenate([np.arange(length) for each in lengths for length in each]),
         scale,
-        (float(shares[0]), float(shares[1])),
+        shares,
         near[0],
         near[1],
         len(rows),
         _in_pairs(points[: len(q)], points[len(q) :], q, k),
     )
+
+
+def _components(both: Array) -> tuple[Array, tuple[float, ...]]:
+    """[point, 2], points along the first two principal components, and the shares of the variance along these."""
+    centered = both - both.mean(axis=0)
+    values, axes = np.linalg.eigh(centered.T @ centered)
+    axes = axes[:, ::-1][:, :2]
+    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), range(axes.shape[1])])  # of both directions always the same one
+    points = np.zeros((len(both), 2))
+    points[:, : axes.shape[1]] = centered @ axes
+    shares = np.append(values[::-1], 0.0)[:2] / max(float(values.sum()), np.finfo(float).tiny)
+    return points, (float(shares[0]), float(shares[1]))
+
+
+def _umap(both: Array) -> Array:
+    """[point, 2], the points as UMAP with the settings of its library places them, from seed 0.
+
+    Raises:
+        CannotSurvey: its library is not installed.
+    """
+    if not has_umap():
+        raise CannotSurvey(reason=phrase("UMAP needs the package umap-learn, which is not installed here"))
+    library = import_module("umap")  # compiles for seconds, and only for who asks
+    found: Array = library.UMAP(random_state=0, n_jobs=1).fit_transform(both)
+    return np.asarray(found, np.float64)
 
 
 def aligned(q: Array, k: Array, scale: float) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from model.spec.edits import read_edits
 from model.spec.request import RunRequest
 from model.survey import tables
 from model.survey.measures import MEASURES, measured
-from model.survey.plane import plane
+from model.survey.plane import Plane, plane
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import HeadInText, ReadHead
 from model.survey.survey import begun, gone_on
@@ -208,6 +209,28 @@ def test_a_model_without_a_survey_to_compare_with_is_named(surveyed: Path) -> No
 def test_the_film_of_a_survey_says_when_a_head_changes_most() -> None:
     visitor = Visitor("survey", model="induction", site="decoder.0.1.self", head="1", y="induction")
     assert "head 2: largest change between steps" in captions(visitor)
+
+
+def test_umap_is_offered_only_where_its_library_is(surveyed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def told(texts: list[HeadInText], way: str) -> Plane:
+        asked.append(way)
+        return replace(plane(texts), variance=())
+
+    monkeypatch.setattr("viz.views.survey.one_head.has_umap", lambda: False)
+    visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.1.self", head="1")
+    assert "package umap-learn" in captions(visitor)
+    assert "survey-read-way" not in [each.key for each in visitor.app.selectbox]
+    monkeypatch.setattr("viz.views.survey.one_head.has_umap", lambda: True)
+    monkeypatch.setattr("viz.views.survey.one_head.plane", told)
+    visitor.app.run()
+    visitor.app.selectbox(key="survey-read-way").set_value("umap")
+    visitor.app.run()
+    read_head(visitor)
+    assert asked == ["umap"]
+    assert "UMAP keeps neighbors together" in captions(visitor)
+    assert "umap-learn" not in captions(visitor)
 
 
 def read_head(visitor: Visitor) -> None:

@@ -50,6 +50,11 @@ def test_groups_have_colors_and_one_name_each() -> None:
     assert len({dot["color"] for dot in many.values()}) == 4
 
 
+def test_a_finger_scrolls_the_page_until_a_button_is_chosen() -> None:
+    figure = plane(POINTS, KEYS, LABELS, SAID, PLACES, ("queries", "keys"), ("x", "y"), False)
+    assert figure.layout.dragmode is False
+
+
 def test_numbers_have_one_scale() -> None:
     dots, _ = drawn(values=(np.array([0, 1, 0, 5]), "position"))
     assert [dots[n]["color"] for n in range(4)] == [0.0, 1.0, 0.0, 5.0]

@@ -38,7 +38,7 @@ def plane(
     groups: tuple[Array, Sequence[str]] | None = None,
     values: tuple[Array, str] | None = None,
 ) -> go.Figure:
-    """A dot for each query and each key.
+    """A dot for each query and each key. What a drag does is chosen by a button: before that, a finger scrolls the page.
 
     Args:
         points: [point, 2].
@@ -86,7 +86,6 @@ def plane(
     layout = {
         "xaxis": axis(colours, titles[0]) | free,
         "yaxis": axis(colours, titles[1]) | free,
-        "dragmode": "lasso",
         "showlegend": values is None,
         "legend": LEGEND | {"x": 0, "xanchor": "left"},
     }

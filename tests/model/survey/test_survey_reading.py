@@ -172,6 +172,29 @@ def test_keys_that_say_nothing_of_the_weights_have_no_correlation() -> None:
     assert abs(found.in_rows) < 0.05
 
 
+def test_umap_keeps_groups_apart_and_is_told_by_the_same_correlations() -> None:
+    pytest.importorskip("umap")
+    chance = np.random.default_rng(0)
+    far = np.repeat([[0.0, 0, 0], [40, 0, 0]], 30, axis=0)
+    q, k = (far + chance.normal(size=(60, 3)) for _ in range(2))
+    found = plane([causal(q, k)], "umap")
+    one, other = (found.points[found.positions // 30 == group] for group in (0, 1))
+    middle = one.mean(axis=0) + other.mean(axis=0)
+    side = (found.points - middle / 2) @ (other.mean(axis=0) - one.mean(axis=0)) > 0
+    assert (side == (found.positions >= 30)).mean() > 0.95
+    assert found.variance == ()
+    near = -np.linalg.norm(found.points[:60][59] - found.points[60:], axis=1)
+    single = plane([replace(causal(q, k), allowed=np.arange(60)[:, None] * np.ones((1, 60)) == 59)], "umap")
+    assert single.points == pytest.approx(found.points)
+    assert single.in_rows == pytest.approx(correlation(near, causal(q, k).weights[59]), abs=1e-6)
+
+
+def test_without_its_library_umap_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.survey.plane.find_spec", lambda _name: None)
+    with pytest.raises(CannotSurvey, match="needs the package umap-learn"):
+        plane([causal(np.eye(2), np.eye(2))], "umap")
+
+
 def test_a_network_that_does_not_tell_queries_has_no_plane() -> None:
     with pytest.raises(CannotSurvey, match="does not expose"):
         plane([replace(causal(np.eye(2), np.eye(2)), q=None)])

@@ -9,7 +9,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.errors import HeadlightError
 from model.spec.edits import read_edits
-from model.survey.plane import Plane, plane
+from model.survey.plane import Plane, Way, has_umap, plane
 from model.survey.questions import Text
 from model.survey.reading import HeadTexts, ReadHead, read_on
 from model.survey.survey import Survey
@@ -60,7 +60,7 @@ class Reading:
         return [(parts_of(each.queries, *text), parts_of(each.keys, *text)) for each, text in pairs]
 
 
-def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text]) -> Iterator[Reading]:
+def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text], way: Way = "components") -> Iterator[Reading]:
     """The head in the texts after each batch, and at the end with its plane.
 
     Raises:
@@ -71,7 +71,7 @@ def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text]) -
         found = Reading(further)
         yield found
     try:
-        yield replace(found, plane=plane(found.texts.texts))
+        yield replace(found, plane=plane(found.texts.texts, way))
     except HeadlightError as error:
         yield replace(found, no_plane=error)
 
@@ -112,12 +112,18 @@ def _form(question: ReadHead, found: Survey) -> None:
     most = min(MOST_IN_PUBLIC if access.is_public() else MOST, len(texts))
     with st.container(horizontal=True, vertical_alignment="bottom", key="survey-read-form"):
         count = st.number_input(_("Maximum number of texts"), 1, most, min(USUAL, most), key="survey-read-most")
+        way: Way = "components"
+        if has_umap():
+            ways: dict[Way, str] = {"components": _("principal components"), "umap": "UMAP"}
+            way = st.selectbox(_("Plane"), list(ways), format_func=ways.__getitem__, key="survey-read-way")
         if st.button(_("Read this head"), icon=":material/play_arrow:", key="survey-read-start"):
             chosen = texts[: int(count)]
             first = Reading(HeadTexts(question, tuple(chosen)))
             engine = background_engine("head")
-            making.keep(making.start(engine.ask, lambda ask, _first: read(ask, question, chosen), first), KEY)
+            making.keep(making.start(engine.ask, lambda ask, _first: read(ask, question, chosen, way), first), KEY)
             st.rerun()
+    if not has_umap():
+        st.caption(_("UMAP can be chosen as the plane, too, where the package umap-learn is installed."))
 
 
 def in_order(found: Survey) -> list[Text]:

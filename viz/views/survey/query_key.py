@@ -62,9 +62,9 @@ def draw(
         groups = _of_word(own.texts, word) if word.strip() else frequent(labels_of(own.texts))
     named = _("queries"), _("keys")
     axes = [
-        _("component {number}: {share}% of the variance", number=n + 1, share=number(100 * plane.variance[n], ".0f"))
-        for n in (0, 1)
-    ]
+        _("component {number}: {share}% of the variance", number=n + 1, share=number(100 * share, ".0f"))
+        for n, share in enumerate(plane.variance)
+    ] or ["UMAP 1", "UMAP 2"]
     labels = labels_of(own.texts)
     said = (
         _("{token} · query {position} · text {text}", **figures.PLACEHOLDERS),
@@ -87,18 +87,24 @@ def draw(
 
 def fit(plane: Plane) -> str:
     """How well the plane tells the scores, in words."""
-    gaps = {"plane": number(sum(plane.variance) * 100, ".0f"), "pairs": number(plane.in_pairs, ".2f")}
+    shown = (
+        _("The plane shows {plane}% of the variance.", plane=number(sum(plane.variance) * 100, ".0f"))
+        if plane.variance
+        else _("UMAP keeps neighbors together; its distances and axes have no meaning.")
+    )
     if not plane.rows:
-        return _("The plane shows {plane}% of the variance. No row has three keys to compare.", **gaps)
-    return _(
-        "The plane shows {plane}% of the variance. Rank correlation between nearness here and the true "
-        "scores: within rows {rows} (compared: {count:,}; before the projection: {whole}), for random pairs "
-        "{pairs}. 1: the nearest key always has the largest score; 0: nearness says nothing.",
+        none = _("No row has three keys to compare.")
+        return f"{shown} {none}"
+    told = _(
+        "Rank correlation between nearness here and the true scores: within rows {rows} (compared: {count:,}; before the "
+        "projection: {whole}), for random pairs {pairs}. 1: the nearest key always has the largest score; 0: nearness says "
+        "nothing.",
         rows=number(plane.in_rows, ".2f"),
         whole=number(plane.in_rows_unprojected, ".2f"),
         count=plane.rows,
-        **gaps,
+        pairs=number(plane.in_pairs, ".2f"),
     )
+    return f"{shown} {told}"
 
 
 def labels_of(texts: Sequence[HeadInText]) -> list[str]:
@@ -134,7 +140,7 @@ def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) 
     dots = [int(point["customdata"][0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
     rows = sentences([dot for dot in dots if dot < len(plane.points)], own.texts, plane)
     if not rows:
-        st.caption(_("Draw a line around dots, or a box with the button above, to list their sentences."))
+        st.caption(_("To list the sentences of dots, choose the line or the box above the picture, then draw it around them."))
         return
     table = pd.DataFrame(
         [(count, ", ".join(words), line(own.asked[own.places[text]])) for text, count, words in rows[:MOST_ROWS]],
