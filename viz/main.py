@@ -26,6 +26,7 @@ from viz.session.state import (
     get_view_state,
     instead,
     my_engine,
+    opened,
     remember,
     session_language,
     store_view,
@@ -158,10 +159,11 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
         return None
     info = usable[0]
     view = replace(view, model=info.name)
+    before = opened()
     remember(info)
     if info.recorded:
         view = recorded_run.as_it_ran(view, problems)
-    view = opening(info, view) if view.text is None else view
+    view = opening(info, view, before) if view.text is None else view
     if view.chats and not info.chats and not info.recorded:
         problems.append(_("This model has no chat template, so the earlier turns of this link were ignored."))
     view = conversing(info, view)

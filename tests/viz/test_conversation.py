@@ -66,6 +66,18 @@ def test_a_model_opens_with_the_sampling_of_its_file(asked: ModelInfo, found: De
     assert opening(asked, ViewState(method="beam")).method == "beam"
 
 
+def test_another_model_does_not_sample_because_the_last_one_did() -> None:
+    translator = replace(info(False), spec={"encoder": {}, "decoder": {"vocab": 9}})
+    own = info(True, Decoding("sample", temperature=0.6), 30)
+    for last in (own, info(False), info(False, positions=20), info(True, positions=20)):
+        left = replace(opening(last, ViewState()), text=None)
+        assert opening(translator, left, [translator, last]).decoding() == Decoding()
+        assert opening(info(False), left, [last]).decoding() == DRAWN
+        asked = replace(left, temperature=1.7)
+        assert opening(translator, asked, [last]).decoding() == asked.decoding(), "what the visitor chose stays"
+    assert opening(translator, ViewState(max_length=5)).max_length == 5, "and what a link says"
+
+
 USER, SYSTEM = LONG[1], LONG[0]
 
 

@@ -1,13 +1,16 @@
 """The first picture of a new visitor: which head it shows, which word invites, and that its lines are the weights of the run."""
 
 import math
-from types import SimpleNamespace
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 
+from model.engine.api import ModelInfo
 from model.trace.types import Attention, Site
 from tests import traces
 from tests.pages import MadeUpEngine, open_view, words
@@ -106,6 +109,29 @@ def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
     app.button(key="all-heads-first").click().run()
     assert app.expander
     assert not any(button.key == "all-heads-first" for button in app.button)
+
+
+class Stocked(MadeUpEngine):
+    """An engine with two language models, of which the first may not be usable."""
+
+    problem: Mapping[str, Any] = MappingProxyType({})
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        [one] = super().models()
+        return one, replace(one, name="captions-lm"), replace(one, name="smollm2", title="SmolLM2", problem=self.problem)
+
+
+@pytest.mark.parametrize(("problem", "offered"), [({}, "smollm2"), ({"error": "OpenQuestions"}, "captions-lm")])
+def test_a_language_model_is_offered_and_opens_the_whole_page(problem: Mapping[str, Any], offered: str) -> None:
+    engine = Stocked()
+    engine.problem = problem
+    app = open_view("explore", engine)
+    app.session_state[FIRST_PICTURE] = True
+    app.run()
+    [button] = [each for each in app.button if each.key == "other-first"]
+    button.click().run()
+    assert app.session_state["view"].model == offered
+    assert app.session_state[FIRST_PICTURE] is False
 
 
 def test_the_tour_goes_through_five_scenes_and_back_to_where_it_began() -> None:

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from model import known_models
 from model.__main__ import main
 from model.attribution.sums import Why, Writes
 from model.engine.api import Listing, Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.errors import BadLecture
 from model.spec.request import RunRequest
 from model.survey import film, tables
 from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
+from tests.known import folder_of
 from viz.canvas.scenes import attention, difference
 from viz.lectures.presenter import tables as scenes
 from viz.lectures.presenter.check import not_drawn
@@ -25,6 +28,7 @@ from viz.lectures.script import library, parser
 from viz.lectures.script.answers import Answer, answer
 from viz.lectures.script.check import Located, check, check_step, located
 from viz.lectures.script.lecture import Question, Scope, Subject
+from viz.lectures.script.library import models_here
 from viz.lectures.script.runs import StepRuns
 from viz.lectures.script.telling import _said
 from viz.metrics import run_difference
@@ -254,6 +258,32 @@ def test_every_claim_of_a_bundled_lecture_is_true_and_no_question_is_answered_by
     lecture = library.load(name)
     assert check(lecture, engine) == []
     assert not_drawn(lecture, engine) == [], "an empty picture, or labels that are cut"
+
+
+def test_steps_for_a_model_that_is_not_always_there_take_the_place_of_others(engine: LocalEngine) -> None:
+    kept, other = lines(), lines(view="view: /explore?model=not-here")
+    text = f"{kept}\nunless: not-here\n---\nneeds: not-here\n{other.split('---', 2)[2]}"
+    found = parser.read(text, "t.en")
+    assert models_here(found, engine) == frozenset()
+    assert check(found, engine) == [], "what cannot be run here is no problem of the file"
+    assert [step.view.model for step in found.shown_with(()).steps] == ["reverse-digits"]
+    [shown] = found.shown_with({"not-here", "reverse-digits"}).steps
+    assert (shown.view.model, shown.number) == ("not-here", 0)
+    with pytest.raises(BadLecture, match="no step can be shown"):
+        replace(found, steps=found.steps[1:]).shown_with(())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in sorted(library.files()) if any(step.needs for step in library.load(name).steps)])
+def test_what_a_lecture_says_of_smollm2_is_true(engine: LocalEngine, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(known_models.FOLDER, str(folder_of("smollm2").parent))
+    whole = library.load(name)
+    assert models_here(whole, engine) == {"smollm2"}
+    held = whole.shown_with(models_here(whole, engine))
+    assert len(held.steps) == len(whole.shown_with(()).steps), "one step stands for the other"
+    own = replace(whole, models=(), steps=tuple(step for step in held.steps if step.needs))
+    assert check(own, engine) == []
+    assert not_drawn(own, engine) == []
 
 
 @pytest.mark.parametrize(

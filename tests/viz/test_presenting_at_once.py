@@ -105,12 +105,12 @@ def test_a_lecture_that_many_open_at_once_is_read_once(monkeypatch: pytest.Monke
 
     def opened(meet: Callable[[], None]) -> LectureDeck:
         meeting.meet = meet
-        return lectures.deck("attention.en")
+        return lectures.deck("heads-are-born.en")
 
     monkeypatch.setattr(library, "load", loading)
     lectures = Lectures(lambda name, address: cast(NonBlockingEngine, ENGINE))
     assert len(set(map(id, at_once(8, opened)))) == 1
-    assert loads == ["attention.en"]
+    assert loads == ["heads-are-born.en"]
 
 
 def test_the_event_loop_reads_no_file_of_a_lecture(client: TestClient, deck: HeldDeck, monkeypatch: pytest.MonkeyPatch) -> None:

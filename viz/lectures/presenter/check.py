@@ -15,9 +15,9 @@ from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.label_room import WINDOWS, cut_labels
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import revealed_view
-from viz.lectures.script.check import check
+from viz.lectures.script.check import can_run, check
 from viz.lectures.script.lecture import Lecture, Problem
-from viz.lectures.script.library import open_file
+from viz.lectures.script.library import models_here, open_file
 from viz.lectures.script.runs import StepRuns
 
 QUIET = 2
@@ -50,16 +50,19 @@ def check_files(paths: Iterable[Path]) -> int:
         claims = sum(len(step.expects) for step in lecture.steps)
         gaps = {"path": str(path), "steps": len(lecture.steps), "claims": claims, "problems": len(problems)}
         print(_("{path}: steps {steps}, claims {claims}, problems {problems}", **gaps))
+        if away := sorted({name for step in lecture.steps for name in step.needs} - models_here(lecture, engine)):
+            gaps = {"path": str(path), "names": ", ".join(away)}
+            print(_("{path}: steps were not checked, because these models are not here: {names}", **gaps))
         wrong += len(problems)
     return min(wrong, 1)
 
 
 def not_drawn(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
     """The steps whose view a lecture cannot show whole, with the reason. What cannot be run is a problem of `check`."""
-    found = list[Problem]()
+    found, there = list[Problem](), models_here(lecture, engine)
     for step in lecture.steps:
         on_step()
-        if not step.page:
+        if not step.page or not can_run(step, there):
             continue
         try:
             drawn = picture(engine, step.page, revealed_view(StepRuns(engine, step), step))

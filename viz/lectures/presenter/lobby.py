@@ -1,10 +1,11 @@
 """The page Lecture: the lectures of this machine, each with what it is about, a link to hold it and one to take it home."""
 
+from contextlib import suppress
 from urllib.parse import urljoin
 
 import streamlit as st
 
-from model.errors import BadLecture
+from model.errors import BadLecture, EngineAway
 from viz.i18n.translate import LANGUAGES, _, _n, current, error_message
 from viz.labels import tokens
 from viz.lectures import editor
@@ -12,6 +13,7 @@ from viz.lectures.classroom import routes as class_routes
 from viz.lectures.presenter.routes import path_of
 from viz.lectures.script import library
 from viz.lectures.script.lecture import Lecture
+from viz.session.state import my_engine
 
 
 def show() -> None:
@@ -29,10 +31,13 @@ def show() -> None:
 
 def _lectures() -> list[Lecture]:
     """The lectures that can be read, those in the language of the page and English ones first; for others a warning is drawn."""
-    found = list[Lecture]()
+    found, engine = list[Lecture](), my_engine()
     for name in library.files():
         try:
-            found.append(library.load(name))
+            lecture = library.load(name)
+            with suppress(EngineAway):  # then all steps are told
+                lecture = lecture.shown_with(library.models_here(lecture, engine))
+            found.append(lecture)
         except BadLecture as error:
             st.warning(tokens.markdown(error_message(error)), icon=":material/info:")
     return sorted(found, key=lambda lecture: (lecture.language != current(), lecture.language != "en"))

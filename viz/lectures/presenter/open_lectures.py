@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from weakref import WeakValueDictionary
 
-from model.errors import BadLecture, HeadlightError
+from model.errors import HeadlightError
 from model.sharing.caches import BUDGET, Budget, ComputedOnce, LruCache
 from viz.i18n.translate import _, error_message, speaking
 from viz.lectures.classroom.event_feed import EventFeed
@@ -73,7 +73,7 @@ class Lectures:
         """The lecture of this name. Reads files: never call it on the event loop.
 
         Raises:
-            LookupError: there is none, or its file cannot be read.
+            LookupError: there is none, its file cannot be read, or the engine does not say which models are here.
         """
         path = library.files().get(name)
         if path is None:
@@ -81,12 +81,13 @@ class Lectures:
         try:
             key = name, path.stat().st_mtime_ns
             return self._decks.get(key, lambda: self._opened(key))
-        except (BadLecture, OSError) as error:
+        except (HeadlightError, OSError) as error:
             raise LookupError(error_message(error) if isinstance(error, HeadlightError) else str(error)) from error
 
     def _opened(self, key: tuple[str, int]) -> LectureDeck:
         name, _changed = key
-        deck = LectureDeck(library.load(name), self._engine_for(f"lecture {name} {new_token()}", ""))
+        lecture, engine = library.load(name), self._engine_for(f"lecture {name} {new_token()}", "")
+        deck = LectureDeck(lecture.shown_with(library.models_here(lecture, engine)), engine)
         deck.listen(lambda: self._kept.keep(key, deck))  # with each picture it takes more bytes
         return deck
 

@@ -1,7 +1,7 @@
 """Checks a lecture against real runs: every link, head, token and claim."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ from viz.i18n.translate import problem as reason
 from viz.lectures.script.answers import answer
 from viz.lectures.script.claim_values import number_of, text_of
 from viz.lectures.script.lecture import Claim, Head, Lecture, Point, Problem, Scope, Step
+from viz.lectures.script.library import models_here
 from viz.lectures.script.runs import StepRuns, column, place, row
 from viz.lectures.script.telling import told
 
@@ -29,18 +30,25 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
 def check(lecture: Lecture, engine: Engine, on_step: Callable[[], object] = lambda: None) -> list[Problem]:
     """Everything that is wrong with a lecture, in the order of its lines; empty: nothing.
 
+    Steps that can be run are checked, also where another one is shown in their place; `can_run` says which.
+
     Args:
         on_step: called after each step.
 
     Raises:
         EngineAway: the engine does not answer.
     """
-    found = [*lecture.problems, *_models(lecture, engine)]
+    found, there = [*lecture.problems, *_models(lecture, engine)], models_here(lecture, engine)
     for step in lecture.steps:
-        if step.page:
+        if step.page and can_run(step, there):
             found += check_step(step, engine)
         on_step()
     return sorted(found, key=lambda problem: problem.line)
+
+
+def can_run(step: Step, models: Collection[str]) -> bool:
+    """Whether the models that a step needs are among these."""
+    return set(step.needs) <= set(models)
 
 
 def check_step(step: Step, engine: Engine) -> list[Problem]:
@@ -152,7 +160,7 @@ def _models(lecture: Lecture, engine: Engine) -> Iterator[Problem]:
                 yield Problem(1, reason(found))
     for step in lecture.steps:
         name = without_step(step.view.model)[0]
-        if step.page and name not in lecture.models:
+        if step.page and name not in (*lecture.models, *step.needs):
             yield Problem(
                 step.line, _("the view uses the model “{name}”, which the line models: at the top does not list", name=name)
             )

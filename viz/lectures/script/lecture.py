@@ -1,8 +1,11 @@
 """A lecture, as docs/lectures.md describes it: frozen values without any run."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from model.errors import BadLecture
+from viz.i18n.translate import _
 from viz.url.view_state import ViewState
 
 
@@ -170,6 +173,7 @@ class Step:
         question: a question, if it asks one.
         expects: claims about its runs.
         line: line of the file on which it begins.
+        needs, unless: models that must be there, and that must not, for the step to be shown.
     """
 
     number: int
@@ -184,6 +188,8 @@ class Step:
     question: Question | None
     expects: tuple[Claim, ...]
     line: int
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +213,17 @@ class Lecture:
     models: tuple[str, ...]
     steps: tuple[Step, ...]
     problems: tuple[Problem, ...] = ()
+
+    def shown_with(self, models: Collection[str]) -> "Lecture":
+        """The lecture as it is held where there are these models: the steps whose `needs` and `unless` are met.
+
+        Raises:
+            BadLecture: no step is left.
+        """
+        left = [step for step in self.steps if set(step.needs) <= set(models) and not set(step.unless) & set(models)]
+        if not left:
+            raise BadLecture(lecture=self.name, line=1, reason=_("no step can be shown with the models that are here"))
+        return replace(self, steps=tuple(replace(step, number=number) for number, step in enumerate(left)))
 
     @property
     def chapters(self) -> tuple[tuple[str, int], ...]:

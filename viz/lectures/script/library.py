@@ -4,7 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from model.errors import BadLecture
+from model.engine.api import Engine, Models
+from model.errors import BadLecture, StillOpening
 from viz.i18n.translate import _
 from viz.lectures.script import parser
 from viz.lectures.script.lecture import Lecture
@@ -44,6 +45,18 @@ def load(name: str) -> Lecture:
     if name not in there:
         raise BadLecture(lecture=name[:80], line=1, reason=_("there is no such file; available: {there}", there=", ".join(there)))
     return open_file(there[name])
+
+
+def models_here(lecture: Lecture, engine: Engine) -> frozenset[str]:
+    """The models that steps depend on (`needs`, `unless`) and that the engine can run. One that is still being opened is there.
+
+    Raises:
+        EngineAway: the engine does not answer.
+    """
+    asked = {name for step in lecture.steps for name in (*step.needs, *step.unless)}
+    infos = engine.ask(Models()).models if asked else ()
+    usable = {info.name for info in infos if not info.problem or info.problem.get("error") == StillOpening.__name__}
+    return frozenset(asked & usable)
 
 
 def open_file(path: Path) -> Lecture:

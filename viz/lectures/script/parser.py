@@ -24,7 +24,7 @@ PAGES = ("explore", "step", "masks", "positions", "compare", "whatif", "training
 """URL paths of the pages that a step can show."""
 
 FRONT_MATTER = ("title", "language", "minutes", "models")
-INSTRUCTIONS = ("view", "point", "note", "question", "answer", "option", "expect")
+INSTRUCTIONS = ("view", "point", "note", "question", "answer", "option", "expect", "needs", "unless")
 """Words that begin an instruction at the start of a line; docs/lectures.md defines each."""
 
 _INSTRUCTION = re.compile(r"([a-z]+): +(\S.*)")
@@ -234,6 +234,8 @@ def _step(number: int, chapter: str, draft: _Draft, models: Sequence[str], probl
         question=_question(draft, problems),
         expects=tuple(expects),
         line=draft.line,
+        needs=tuple(text for _line, text in draft.all("needs")),
+        unless=tuple(text for _line, text in draft.all("unless")),
     )
 
 

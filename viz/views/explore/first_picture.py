@@ -2,11 +2,15 @@
 
 import streamlit as st
 
+from model.engine.api import Models
 from viz import canvas
 from viz.canvas.scenes import first_picture
 from viz.i18n.translate import _, _n
+from viz.labels import tokens
 from viz.session import visits
-from viz.session.state import Page
+from viz.session.state import Page, update
+from viz.url.default_run import language_model
+from viz.url.view_state import ANOTHER_MODEL
 from viz.views.explore import tour
 
 
@@ -24,6 +28,15 @@ def show(page: Page) -> None:
             if st.button(words, key="all-heads-first", icon=":material/grid_view:"):
                 visits.leave_first_picture()
                 st.rerun()  # the whole page: its settings open
+            if (other := language_model(page.engine.ask(Models()).models)) is not None:
+                words, title = _("Language model"), tokens.markdown(other.title)
+                st.button(words, key="other-first", icon=":material/forum:", help=title, on_click=_open, args=(other.name,))
+
+
+def _open(model: str) -> None:
+    """Shows the whole page with another model."""
+    visits.leave_first_picture()
+    update(**ANOTHER_MODEL | {"model": model})
 
 
 def _title(page: Page) -> str:
