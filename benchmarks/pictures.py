@@ -55,6 +55,7 @@ PICTURES = {
     "beam": Picture("step", (1440, 900), parameters={"decode": "beam"}),
     "training": Picture("training", (1440, 900), parameters={"model": "reverse-digits", "snapshot": "2032"}),
     "cache": Picture("step", (1280, 1900), parameters={"model": "captions-lm"}, opens="The cache: what is kept"),
+    "windows": Picture("masks", (1280, 2100), parameters={"model": "captions-lm"}, opens="Windows, prefixes and packed"),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
     "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
 }

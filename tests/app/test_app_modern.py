@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
 from model.engine.local import CHECKPOINTS
+from tests import folders, recorded_folders
 from tests.app.visiting import Visitor
 
 MODEL = {"model": "captions-lm", "text": "a man in a blue shirt is", "decode": "greedy", "max": "6"}
@@ -92,3 +94,63 @@ def test_cost_over_length_and_linear_attention() -> None:
         if "length-linear" in chart.proto.id or "length-softmax" in chart.proto.id
     ]
     assert len(maps) == 2
+
+
+def test_a_closed_token_changes_nothing_that_it_cannot_reach() -> None:
+    visitor = Visitor("masks", **MODEL, site="decoder.0.1.self")
+    visitor.app.session_state["mask-kinds"] = True
+    visitor.go("masks")
+    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    assert set(kinds["mask"]) == {"causal: itself and all before it"}
+    count = int(kinds["most keys of a query"].iloc[0])
+    visitor.app.selectbox(key="mask-made").set_value("window")
+    visitor.app.slider(key=f"mask-size-{count}").set_value(3)
+    visitor.go("masks")
+    visitor.press("mask-run")
+    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    assert set(kinds["mask"]) == {"sliding window of width 3: itself and the 2 before it"}
+    visitor.app.session_state["mask-proved"] = True
+    visitor.go("masks")
+    assert visitor.problems == []
+    found = re.search(r"cannot reach by the masks: (\d+) of (\d+)", told(visitor))
+    assert found is not None
+    layers = len(kinds)
+    assert int(found[2]) == layers * count
+    assert int(found[1]) == sum(max(0, count - 1 - 2 * layer) for layer in range(1, layers + 1)), "two tokens more in each layer"
+    assert "Largest change there: exactly 0." in told(visitor)
+
+
+def test_the_first_token_can_be_closed() -> None:
+    visitor = Visitor("masks", **MODEL, site="decoder.0.1.self")
+    assert "The first token’s share" not in told(visitor)
+    visitor.app.session_state["sinks"] = True
+    visitor.go("masks")
+    assert "The first token’s share" in told(visitor)
+    assert "Learned sinks" not in told(visitor)
+    visitor.press("sink-closed")
+    assert visitor.problems == []
+    assert visitor.url["edit"].startswith("forbid")
+
+
+@pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss"])
+def test_windows_and_sinks_of_folders(shelf: Path, name: str) -> None:
+    if name in folders.SETTINGS:
+        folders.save(shelf / name, name)
+    else:
+        recorded_folders.saved(shelf / name, name)
+    visitor = Visitor("masks", model=name, text="4 6 5 7 8 9", max="4")
+    visitor.app.session_state["mask-kinds"] = visitor.app.session_state["sinks"] = True
+    visitor.go("masks")
+    assert visitor.problems == []
+    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    assert any("sliding window of width 4" in kind for kind in kinds["mask"]), list(kinds["mask"])
+    assert ("Learned sinks" in told(visitor)) == (name == "gpt_oss")
+    visitor.app.session_state["mask-proved"] = True
+    visitor.go("masks")
+    assert visitor.problems == []
+    assert "exactly 0." in told(visitor)
+    visitor.go("step")
+    visitor.app.session_state["cache"] = True
+    visitor.go("step")
+    assert visitor.problems == []
+    assert "a window of 4 tokens" in told(visitor)

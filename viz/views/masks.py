@@ -13,6 +13,7 @@ from viz.i18n.translate import _, _n, error_message, join_sentences, localized, 
 from viz.labels import alt_text, tokens
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
+from viz.views import mask_kinds, sinks
 from viz.widgets import numeric_tables
 from viz.widgets.cards import card, chart, expander_state, say
 
@@ -50,6 +51,8 @@ def show(page: Page) -> None:
                 ("both", form, _("The mask of this attention layer")),
                 _about_one(),
             )
+        mask_kinds.show(page, form)
+        sinks.show(page)
         _tables(page.trace, page.attention)
         return
     trace = padded or page.trace
@@ -65,6 +68,8 @@ def show(page: Page) -> None:
         _padding(page, trace, attention, form, added)
     with last, card("padding-effect", "content"):
         _say_what_padding_did(page, padded)
+    mask_kinds.show(page, form)
+    sinks.show(page)
     _tables(trace, attention)
 
 

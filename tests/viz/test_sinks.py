@@ -1,0 +1,52 @@
+"""Sinks against a softmax with one more score, and the library's own gpt-oss."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.checkpoints import loader
+from model.inference.run import run
+from model.spec.request import Decoding, RunRequest
+from tests import recorded_folders
+from tests.runs import CPU
+from viz.metrics.sinks import first_shares, sink_shares, without_sink
+
+
+def test_a_sink_takes_what_its_exponential_adds_to_the_sum() -> None:
+    rng = np.random.default_rng(2)
+    scores, sinks = rng.normal(size=(3, 5, 5)), np.array([-np.inf, 0.3, 2.0])
+    mask = np.tril(np.ones((5, 5), bool))
+    exponentials = np.where(mask, np.exp(scores), 0.0)
+    sums = exponentials.sum(axis=-1)
+    weights = exponentials / (sums + np.exp(sinks)[:, None])[:, :, None]
+    np.testing.assert_allclose(sink_shares(weights, mask), np.exp(sinks)[:, None] / (sums + np.exp(sinks)[:, None]))
+    for head in range(3):
+        np.testing.assert_allclose(without_sink(weights[head]), exponentials[head] / sums[head][:, None])
+    np.testing.assert_allclose(first_shares(weights, mask), [np.mean([head[row][0] for row in range(1, 5)]) for head in weights])
+
+
+def test_rounding_and_empty_rows_are_no_sink() -> None:
+    weights = np.array([[[1.0, 0.0], [0.0, 0.0]]], np.float32) - 1e-6
+    assert not sink_shares(weights, np.array([[True, False], [False, False]])).any()
+    assert np.isnan(first_shares(weights[:, :1], np.array([[True, False]]))).all()
+
+
+@pytest.mark.slow
+def test_the_sinks_of_gpt_oss_are_the_column_that_the_library_drops(tmp_path: Path) -> None:
+    own: Any = recorded_folders.saved(tmp_path, "gpt_oss")[0]
+    with torch.no_grad():
+        for layer in own.model.layers:
+            layer.self_attn.sinks.add_(torch.linspace(-1, 2, len(layer.self_attn.sinks)))
+    own.save_pretrained(tmp_path)
+    found = loader.load(tmp_path, {}, CPU)
+    trace = run(found, RunRequest("tiny", (4, 6, 5, 8, 9, 11), decoding=Decoding(max_length=0), keep=("qkv",)), CPU, "cpu")
+    for layer, site in zip(own.model.layers, trace.attention.values(), strict=True):
+        assert site.q is not None
+        assert site.k is not None
+        scores = (site.q.astype(np.float64) @ site.k.astype(np.float64).transpose(0, 2, 1)) * layer.self_attn.scaling
+        exponentials = np.where(site.mask, np.exp(scores), 0.0)
+        sink = np.exp(layer.self_attn.sinks.detach().double().numpy())[:, None]
+        np.testing.assert_allclose(sink_shares(site.weights, site.mask), sink / (exponentials.sum(axis=-1) + sink), atol=1e-5)

@@ -1,0 +1,201 @@
+"""The part of the page Masks about models of today: the mask of each layer, another one instead, and a proof with another token."""
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from model.engine.api import Run
+from model.errors import HeadlightError
+from model.spec.edits import MOST_EDITS, Allow, Edit, Embed, Forbid, write_edits
+from model.spec.request import RunRequest
+from model.trace.types import Array, Attention, Site, Trace
+from viz.figures import masks, reach
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, error_message
+from viz.labels import alt_text, tokens
+from viz.metrics import mask_kinds
+from viz.metrics.mask_kinds import MaskKind
+from viz.session.state import Page, update
+from viz.widgets import numeric_tables
+from viz.widgets.cards import chart, expander_state, say
+
+LONGEST = 256
+"""Most tokens of a text whose masks are named, changed, or proved."""
+
+
+def show(page: Page, form: masks.Form) -> None:
+    """Draws the kinds of masks of the stack of the page's site, another mask on paper, and the proof; none of cross-attention."""
+    own = page.attention
+    if own.site.kind != "self" or own.mask.shape[0] != own.mask.shape[1] or len(own.mask) > LONGEST:
+        return
+    layers = page.trace.of(own.site.stack, "self")
+    title = _("Windows, prefixes and packed documents: the mask of each layer, and another one instead")
+    with st.expander(title, icon=":material/view_week:", **expander_state("mask-kinds")) as part:
+        if not part.open:
+            return
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _layers(layers)
+            if not page.info.recorded:
+                _reach(page, layers)
+        with right:
+            _other(page, own, form, len(layers))
+
+
+def words(kind: MaskKind) -> str:
+    """A kind of mask in words."""
+    gaps = {"size": kind.size, "before": kind.size - 1}
+    return {
+        "all": _("every token sees every token"),
+        "causal": _("causal: itself and all before it"),
+        "window": _("sliding window of width {size:,}: itself and the {before:,} before it", **gaps),
+        "both-sides": _("window to both sides: at most {before:,} away", **gaps),
+        "chunks": _("chunks of {size:,}: itself and those before it in its chunk", **gaps),
+        "prefix": _("prefix of {size:,}, which every token sees; then causal", **gaps),
+        "documents": _("packed documents ({size:,}): itself and those before it in its document", **gaps),
+        "other": _("another mask"),
+    }[kind.kind]
+
+
+def _layers(layers: tuple[Attention, ...]) -> None:
+    """Draws which mask each layer has."""
+    st.markdown("**" + _("The mask of each layer") + "**")
+    kinds = [mask_kinds.kind_of(own.mask) for own in layers]
+    table = {
+        _("mask"): [words(kind) for kind in kinds],
+        _("most keys of a query"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
+        _("open cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
+    }
+    numeric_tables.draw(pd.DataFrame(table, index=pd.Index(range(1, len(layers) + 1), name=_("layer"))), key="mask-kinds-table")
+    back, count = mask_kinds.farthest(own.mask for own in layers), len(layers[0].mask)
+    st.caption(
+        _("Through all layers the last token depends on the newest {back:,} of {count:,}, itself counted.", back=back, count=count)
+    )
+    if not any(kind.kind in ("window", "chunks", "both-sides", "prefix", "documents") for kind in kinds):
+        st.caption(
+            _(
+                "A window shows only in a text that is longer than it. No bundled or known model has one; folders of Mistral, "
+                "Gemma 2 and 3, gpt-oss and ModernBERT do. Beside this, any model can be given one."
+            )
+        )
+
+
+def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
+    """Draws another mask on paper, and a button that runs the sentence with it."""
+    st.markdown("**" + _("What if the mask were another?") + "**")
+    names: dict[mask_kinds.Made, str] = {
+        "window": _("sliding window"),
+        "chunks": _("chunks"),
+        "prefix": _("prefix, such as a system prompt"),
+        "documents": _("packed documents"),
+        "causal": _("causal"),
+    }
+    count = len(own.mask)
+    kind = st.selectbox(_("Kind of mask"), list(names), format_func=names.__getitem__, key="mask-made")
+    size = 2
+    if kind != "causal" and count > 2:
+        label = _("The second document begins at token") if kind == "documents" else _("Width in tokens")
+        size = int(st.slider(label, 2, count, min(max(2, count // 3), count), key=f"mask-size-{count}"))
+    made = mask_kinds.pattern(kind, count, size, [size - 1]) & own.mask.any(axis=0, keepdims=True)
+    back = mask_kinds.farthest([made] * layers)
+    st.caption(
+        _(
+            "In every layer: {open} of the cells are open, and the last token depends on the newest {back:,} of {count:,}.",
+            open=alt_text.percent(float(made.mean())),
+            back=back,
+            count=count,
+        )
+    )
+    figure = masks.mask(page.trace, own, made, form, page.dark)
+    chart(figure, (page.trace, names[kind]), config=CONFIG, key="mask-made-chart", alt=alt_text.mask(page.trace, own, made))
+    edits = edits_for(own, made)
+    if page.info.recorded or not edits:
+        return
+    if len(edits) > MOST_EDITS:
+        st.caption(_("This text is too long to be run with another mask."))
+        return
+    st.button(
+        _("Run this sentence with this mask in every layer"),
+        icon=":material/science:",
+        key="mask-run",
+        on_click=update,
+        kwargs={"edits": write_edits(edits)},
+    )
+
+
+def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
+    """The edits that turn the mask of a site, and of all self-attention of its stack, into another one: one for each key."""
+    found = list[Edit]()
+    stack: Literal["encoder", "decoder"] = "encoder" if own.site.stack == "encoder" else "decoder"
+    for key in range(len(made)):
+        for kind, cells in ((Forbid, own.mask & ~made), (Allow, made & ~own.mask)):
+            if len(queries := np.flatnonzero(cells[:, key])):
+                found.append(kind(stack=stack, kind="self", query=tuple(map(int, queries)), key=(key,)))
+    return tuple(found)
+
+
+def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
+    """Draws which states change if a token is exchanged, and compares them with what the masks allow."""
+    st.markdown("**" + _("Does changing a closed token change the output?") + "**")
+    site = layers[0].site
+    strip = page.trace.tokens[layers[0].query_tokens]
+    names = tokens.strip(strip)[: len(layers[0].mask)]
+    token = _chosen(names)
+    st.caption(_("The run is read twice: as it is, and with another word at this place. Gray states stay exactly as they were."))
+    if not st.toggle(_("Exchange it and compare"), key="mask-proved"):
+        return
+    given = as_given(page, page.trace, site)
+    other = next((id_ for id_ in strip.ids if id_ != strip.ids[token]), strip.ids[token] + 1)
+    edit = Embed(stack="encoder" if site.stack == "encoder" else "decoder", at=token, word=other)
+    try:
+        before, after = page.engine.ask(Run(given)), page.engine.ask(Run(replace(given, edits=(*given.edits, edit))))
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    differences = changes(before, after, site.stack)
+    own = before.of(site.stack, "self")
+    if len(differences) != len(own):
+        st.caption(_("This run records no states between its layers, so there is nothing to compare."))
+        return
+    allowed = mask_kinds.reached((each.mask for each in own), token)[1:]
+    said = tokens.token(strip, token)
+    gaps = {"token": said, "closed": int((~allowed).sum()), "all": allowed.size}
+    st.caption(tokens.markdown(_("States that “{token}” cannot reach by the masks: {closed} of {all}.", **gaps)))
+    largest = float(differences[~allowed].max(initial=0.0))
+    if largest:
+        st.caption(_("Largest change there: {largest}. The masks do not hold what they say.", largest=tokens.power_of_ten(largest)))
+    elif gaps["closed"]:
+        st.caption(_("Largest change there: exactly 0."))
+    rows = [tokens.site(each.site) for each in own]
+    figure = reach.changed(differences, rows, names, tokens.query_axis(before, site), page.dark)
+    words_ = alt_text.table(differences, _("positions"))
+    chart(figure, (before, _("What changes with a token")), config=CONFIG, key="mask-reach-chart", alt=words_)
+
+
+def _chosen(names: list[str]) -> int:
+    """Draws the choice of a token, by default the first one."""
+    numbered, key = [f"{place} · {name}" for place, name in enumerate(names, start=1)], f"mask-token-{len(names)}"
+    return int(st.selectbox(_("Token that is exchanged"), range(len(names)), format_func=numbered.__getitem__, key=key))
+
+
+def as_given(page: Page, trace: Trace, site: Site) -> RunRequest:
+    """The request that reads the tokens of a run as they are, and generates nothing, keeping the states between layers."""
+    request = page.view.request(keep=("hidden",))
+    rows = len(trace.at(site).mask)
+    if page.info.continues:
+        decoding = replace(request.decoding, max_length=0, method="greedy")
+        return replace(request, source=trace.tokens["source"].ids[:rows], decoding=decoding, begin=())
+    if "target" in trace.tokens and page.info.translates:
+        target = trace.tokens["target"].ids[: trace.of("decoder", "self")[0].mask.shape[0]]
+        return replace(request, target=target, begin=())
+    return request
+
+
+def changes(before: Trace, after: Trace, stack: str) -> Array:
+    """The largest change of a number of each state of a stack: [layer, position], float64; no layers where none were recorded."""
+    names = [name for name in before.hidden if name.startswith(f"{stack}.") and name in after.hidden]
+    found = [np.abs(after.hidden[name].astype(np.float64) - before.hidden[name]).max(axis=-1) for name in names]
+    return np.array(found)

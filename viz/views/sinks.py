@@ -1,0 +1,91 @@
+"""The part of the page Masks about attention sinks: the first token's share over the layers, learned sinks, and both taken away."""
+
+import numpy as np
+import streamlit as st
+
+from model.spec.edits import Forbid, write_edits
+from model.trace.types import Array, Attention
+from viz.figures import sinks as figures
+from viz.figures.annotated_heatmap import grid
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _
+from viz.labels import alt_text, tokens
+from viz.metrics import sinks
+from viz.session.state import Page, update
+from viz.widgets.cards import chart, expander_state
+
+LONGEST = 256
+"""Most tokens of a text whose shares are computed."""
+
+
+def show(page: Page) -> None:
+    """Draws the shares of the self-attention of the page's stack; none of cross-attention."""
+    own = page.attention
+    if own.site.kind != "self" or max(own.mask.shape) > LONGEST:
+        return
+    layers = page.trace.of(own.site.stack, "self")
+    if len({each.heads for each in layers}) > 1:
+        return
+    title = _("Attention sinks: the first token’s share, and learned sinks")
+    with st.expander(title, icon=":material/water_drop:", **expander_state("sinks")) as part:
+        if not part.open:
+            return
+        _first(page, layers)
+        lacks = [sinks.sink_shares(each.weights, each.mask) for each in layers]
+        if any(lack.any() for lack in lacks):
+            _learned(page, layers, lacks)
+
+
+def _first(page: Page, layers: tuple[Attention, ...]) -> None:
+    """Draws the first token's share of every head, and the button that closes it."""
+    site = layers[0].site
+    shares = np.array([sinks.first_shares(each.weights, each.mask) for each in layers])
+    st.markdown("**" + _("The first token’s share, layer by layer") + "**")
+    st.caption(
+        _(
+            "Mean weight of each head on the first token, over rows that have a choice. Many heads rest there when they have "
+            "nothing to say: the first token is then an attention sink."
+        )
+    )
+    _table(page, shares, _("share of the first token"), "first")
+    queries = tuple(range(1, len(layers[0].mask)))
+    if page.info.recorded or site.stack == "program" or not queries:
+        return
+    closed = Forbid(stack="encoder" if site.stack == "encoder" else "decoder", kind="self", query=queries, key=(0,))
+    st.button(
+        _("Run this sentence with the first token closed to all others"),
+        icon=":material/science:",
+        key="sink-closed",
+        on_click=update,
+        kwargs={"edits": write_edits((closed,))},
+    )
+
+
+def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> None:
+    """Draws the share of the learned sinks, and the selected head with its sink as a column of its own."""
+    st.markdown("**" + _("Learned sinks") + "**")
+    st.caption(
+        _(
+            "Each head of this model has a learned number that joins the scores in the softmax and weighs no value. It takes the "
+            "rest of each row, so the weights sum to less than 1. Below: its mean weight."
+        )
+    )
+    _table(page, np.array([lack.mean(axis=1) for lack in lacks]), _("share of the sink"), "sink")
+    place = next((index for index, each in enumerate(layers) if each.site == page.attention.site), 0)
+    own, lack = layers[place], lacks[place][page.head]
+    title = _("{head}: its sink is the last column", head=tokens.head_name(page.trace, own.site, page.head))
+    st.caption(tokens.markdown(title))
+    weights = own.head(page.head)
+    if st.toggle(_("Without the sink: each row divided by its sum, as the softmax would have it"), key="sink-without"):
+        weights, lack = sinks.without_sink(weights), np.zeros_like(lack)
+    figure = figures.with_sink(page.trace, own, weights, lack, page.dark)
+    chart(figure, (page.trace, title), config=CONFIG, key="sink-map", alt=alt_text.table(weights, _("keys")))
+
+
+def _table(page: Page, shares: Array, title: str, name: str) -> None:
+    """Draws numbers [layer, head] as a grid."""
+    layers = [_("layer {layer}", layer=place) for place in range(1, shares.shape[0] + 1)]
+    heads = [str(place) for place in range(1, shares.shape[1] + 1)]
+    hover = [[alt_text.percent(float(value)) if np.isfinite(value) else "" for value in row] for row in shares]
+    figure = grid(layers, heads, shares, hover, page.dark, title, 1.0, ".2f")
+    chart(figure, (page.trace, title), config=CONFIG, key=f"sink-{name}", alt=alt_text.table(shares, _("heads")))
