@@ -42,7 +42,6 @@ class KeysMotion extends Motion {
     this.pen.drawImage(this.image(String(stage)), 0, key, columns, 1, now.x, now.y, now.width, now.height);
     this.pen.globalAlpha = 1;
     this.answers(now, String(stage), stage, { title: this.network.header.titles[name], row: key, rows: 1, columns, label: text });
-    return now;
   }
 
   /** The query goes from key to key; each product is a score, which the mask may forbid. */
@@ -98,8 +97,8 @@ class KeysMotion extends Motion {
     const { group, columns: { high, top, column }, network: { header: { titles } } } = this;
     const t = this.come("context");
     const stage = this.names.get("context");
-    if (t === null || !this.blobs[stage]) return this.vector("context", slot);
-    const { rows, columns } = this.folded(String(stage));
+    if (t === null || !this.blobs[stage] || this.blobs[stage].shape[0] === 1) return this.vector("context", slot);
+    const { shape: [rows, columns] } = this.blobs[stage];
     const box = this.place(String(stage), slot);
     const line = (head) => ({ ...box, y: box.y + (head * box.height) / rows, height: box.height / rows });
     const [values, weights] = [this.names.get("values"), this.blobs[this.names.get("weights")]?.array];

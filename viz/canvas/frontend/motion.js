@@ -133,13 +133,13 @@ class Motion {
   }
 
   /** Draws a stage's vector in a slot, on its way from another place. Returns where it stands; null if it is not there yet. */
-  vector(name, slot, from = null, t = this.come(name), title = this.network.header.titles[name]) {
+  vector(name, slot, from = null, t = this.come(name)) {
     const stage = this.names.get(name);
     if (t === null) {
       if (stage !== undefined) this.outline(stage, slot);
       return null;
     }
-    return this.shape(String(stage), stage, slot, from, t, title);
+    return this.shape(String(stage), stage, slot, from, t, this.network.header.titles[name]);
   }
 
   /** Draws an array in a slot. */

@@ -21,7 +21,7 @@ class Network extends Drawing {
       nameOf: (at) => this.header.order[at].split("/").pop(),
     });
     this.motion = new SublayerMotion(this);
-    this.recorder = new FilmRecorder(() => this.redraw());
+    this.recorder = new FilmRecorder(() => this.tellFilm());
     this.root.addEventListener("keydown", (event) => this.transport.onKey(event));
   }
 
@@ -63,7 +63,7 @@ class Network extends Drawing {
     this.headList.replaceChildren(...Array.from({ length: motion.heads }, (_, head) => el("option", { value: head }, String(head + 1))));
     const choices = el("div", { class: "choices" }, el("label", {}, texts.token, this.tokenList), el("label", {}, texts.head, this.headList));
     this.motion.canvas.setAttribute("aria-label", texts.moves);
-    this.filmButton = iconButton(FILM_SIGN, texts.film, () => this.record(), { class: "icon film", disabled: !FilmRecorder.type });
+    this.filmButton = iconButton(FILM_SIGN, FilmRecorder.type ? texts.film : texts.noFilm, () => this.record(), { class: "icon film", disabled: !FilmRecorder.type });
     controls.append(choices, this.filmButton);
     this.root.replaceChildren(controls, el("div", { class: "inside" }, this.window, this.motion.canvas), this.readout);
   }
@@ -102,7 +102,14 @@ class Network extends Drawing {
     if (this.recorder.records) return this.transport.playing ? this.transport.pause() : this.recorder.stop();
     this.recorder.start(this.motion.canvas, this.header.film);
     if (!this.transport.playing) this.transport.toggle();
-    this.drawMotion();
+    this.tellFilm();
+  }
+
+  /** Says what the button of the film does. */
+  tellFilm() {
+    const { records } = this.recorder;
+    for (const attribute of ["aria-label", "title"]) this.filmButton.setAttribute(attribute, this.header.texts[records ? "filming" : "film"]);
+    this.filmButton.classList.toggle("records", records);
   }
 
   rested() {
@@ -123,9 +130,6 @@ class Network extends Drawing {
     this.transport.draw();
     if (!this.header.motion || !this.width) return;
     this.motion.draw(step, t, this.motion.canvas.parentElement.clientWidth - this.besides, this.high);
-    const name = this.recorder.records ? "filming" : "film";
-    for (const attribute of ["aria-label", "title"]) this.filmButton.setAttribute(attribute, this.header.texts[FilmRecorder.type ? name : "noFilm"]);
-    this.filmButton.classList.toggle("records", this.recorder.records);
     this.root.dataset.come = t.toFixed(2);
     if (t === 1) this.tellLayout();
   }
