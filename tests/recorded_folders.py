@@ -11,7 +11,9 @@ from benchmarks.families import small_config
 from model.checkpoints import loader
 from model.huggingface import library
 from model.huggingface.families import Kind
+from model.huggingface.images import arranged
 from model.huggingface.loaded import Foreign
+from model.huggingface.network import ForeignViewer
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.run import run
 from model.spec.inputs import Given, RandomFeatures
@@ -80,6 +82,11 @@ def traced(found: Foreign, kind: Kind) -> tuple[Trace, dict[str, Tensor]]:
         given = RandomFeatures(rows)
         drawn = torch.randn(1, rows, network.reads.width, generator=torch.Generator().manual_seed(0))
         inputs = {network.reads.argument: network.reads.arranged(drawn)}
+    if isinstance(network, ForeignViewer):
+        image = network.image
+        given = RandomFeatures(image.patches)
+        drawn = torch.randn(1, image.patches, image.width, generator=torch.Generator().manual_seed(0))
+        inputs = {"pixel_values": arranged(drawn, image)}
     if kind == "both":
         inputs["decoder_input_ids"] = torch.tensor([TARGET])
         inputs["use_cache"] = False  # type: ignore[assignment]  # with a cache, fsmt reads one token at a time, without a causal mask

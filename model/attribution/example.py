@@ -139,7 +139,7 @@ def _source(runner: Runner, request: RunRequest, trace: Trace, device: torch.dev
     """[1, key] of ids, padding included, or [1, key, model] of features."""
     if ids := trace.tokens["source"].ids:
         return torch.tensor([ids], device=device)
-    features = Reader(runner.tokenizers, device, most).inputs(request, runner.info.spec).source
+    features = Reader.of(runner, device, most).inputs(request, runner.info.spec).source
     return features.to(dtype_of(runner.network)).tensor
 
 

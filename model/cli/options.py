@@ -16,7 +16,10 @@ from click.core import ParameterSource
 from safetensors import SafetensorError, safe_open
 
 from model.checkpoints.layouts.given_answers import parse_settings
+from model.engine.sent_files import unreadable
 from model.errors import BadSetting, MissingSetting
+from model.inference.pictures import keep
+from model.safe_loading.images import MOST_BYTES
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Features, Given, RandomFeatures, Turn
 from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
@@ -66,6 +69,8 @@ def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
     found = {name: click.option(flag, name, help=own.help, **_kind(described, own), **_default(described, own))}
     forms = {form: help_.format(form=FORM) for form, help_ in (("ids", own.ids), ("features", own.features)) if help_}
     found |= {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
+    if own.image:
+        found[f"{name}_image"] = click.option("--image", f"{name}_image", metavar="FILE", help=own.image)
     if own.turns:
         found[f"{name}_turns"] = click.option("--turn", f"{name}_turns", multiple=True, metavar="ROLE:TEXT", help=own.turns)
     return found
@@ -110,15 +115,19 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
 
 def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
     """The request that the values of all options make."""
-    turns = values.pop("source_turns")
+    turns, image = values.pop("source_turns"), values.pop("source_image")
     for name in ("source", "target"):
         values[name] = _given(name, *(values.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
     if turns and values["source"] is not None:
         raise BadSetting(name="--turn", found="beside --source", allowed="a conversation, or a source of another form")
     if turns:
         values["source"] = Chat(tuple(map(Turn.from_text, turns)))
+    if image is not None and values["source"] is not None:
+        raise BadSetting(name="--image", found="beside another source", allowed="one source")
+    if image is not None:
+        values["source"] = _image(Path(image))
     if values["source"] is None:
-        raise MissingSetting(name="The source", needed="--source, --turn, --source-ids or --source-features")
+        raise MissingSetting(name="The source", needed="--source, --turn, --source-ids, --source-features or --image")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
     values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()
@@ -134,6 +143,20 @@ def _given(name: str, text: str | None, ids: str | None, features: str | None) -
     if features is not None:
         return read_features(f"--{name}-features", features)
     return text if ids is None else _ids(f"--{name}-ids", ids)
+
+
+def _image(path: Path) -> str:
+    """The name of the image in a file.
+
+    Raises:
+        PathNotFound, NotReadable, BadImage: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return keep(data, path.name)
 
 
 def _ids(name: str, text: str) -> tuple[int, ...]:

@@ -158,10 +158,11 @@ class LocalEngine:
         return cast(Answer, self._answer(self._pinned(question)))
 
     def _pinned(self, question: Question[Any]) -> Question[Any]:
-        """The question about a Hub's model with the commit that is in the cache now."""
+        """The question about a Hub's model with the commit that is in the cache now, and the image that its run names here."""
         if isinstance(question, ModelQuestion):
             return replace(question, model=self._store.pinned(question.model))
         if isinstance(question, RunQuestion):
+            self._uploads.look_for(question.request.source)
             return replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
         return question
 

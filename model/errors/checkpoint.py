@@ -173,6 +173,12 @@ class NoWeights(CheckpointError):
     )
 
 
+class BadImage(CheckpointError):
+    """An image that is not read. Fields: path, reason."""
+
+    template = message("The image {path} is not read: {reason}. Choose another one, or save it again as PNG or JPEG.")
+
+
 class OverLimit(CheckpointError):
     """Too large or too slow to open. Fields: path, reason."""
 

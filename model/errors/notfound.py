@@ -31,6 +31,12 @@ class UnknownHypothesis(NotFound):
     template = message("There is no hypothesis {asked}: those of this beam search are numbered from 0 to {last}.")
 
 
+class UnknownImage(NotFound):
+    """Fields: asked."""
+
+    template = message("The image {asked} is not here: a link names it and does not hold it. Give the model the same file again.")
+
+
 class UnknownStage(NotFound):
     """Fields: asked, there."""
 

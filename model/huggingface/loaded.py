@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.errors import Words
+from model.huggingface.images import ImageReader
 from model.huggingface.network import AnyForeign
 from model.huggingface.recorded.network import RecordedNetwork
 from model.spec.external import ForeignSpec
@@ -43,6 +44,7 @@ class Foreign:
         fingerprint: SHA-256 of its files.
         notes: remarks on its arithmetic for viewers, a sentence each.
         folder: where its survey may lie; None: it was not read from a folder.
+        images: makes of an image what it reads; None: it reads something else.
     """
 
     info: ForeignInfo
@@ -51,3 +53,4 @@ class Foreign:
     fingerprint: str
     notes: tuple[Words, ...] = ()
     folder: Path | None = None
+    images: ImageReader | None = None

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from model.errors import CannotChange, NoArithmetic, Words, phrase
 from model.huggingface import hooks
 from model.huggingface.attention import Watch
+from model.huggingface.images import arranged
 from model.huggingface.places import Places
-from model.spec.external import ForeignSpec
+from model.spec.external import ForeignImage, ForeignSpec
 from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -194,6 +195,23 @@ class ForeignEncoder(ForeignNetwork):
         return states
 
 
+class ForeignViewer(ForeignEncoder):
+    """An encoder of images: it puts positions of its own, such as a class token, before the patches that it is given."""
+
+    @property
+    def image(self) -> ForeignImage:
+        """The images that it reads."""
+        assert self.spec.encoder is not None
+        assert self.spec.encoder.image is not None
+        return self.spec.encoder.image
+
+    def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
+        """[batch, key, number] -> [batch, key, model]. The rows of its own positions, which come first, are not read."""
+        watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
+        states: Tensor = watch(lambda: self.library(pixel_values=arranged(source, self.image)))[0]
+        return states
+
+
 class ForeignTranslator(ForeignEncoder):
     """An encoder and a decoder."""
 
@@ -236,7 +254,7 @@ class ForeignWriter(ForeignNetwork):
         return replace(run, start=start).see("logits", logits)
 
 
-AnyForeign: TypeAlias = ForeignEncoder | ForeignTranslator | ForeignWriter
+AnyForeign: TypeAlias = ForeignEncoder | ForeignViewer | ForeignTranslator | ForeignWriter
 NETWORKS: Mapping[str, type[AnyForeign]] = {"encoder": ForeignEncoder, "both": ForeignTranslator, "decoder": ForeignWriter}
 
 

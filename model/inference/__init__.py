@@ -1,4 +1,5 @@
 """Runs one request through one network and returns a Trace: inputs, decoding, interventions, recorder, batching.
 
-May import: model.checkpoints, model.errors, model.huggingface, model.spec, model.tokenizers, model.trace, model.transformer.
+May import: model.checkpoints, model.errors, model.huggingface, model.safe_loading, model.sharing, model.spec, model.tokenizers,
+model.trace, model.transformer.
 """

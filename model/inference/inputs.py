@@ -12,14 +12,18 @@ from torch import Tensor
 
 from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import BadChat, BadSetting, DoesNotFit, InputError, MustNotBeSet, TooManyTokens, Words, phrase
+from model.huggingface.images import ImageReader
+from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
-from model.spec.external import AnySpec, AnyStack
+from model.inference.features import NO_EMBEDDING, asked, image_of, positions_of, rows_of
+from model.inference.pictures import names_picture, picture
+from model.spec.external import AnySpec, AnyStack, ForeignImage
 from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
 from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
 from model.tokenizers.words import Tokenizer, check_ids
-from model.trace.types import Tokens, sites
+from model.trace.types import Array, Tokens, sites
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,16 @@ class Input:
         tensor: [1, position] of ids, or [1, position, model] of features.
         unread: number of tokens at the end that are predicted but not read.
         chat: of a conversation: what the chat template made of it.
+        image: [row, column, color] of uint8: of an image, what the network reads.
+        notes: sentences for viewers about how it was read.
     """
 
     tokens: Tokens
     tensor: Tensor
     unread: int = 0
     chat: Rendered | None = None
+    image: Array | None = None
+    notes: tuple[Words, ...] = ()
 
     def __len__(self) -> int:
         """Number of positions."""
@@ -95,11 +103,18 @@ class Reader:
         tokenizers: tokenizer of each strip; features need none.
         device: device of the network.
         most: limit of positions for models that have more.
+        images: makes of an image what the network reads; None: it reads something else.
     """
 
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
     most: int = POSITIONS
+    images: ImageReader | None = None
+
+    @classmethod
+    def of(cls, runner: Runner, device: torch.device, most: int = POSITIONS) -> "Reader":
+        """The reader of a loaded network's inputs."""
+        return cls(runner.tokenizers, device, most, runner.images if isinstance(runner, Foreign) else None)
 
     def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
         """The inputs of a run. Tokenizing can take long, so a run and the float32 run that it is compared with share them.
@@ -113,6 +128,8 @@ class Reader:
             if spec.encoder is None and error.fields.get("strip") == "source":  # a language model reads a prompt
                 raise error.about("prompt") from error
             raise
+        if request.source_valid is not None and image_of(spec.encoder or spec.writer) is not None:
+            raise MustNotBeSet(name="source_valid", reason=phrase("an image has no padding"))
         if request.begin:
             self._check_begin(request.begin, spec, len(source) if spec.encoder is None else 1 + len(spec.forced))
         if request.target is None or spec.encoder is None or spec.decoder is None:
@@ -157,13 +174,15 @@ class Reader:
         """
         allowed, reason = self.room(stack)
         check_size(name, given, allowed + unread, reason)
+        if isinstance(given, str) and (image := image_of(stack)) is not None and names_picture(given):
+            return self._image(name, given.strip(), image)
         if isinstance(given, str) and not stack.vocab:
-            given = _asked(name, given)
+            given = asked(name, given)
         if isinstance(given, Features | RandomFeatures):
             check_size(name, given, allowed, reason)
             return self._features(name, given, stack)
         if not stack.vocab:
-            raise BadSetting(name=name, found=given, allowed=_NO_EMBEDDING)
+            raise BadSetting(name=name, found=given, allowed=NO_EMBEDDING)
         tokenizer, chat = self.tokenizers[name], None
         if isinstance(given, Chat):
             if name != "source" or not isinstance(tokenizer, ReadsChats):
@@ -219,37 +238,21 @@ class Reader:
             raise DoesNotFit(
                 name=name, reason=phrase("this network reads words through its embedding: give a text or ids instead of features")
             )
-        rows = _draw(given, stack.d_model) if isinstance(given, RandomFeatures) else _rows(name, given, stack.d_model)
+        if (image := image_of(stack)) is not None:
+            tokens, rows = positions_of(name, rows_of(name, given, image.width), image)
+            return Input(tokens, rows[None].to(self.device))
+        rows = rows_of(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
 
-
-_NO_EMBEDDING = phrase("numbers, because this network has no embedding for words or ids; “POSITIONS SEED” draws random ones")
-
-
-def _asked(name: str, text: str) -> RandomFeatures:
-    """The random features that "POSITIONS SEED" asks for."""
-    typed = text.replace(",", " ").split()
-    if len(typed) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 19 for word in typed):
-        raise BadSetting(name=name, found=text[:80], allowed=_NO_EMBEDDING)
-    return RandomFeatures(int(typed[0]), int(typed[1]))
-
-
-def _draw(given: RandomFeatures, width: int) -> Tensor:
-    return torch.randn(given.positions, width, generator=torch.Generator().manual_seed(given.seed))
-
-
-def _rows(name: str, given: Features, width: int) -> Tensor:
-    """[position, model]"""
-    widths = {len(row) for row in given.rows}
-    if widths != {width}:
-        found = ", ".join(map(str, sorted(widths))) or "0"
-        reason = phrase("each position must have {width:,} numbers, and found were: {found}", width=width, found=found)
-        raise DoesNotFit(name=name, reason=reason)
-    rows = torch.tensor(given.rows, dtype=torch.float32)
-    if not rows.isfinite().all():
-        raise DoesNotFit(name=name, reason=phrase("some of its numbers are NaN or infinite"))
-    return rows
+    def _image(self, name: str, given: str, image: ForeignImage) -> Input:
+        """The image of that name, as the network reads it."""
+        assert self.images is not None
+        found = picture(given)
+        patches, seen = self.images.read(found.colors, image)
+        tokens, rows = positions_of(name, patches, image)
+        first = phrase("The file holds {frames:,} images, of which the first was read.", frames=found.frames)
+        return Input(tokens, rows[None].to(self.device), image=seen, notes=(first,) if found.frames > 1 else ())
 
 
 LONG = 256

@@ -14,10 +14,10 @@ from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
+from model.inference.inputs import Input
 from model.inference.recorder import Recorder, attentions
 from model.spec.network import to_json
 from model.spec.request import RunRequest
-from model.tokenizers.chat import Rendered
 from model.trace.beam_tree import Node
 from model.trace.progress import Progress
 from model.trace.steps import Step
@@ -60,7 +60,7 @@ class TraceMaker:
         recorder: holds the tensors that were recorded so far.
         edited: the edits of the run; None: it has none.
         began: start of the run, by `time.perf_counter`.
-        chat: what the model's template made of a conversation; None: the input is of another form.
+        source: what the network reads.
     """
 
     checkpoint: Runner
@@ -69,7 +69,7 @@ class TraceMaker:
     recorder: Recorder
     edited: EditedRun | None
     began: float
-    chat: Rendered | None = None
+    source: Input
 
     def so_far(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written) -> Callable[[], Trace]:
         """Makes the trace of what is recorded now, whenever it is called, in any thread, while the run goes on.
@@ -117,9 +117,10 @@ class TraceMaker:
         found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         found["notes"] += [] if self.edited is None else self.edited.notes()
         found |= {"drafted": written.drafted} if written.drafted else {}
-        if self.chat is not None:
-            reply = self.checkpoint.tokenizers["source"].text(written.ids[len(self.chat.tokens) :])
-            found[CHAT] = asdict(ChatFacts(self.chat.template, self.chat.text, self.chat.starts, reply))
+        found["notes"] += self.source.notes
+        if (chat := self.source.chat) is not None:
+            reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
+            found[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))
         trace = Trace(
             model=found,
             request=self.request.to_json(),
@@ -132,6 +133,7 @@ class TraceMaker:
             logits=arrays.get("logits"),
             steps=tuple(written.steps),
             tree=written.tree,
+            image=self.source.image,
             missing=self.recorder.missing()
             | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
             | never_recorded(self.checkpoint.network),

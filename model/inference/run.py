@@ -79,7 +79,7 @@ def run(
     """
     began = time.perf_counter()
     with torch.inference_mode():
-        inputs = inputs or Reader(checkpoint.tokenizers, device, most).inputs(request, checkpoint.info.spec)
+        inputs = inputs or Reader.of(checkpoint, device, most).inputs(request, checkpoint.info.spec)
         traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
         edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
         changes = {} if edited is None else edited.interventions
@@ -89,7 +89,7 @@ def run(
         once = isinstance(checkpoint.network, ForeignNetwork) and (inputs.target is not None or not request.decoding.max_length)
         own = Run(recorder, changes, NO_CACHE if once else cache, fused, last_logits=last_logits)
         inputs = inputs.to(dtype_of(checkpoint.network))
-        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source.chat)
+        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
         job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker, draft)
         tokens, written = job.result()
@@ -334,7 +334,7 @@ def run_in(
     Raises:
         HeadlightError: as `run`.
     """
-    inputs = Reader(found.tokenizers, device, most).inputs(request, found.info.spec)
+    inputs = Reader.of(found, device, most).inputs(request, found.info.spec)
     if lower is found or isinstance(found, Foreign):
         return run(lower, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
     trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)

@@ -5,6 +5,7 @@ have are named alike, so code that reads only those works with either. This modu
 """
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, TypeAlias
 
 from model.errors import BadSetting, phrase
@@ -55,6 +56,40 @@ class ForeignAttention:
 
 
 @dataclass(frozen=True)
+class ForeignImage:
+    """The images that an encoder reads, cut into square patches.
+
+    Attributes:
+        rows, columns: numbers of patches.
+        side: of a patch, in pixels.
+        channels: numbers of a pixel.
+        added: names of the positions that the network puts before the patches, such as its class token.
+    """
+
+    rows: Few
+    columns: Few
+    side: Few
+    channels: Few
+    added: tuple[str, ...] = ()
+
+    @property
+    def patches(self) -> int:
+        """Number of patches."""
+        return self.rows * self.columns
+
+    @property
+    def width(self) -> int:
+        """Numbers of a patch."""
+        return self.channels * self.side**2
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each position: of a patch its row and column, counted from 1."""
+        places = product(range(1, self.rows + 1), range(1, self.columns + 1))
+        return (*self.added, *(f"{row},{column}" for row, column in places))
+
+
+@dataclass(frozen=True)
 class ForeignStack:
     """An encoder or a decoder, its embedding included.
 
@@ -67,6 +102,7 @@ class ForeignStack:
             cosines); rotated queries and keys; a learned number for each distance, added to the scores; or not known.
         max_positions: length of the longest input; where there is no table, a limit that keeps runs small enough for the machine.
         passes: how often the whole stack is applied.
+        image: what its input is an image of, as rows of patches; None: it reads something else.
     """
 
     vocab: Many
@@ -76,6 +112,7 @@ class ForeignStack:
     positions: ForeignPositions
     max_positions: Reach
     passes: Few = 1
+    image: ForeignImage | None = None
 
     @property
     def wiring(self) -> Wiring:

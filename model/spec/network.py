@@ -260,6 +260,10 @@ def to_json(spec: Any) -> dict[str, Any]:
     for name in ("recorded", "more_ends"):  # of a library's network
         if not found.get(name):
             found.pop(name, None)
+    if found["encoder"] is not None and not found["encoder"].get("image"):
+        found["encoder"].pop("image", None)
+    if found["decoder"] is not None:
+        found["decoder"].pop("image", None)
     return found
 
 

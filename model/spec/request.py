@@ -63,7 +63,8 @@ class Option:
         flag: its name on the command line, without dashes; empty: the field's name.
         usual: the command line's default; None: the field's default.
         variable: the environment variable that sets it; empty: none does.
-        ids, features, turns: the help of the options that give an input as ids, as features, or as the turns of a conversation.
+        ids, features, turns, image: the help of the options that give an input as ids, as features, as the turns of a conversation,
+            or as an image.
     """
 
     help: str
@@ -74,6 +75,7 @@ class Option:
     ids: str = ""
     features: str = ""
     turns: str = ""
+    image: str = ""
 
 
 def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> dict[str, Option]:
@@ -209,6 +211,7 @@ class RunRequest:
             "the source text",
             ids="the source as ids, taken as given: 2,5,3",
             features="the source of a network without an embedding: {form}",
+            image="the source as an image, for a network that reads patches: a PNG, JPEG, WebP, GIF or BMP file",
             turns="a turn of a conversation, ROLE one of system, user, assistant; repeatable, the last is the user's",
         )
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.errors import BadSetting, HeadlightError, WireError, Words
 from model.spec.edits import Allow, Forbid, Patch, SetRow
-from model.spec.external import AnySpec
+from model.spec.external import AnySpec, ForeignImage
 from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
@@ -64,10 +64,24 @@ def check(trace: Trace) -> None:
             _check_finite(array, f"{group}/{name}")
     if trace.logits is not None:
         _check_finite(trace.logits, "logits")
+    if trace.image is not None:
+        _check_image(trace)
 
 
 def _refuse(detail: Words) -> NoReturn:
     raise WireError(detail=detail)
+
+
+def _check_image(trace: Trace) -> None:
+    """Checks that an image has the size of the patches that its network reads, and the source a token for each of them."""
+    encoder = {} if trace.of_program else trace.model["spec"].get("encoder") or {}
+    if not encoder.get("image"):
+        _refuse("it holds an image, and its network reads none")
+    said = read(ForeignImage, encoder["image"], "header.model.spec.encoder.image")
+    if trace.image is None or trace.image.shape != (said.rows * said.side, said.columns * said.side, 3):
+        _refuse("its image is not of the size that its network reads")
+    if trace.tokens["source"].texts != said.names:
+        _refuse("its tokens are not the patches of its image")
 
 
 def _check_facts(trace: Trace) -> None:

@@ -1,7 +1,7 @@
 """Trace <-> bytes: a safetensors file with one JSON entry. The download, the HTTP answer and the offline replay are the same bytes.
 
-Masks are stored as uint8 (1 = may be attended to), ids as int64, everything else as float32. Nothing is pickled, so reading a file
-executes nothing.
+Masks (1 = may be attended to) and images are stored as uint8, ids as int64, everything else as float32. Nothing is pickled, so
+reading a file executes nothing.
 """
 
 import json
@@ -174,6 +174,8 @@ def _arrays(trace: Trace) -> dict[str, Array]:
         arrays |= {f"{group}/{name}": a.astype(np.float32) for name, a in getattr(trace, group).items()}
     if trace.logits is not None:
         arrays["logits"] = trace.logits.astype(np.float32)
+    if trace.image is not None:
+        arrays["image"] = trace.image.astype(np.uint8)
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
@@ -198,6 +200,7 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         tree=header.tree,
         missing=header.missing,
         recorded=header.recorded,
+        image=_take("image", np.uint8, 3, stored) if "image" in stored else None,
     )
     if header.recorded and header.recorded.sites.keys() != header.sites.keys():
         raise ValueError("the sites under recorded are not the sites of the trace")

@@ -211,6 +211,7 @@ class Trace:
         tree: all continuations that a beam search considered (model/trace/beam_tree.py); the rest of the trace shows the
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
+        image: [row, column, color] of uint8: of an image, what the network read, resized and cropped; None: it read something else.
         recorded: what `headlight.py` recorded; None: the network itself recorded its attention. The recording of a program has no
             request, spec, logits or steps; the run of a library's network without a row has them.
     """
@@ -229,6 +230,7 @@ class Trace:
     missing: Mapping[str, Words] = field(default_factory=dict)
     recorded: Recorded | None = None
     schema: int = SCHEMA
+    image: Array | None = None
 
     def __post_init__(self) -> None:
         """Makes the arrays and the mappings read-only, so that no reader can change what ran."""
@@ -243,7 +245,7 @@ class Trace:
             yield from (a for name in TENSORS_OF_ATTENTION if isinstance(a := getattr(attention, name), np.ndarray))
         for group in (self.positions, self.embedded, self.hidden, self.stages):
             yield from group.values()
-        yield from () if self.logits is None else (self.logits,)
+        yield from (array for array in (self.logits, self.image) if array is not None)
 
     @property
     def nbytes(self) -> int:

@@ -65,7 +65,7 @@ def test_a_network_that_only_reads_is_not_said_to_generate(shelf: Path) -> None:
     assert "chooses a word" not in visitor.words
 
 
-@pytest.mark.parametrize(("name", "text", "module"), [("fsmt", "4 6 5", "encoder_attn"), ("vit", "16 0", "attention")])
+@pytest.mark.parametrize(("name", "text", "module"), [("fsmt", "4 6 5", "encoder_attn"), ("beit", "16 0", "attention")])
 def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf: Path, name: str, text: str, module: str) -> None:
     saved(shelf / name, name)
     visitor = Visitor(model=name, text=text, max="4")
@@ -79,10 +79,10 @@ def test_every_page_of_an_architecture_without_a_row_draws_or_says_why_not(shelf
     assert any(module in each.value.replace("\\", "") for each in visitor.app.caption)
 
 
-@pytest.mark.parametrize("name", ["gemma2", "gpt_oss"])
-def test_every_page_of_an_architecture_whose_layers_were_found_draws(shelf: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "text"), [("gemma2", "4 6 5"), ("gpt_oss", "4 6 5"), ("vit", "16 0")])
+def test_every_page_of_an_architecture_whose_layers_were_found_draws(shelf: Path, name: str, text: str) -> None:
     saved(shelf / name, name)
-    visitor = Visitor(model=name, text="4 6 5", max="4")
+    visitor = Visitor(model=name, text=text, max="4")
     for page in EVERY_PAGE:
         visitor.go(page)
         assert visitor.problems == [], page

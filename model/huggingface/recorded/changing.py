@@ -15,11 +15,11 @@ import headlight
 from model.errors import phrase
 from model.huggingface import library
 from model.huggingface.finding import OUTSIDE, NotFoundError, found_places
-from model.huggingface.network import NETWORKS, AnyForeign, ForeignTranslator, ForeignWriter
+from model.huggingface.network import NETWORKS, AnyForeign, ForeignTranslator, ForeignViewer, ForeignWriter
 from model.huggingface.places import Places
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.probe import close_of, example
-from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.spec.external import ForeignAttention, ForeignImage, ForeignSpec, ForeignStack
 from model.transformer.attention import Run
 
 _OTHER = phrase("a run that observes its layers gives numbers different from those of the library’s own run")
@@ -37,18 +37,24 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         NotFoundError: its places cannot be told, or a run of it is another than the library's own.
     """
     own: Any = recorded.library
-    if recorded.reads.form != "ids":
-        raise NotFoundError(phrase("it reads no tokens"))
+    image = recorded.reads.image
+    if recorded.reads.form != "ids" and image is None:
+        raise NotFoundError(phrase("it reads neither tokens nor patches"))
     if not interface:
         raise NotFoundError(OUTSIDE)
     given = example(recorded)
+    if image is not None:  # a row for each position, as a run has it
+        given = replace(given, source=torch.cat([given.source.new_zeros(1, len(image.added), image.width), given.source], dim=1))
     lengths = given.source.shape[1], 0 if given.target is None else given.target.shape[1]
     rotated = bool(getattr(own.config.get_text_config(), "rope_parameters", None))
     with torch.inference_mode():
         wanted = recorded(given)
         places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated)
         spec = _described(recorded.spec, places, attentions)
-        found = NETWORKS[recorded.kind](own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
+        if image is not None:
+            spec = _of_images(spec, image, int(wanted[0].shape[-1]))
+        network = NETWORKS[recorded.kind] if image is None else ForeignViewer
+        found = network(own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         try:
             _compare(found, given, wanted, sites)
         except Exception as error:  # of the library, too: what cannot be changed can still be recorded
@@ -70,6 +76,12 @@ def _described(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignA
         return replace(stack, attention=attentions[name], layers=len(places.layers[name]), positions=places.positions)
 
     return replace(spec, encoder=of("encoder", spec.encoder), decoder=of("decoder", spec.decoder), recorded=False)
+
+
+def _of_images(spec: ForeignSpec, image: ForeignImage, width: int) -> ForeignSpec:
+    """The spec of a network that reads an image, whose residual stream has `width` numbers."""
+    assert spec.encoder is not None
+    return replace(spec, encoder=replace(spec.encoder, image=image, d_model=width, max_positions=len(image.names)))
 
 
 def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlight.Site, ...]) -> None:

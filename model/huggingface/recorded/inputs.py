@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeAlias
 from torch import Tensor, nn
 
 from model.errors import DamagedFile, Words, phrase
+from model.huggingface import images
 from model.huggingface.folder import Folder
+from model.spec.external import ForeignImage
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
 
@@ -35,8 +37,7 @@ class Reads:
         argument: the library's name of the input.
         rows: how many rows of features it reads; 0: any number, or ids.
         width: numbers in a row; 0: ids.
-        grid: rows and columns of patches; (0, 0): no image.
-        channels: of the image.
+        image: the image that patches are cut from; None: it reads something else.
         example: rows of an example.
     """
 
@@ -44,17 +45,14 @@ class Reads:
     argument: str
     rows: int = 0
     width: int = 0
-    grid: tuple[int, int] = (0, 0)
-    channels: int = 0
+    image: ForeignImage | None = None
     example: int = 0
 
     def arranged(self, source: Tensor) -> Tensor:
         """Ids [batch, position] as they are; features [batch, row, number] as the library's own input."""
+        if self.image is not None:
+            return images.arranged(source, self.image)
         match self.form:
-            case "patches":
-                (high, wide), side = self.grid, round((self.width / self.channels) ** 0.5)
-                patches = source.reshape(-1, high, wide, self.channels, side, side)
-                return patches.permute(0, 3, 1, 4, 2, 5).reshape(-1, self.channels, high * side, wide * side)
             case "frames":
                 return source.transpose(1, 2)
             case "samples":
@@ -64,7 +62,7 @@ class Reads:
     @property
     def said(self) -> Words:
         """Sentence for viewers; empty for ids."""
-        high, wide = self.grid
+        high, wide = (self.image.rows, self.image.columns) if self.image else (0, 0)
         words: dict[Form, Words] = {
             "ids": "",
             "patches": phrase(
@@ -101,11 +99,12 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     if form == "ids":
         return Reads(form, argument)
     if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
-        size, side = _two(config.image_size), _two(config.patch_size)
-        if side[0] == side[1] and not size[0] % side[0] and not size[1] % side[1]:
-            grid = size[0] // side[0], size[1] // side[1]
-            width = config.num_channels * side[0] * side[1]
-            return Reads(form, argument, prod(grid), width, grid, config.num_channels, prod(grid))
+        size, (side, other) = _two(config.image_size), _two(config.patch_size)
+        if folder.model_type in images.RESIZED and (prepared := images.image_reader(folder).size) is not None:
+            size = prepared
+        if side == other and not size[0] % side and not size[1] % side:
+            image = ForeignImage(size[0] // side, size[1] // side, side, config.num_channels, images.added(folder, config))
+            return Reads(form, argument, image.patches, image.width, image, image.patches)
     if form == "frames" and folder.model_type in FRAMES:
         rows = 2 * config.max_source_positions
         return Reads(form, argument, rows, config.num_mel_bins, example=rows)

@@ -24,8 +24,9 @@ from model.huggingface.checks import (
 )
 from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
+from model.huggingface.images import image_reader
 from model.huggingface.loaded import Foreign, ForeignInfo
-from model.huggingface.network import AnyForeign
+from model.huggingface.network import AnyForeign, ForeignViewer
 from model.huggingface.parts import recorded_notes
 from model.huggingface.recorded.changing import changeable
 from model.huggingface.recorded.inputs import Reads, reads
@@ -35,7 +36,7 @@ from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
-from model.spec.external import ForeignSpec
+from model.spec.external import ForeignImage, ForeignSpec
 from model.spec.network import to_json
 from model.tokenizers.vocabulary import IdTokenizer
 from model.tokenizers.words import Tokenizer
@@ -117,7 +118,10 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         network.spec,
         sampling=sampling_of(folder),
     )
-    return Foreign(info, network, tokenizers, hashing.result(), notes_)
+    images = image_reader(folder) if isinstance(network, ForeignViewer) else None
+    if images is not None and images.processor is None:
+        notes_ = (*notes_, phrase("No image can be given to it, only numbers: {reason}.", reason=images.why))
+    return Foreign(info, network, tokenizers, hashing.result(), notes_, images=images)
 
 
 def fitting(text: str, reader: Tokenizer, spec: ForeignSpec) -> tuple[str, ...]:
@@ -181,15 +185,17 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
         fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted
         sites, compared = probed(fitted.folder, fitted.network())
     network: AnyForeign | RecordedNetwork
+    said = fitted.said
     try:
         network = changeable(fitted.network(sites), interface, sites)
         about = (_FOUND, *recorded_notes(network))
+        said = (_patches(network.image),) if isinstance(network, ForeignViewer) else said
     except NotFoundError as error:
         network = fitted.network(sites, error.why)
         about = (*_recorded_only(network), _listed(sites))
     ahead = (phrase("Its logits depend on later tokens, too, so no text is generated."),) if reads_ahead else ()
     told = notes(fitted.folder, fitted.weights.broken, fitted.left_over)
-    return fitted, network, (run_by(fitted.module), *about, *fitted.said, *ahead, *compared, *told)
+    return fitted, network, (run_by(fitted.module), *about, *said, *ahead, *compared, *told)
 
 
 def _described(folder: Folder) -> tuple[Folder, Any]:
@@ -218,6 +224,17 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
         )
         raise folder.unsupported(reason)
     return replace(folder, kind=kind), config
+
+
+def _patches(image: ForeignImage) -> Phrase:
+    """A note on how an image is read."""
+    return phrase(
+        "Its input is an image of {high} × {wide} patches of {side} × {side} pixels. A patch is named by its row and column; "
+        "what the network puts before the patches comes first.",
+        high=image.rows,
+        wide=image.columns,
+        side=image.side,
+    )
 
 
 _FOUND = phrase(

@@ -70,8 +70,7 @@ def test_ids_are_counted_and_not_looked_up() -> None:
 
 @pytest.mark.parametrize("given", ["16384 0", RandomFeatures(16384), Features(((0.0,) * 8,) * 17)], ids=["typed", "asked", "given"])
 def test_features_are_counted_and_not_drawn(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "_draw", lambda *_: pytest.fail("features were drawn that are too many"))
-    monkeypatch.setattr(inputs, "_rows", lambda *_: pytest.fail("features were read that are too many"))
+    monkeypatch.setattr(inputs, "rows_of", lambda *_: pytest.fail("features were drawn that are too many"))
     with pytest.raises(TooManyTokens, match=r"has (16,384|17) tokens, but the limit is 16: "):
         READER.read("source", given, replace(STACK, vocab=0))
 

@@ -1,0 +1,184 @@
+"""Images for networks of the transformers library: cut into patches, and prepared by the library's own image processor.
+
+`preprocessor_config.json` says how: its size, its crop, the scale of its numbers. Only the processors of `PROCESSORS` are used; a
+folder without the file, or with another processor, opens, and refuses images with the reason.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
+from model.huggingface.folder import Folder, read_json
+from model.spec.external import ForeignImage
+from model.trace.types import Array
+
+FILE = "preprocessor_config.json"
+
+PROCESSORS: Mapping[str, tuple[str, str]] = {
+    "ViT": ("vit", "ViTImageProcessorPil"),
+    "DeiT": ("deit", "DeiTImageProcessorPil"),
+    "Bit": ("bit", "BitImageProcessorPil"),
+    "CLIP": ("clip", "CLIPImageProcessorPil"),
+    "Siglip": ("siglip", "SiglipImageProcessorPil"),
+}
+"""The library's processors that are used, by the beginning of the name in the file: its module and its class on Pillow."""
+
+MOST_SIDE = 1024
+"""Most pixels of a side that the file may ask for."""
+
+_READ = (
+    *("do_resize", "size", "resample", "do_center_crop", "crop_size"),
+    *("do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std"),
+)
+"""Settings of the file that are used."""
+
+
+_WHOLE = ("[CLS]",)
+_ADDED: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
+    "vit": lambda config: _WHOLE,
+    "deit": lambda config: (*_WHOLE, "[DIST]"),
+    "dinov2": lambda config: _WHOLE,
+    "dinov2_with_registers": lambda config: _with_registers(config),
+    "dinov3_vit": lambda config: _with_registers(config),
+    "clip_vision_model": lambda config: _WHOLE,
+}
+"""What a network puts before its patches, by its architecture: what it was trained to read, then places that it only writes to."""
+
+RESIZED = ("dinov2", "dinov2_with_registers", "dinov3_vit")
+"""Architectures that fit their positions to the size of the image that they are given."""
+
+
+def _with_registers(config: Any) -> tuple[str, ...]:
+    return (*_WHOLE, *(f"[REG{number}]" for number in range(1, int(config.num_register_tokens) + 1)))
+
+
+def added(folder: Folder, config: Any) -> tuple[str, ...]:
+    """Names of the positions that a network puts before the patches, as far as its architecture says."""
+    return _ADDED[folder.model_type](config) if folder.model_type in _ADDED else ()
+
+
+def arranged(rows: Tensor, image: ForeignImage) -> Tensor:
+    """[batch, position, number] -> [batch, channel, row, column]. What comes before the patches is not read.
+
+    A row holds all numbers of its patch's first channel, then of its second …
+    """
+    side = image.side
+    patches = rows[:, -image.patches :].reshape(-1, image.rows, image.columns, image.channels, side, side)
+    return patches.permute(0, 3, 1, 4, 2, 5).reshape(-1, image.channels, image.rows * side, image.columns * side)
+
+
+def cut(pixels: Tensor, image: ForeignImage) -> Tensor:
+    """[channel, row, column] -> [patch, number], the reverse of `arranged`."""
+    side = image.side
+    parts = pixels.reshape(image.channels, image.rows, side, image.columns, side)
+    return parts.permute(1, 3, 0, 2, 4).reshape(image.patches, image.width)
+
+
+@dataclass(frozen=True)
+class ImageReader:
+    """Makes of an image what a network reads.
+
+    Attributes:
+        processor: the library's; None: there is none.
+        why: why there is none.
+        size: rows and columns of pixels that it makes of every image; None: they depend on the image.
+    """
+
+    processor: Any = None
+    why: Words = ""
+    size: tuple[int, int] | None = None
+
+    def read(self, colors: Array, image: ForeignImage) -> tuple[Tensor, Array]:
+        """What a network reads of an image.
+
+        Args:
+            colors: [row, column, color] of uint8.
+            image: what the network reads.
+
+        Returns:
+            [patch, number], and [row, column, color] of uint8: what was left of the image when it was resized and cropped.
+
+        Raises:
+            DoesNotFit: the folder does not say how to prepare an image, or says it for another network.
+        """
+        if self.processor is None:
+            raise DoesNotFit(name="source", reason=self.why)
+        pixels = self._prepared(colors)
+        wanted = image.channels, image.rows * image.side, image.columns * image.side
+        if tuple(pixels.shape) != wanted:
+            raise DoesNotFit(
+                name="source",
+                reason=phrase(
+                    "{file} makes it {found} numbers, and the network reads {wanted}",
+                    file=FILE,
+                    found=" × ".join(map(str, pixels.shape)),
+                    wanted=" × ".join(map(str, wanted)),
+                ),
+            )
+        seen = self._prepared(colors, do_rescale=False, do_normalize=False)
+        return cut(pixels, image), seen.permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8).numpy()
+
+    def _prepared(self, colors: Array, **changed: bool) -> Tensor:
+        """[channel, row, column], by the library."""
+        made: Tensor = self.processor(colors, input_data_format="channels_last", return_tensors="pt", **changed)["pixel_values"][0]
+        return made.float()
+
+
+def image_reader(folder: Folder) -> ImageReader:
+    """The reader of a folder's images; one without a processor where its files do not say how to prepare them."""
+    path = folder.path / FILE
+    if not path.is_file():
+        return ImageReader(why=phrase("the folder has no {file}, which says how an image is prepared", file=FILE))
+    try:
+        settings = read_json(path)
+    except HeadlightError as error:
+        return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
+    named = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "")
+    kind = named.removesuffix("Fast").removesuffix("Pil").removesuffix("ImageProcessor").removesuffix("FeatureExtractor")
+    if kind not in PROCESSORS:
+        return ImageReader(
+            why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
+        )
+    if (wrong := _wrong(settings)) is not None:
+        return ImageReader(why=wrong)
+    module, name = PROCESSORS[kind]
+    library: Any = import_module(f"transformers.models.{module}.image_processing_pil_{module}")
+    try:
+        processor = getattr(library, name)(**{name: settings[name] for name in _READ if name in settings})
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        detail = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
+        return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=detail))
+    return ImageReader(processor, size=_size(processor))
+
+
+def _size(processor: Any) -> tuple[int, int] | None:
+    """Rows and columns that a processor makes of every image; None: they depend on the image."""
+    last = processor.crop_size if processor.do_center_crop else processor.size if processor.do_resize else None
+    if last is None or not last.height or not last.width:
+        return None
+    return int(last.height), int(last.width)
+
+
+def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
+    """What in a file cannot be used; None: nothing."""
+    sizes = [value for name in ("size", "crop_size") if (value := settings.get(name)) is not None]
+    numbers = [number for value in sizes for number in (value.values() if isinstance(value, Mapping) else [value])]
+    if bad := [number for number in numbers if number is not None and (type(number) is not int or not 1 <= number <= MOST_SIDE)]:
+        return phrase(
+            "{file} asks for a side of {found} pixels; allowed are whole numbers from 1 to {most:,}",
+            file=FILE,
+            found=repr(bad[0])[:80],
+            most=MOST_SIDE,
+        )
+    for name in ("rescale_factor", "image_mean", "image_std", "resample"):
+        value = settings.get(name)
+        listed = value if isinstance(value, list) else [value]
+        if len(listed) > 4 or not all(each is None or (isinstance(each, int | float) and np.isfinite(each)) for each in listed):
+            return phrase("{name} in {file} is {found}, which is no number", name=name, file=FILE, found=repr(value)[:80])
+    return None

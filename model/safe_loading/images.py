@@ -1,0 +1,150 @@
+"""Images that somebody sends are decoded by Pillow in a process of its own, whose memory, time and written bytes are bounded.
+
+The process reads the file on standard input and writes one line of JSON to standard output, then the colors of the pixels. Unlike
+the sandbox of weights it has site-packages, for Pillow alone; only its readers of `FORMATS` are used.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import Any
+
+from model import errors
+from model.errors import BadImage, HeadlightError, Phrase, phrase
+from model.safe_loading import bounds, limits, plan
+from model.safe_loading.worker import ROOT
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+"""Formats that are read, by Pillow's names."""
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
+"""Endings of their files."""
+
+MOST_BYTES = 32 << 20
+"""Most bytes of an image's file."""
+
+MOST_PIXELS = 25_000_000
+"""Most pixels: a camera's 24 megapixels. They take 75 MB."""
+
+LONGEST = 32
+"""How many times longer than the other side a side may be: a network's image has nearly equal sides."""
+
+CHILD = "import sys; root, path = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.images import main; main(path)"
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """A decoded image.
+
+    Attributes:
+        width, height: in pixels, as it is seen upright.
+        frames: images in the file, of which the first was read.
+        colors: red, green and blue of each pixel, a byte each, from left to right and top to bottom.
+    """
+
+    width: int
+    height: int
+    frames: int
+    colors: bytes
+
+
+def is_image(name: str, data: bytes) -> bool:
+    """Whether a file says that it is an image, by its ending or its first bytes."""
+    starts = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8")
+    return name.lower().endswith(ENDINGS) or data.startswith(starts) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
+
+
+def read_image(data: bytes, name: str) -> Pixels:
+    """The first image in a file, upright, in red, green and blue, as the transformers library reads it.
+
+    Args:
+        data: the bytes of the file.
+        name: its name in errors.
+
+    Raises:
+        BadImage: it is no image, its data end early, it is too large, too long and thin, or takes too much time or memory.
+    """
+    if len(data) > MOST_BYTES:
+        raise BadImage(
+            path=name, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=len(data), most=MOST_BYTES)
+        )
+    command = [sys.executable, "-I", "-c", CHILD, str(ROOT), plan.shown(name, 500)]
+    with TemporaryFile() as file, TemporaryFile() as into:
+        file.write(data)
+        file.seek(0)
+        try:
+            done = subprocess.run(command, stdin=file, stdout=into, stderr=subprocess.PIPE, timeout=limits.MAX_SECONDS, check=False)
+        except subprocess.TimeoutExpired as error:
+            reason = phrase("opening it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
+            raise BadImage(path=name, reason=reason) from error
+        into.seek(0)
+        line = into.readline(1 << 16)
+        if done.returncode or not line.endswith(b"\n"):
+            raise BadImage(
+                path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode)
+            )
+        said: dict[str, Any] = json.loads(line)
+        if "error" in said:
+            raise errors.from_json({"error": said["error"], "fields": said["fields"] | {"path": name}})
+        return Pixels(said["width"], said["height"], said["frames"], into.read())
+
+
+def decoded(file: Any, path: str) -> Pixels:
+    """The first image in an open file. Only the process of this module calls it.
+
+    Raises:
+        BadImage: as for `read_image`.
+    """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    Image.MAX_IMAGE_PIXELS = None  # its size is checked here, before any pixel is read
+    try:
+        image = Image.open(file, formats=FORMATS)
+    except UnidentifiedImageError as error:
+        raise BadImage(path=path, reason=phrase("it is no image of these kinds: {kinds}", kinds=", ".join(FORMATS))) from error
+    except (OSError, ValueError, SyntaxError) as error:
+        raise BadImage(path=path, reason=_said(error)) from error
+    if reason := _too_large(*image.size):
+        raise BadImage(path=path, reason=reason)
+    try:
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
+        raise BadImage(path=path, reason=_said(error)) from error
+    return Pixels(*upright.size, int(getattr(image, "n_frames", 1)), upright.tobytes())
+
+
+def _too_large(width: int, height: int) -> Phrase | None:
+    """Why an image of a size is not read; None: it is."""
+    size = {"width": width, "height": height}
+    if width * height > MOST_PIXELS:
+        return phrase("it has {width:,} × {height:,} pixels; at most {most:,} in all are read", **size, most=MOST_PIXELS)
+    if max(width, height) > LONGEST * min(width, height):
+        return phrase(
+            "it has {width:,} × {height:,} pixels; the longer side may be at most {times} times the shorter one",
+            **size,
+            times=LONGEST,
+        )
+    return None
+
+
+def _said(error: Exception) -> Phrase | str:
+    """What Pillow says of a damaged file."""
+    words = " ".join(str(error).split()[:30])
+    return phrase("its data end early") if "truncated" in words.lower() else f"{type(error).__name__}: {words}"
+
+
+def main(path: str) -> None:
+    """Writes the image on standard input, a file called `path`, to standard output, or an error's class and fields."""
+    bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS, written=4 * MOST_PIXELS)
+    found = Pixels(0, 0, 0, b"")
+    try:
+        found = decoded(sys.stdin.buffer, path)
+        answer: dict[str, Any] = {"width": found.width, "height": found.height, "frames": found.frames}
+    except HeadlightError as error:
+        answer = error.to_json()
+    except MemoryError:
+        reason = phrase("opening it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
+        answer = BadImage(path=path, reason=reason).to_json()
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + found.colors)

@@ -1,0 +1,258 @@
+"""Networks of images: prepared and computed as the library does both, and refused what their folders do not say."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from PIL import Image
+
+from model.__main__ import cli
+from model.checkpoints import loader
+from model.engine.api import Describe, Receive, Run
+from model.engine.local import LocalEngine
+from model.errors import BadImage, BadSetting, HeadlightError, UnknownImage, WireError
+from model.huggingface.loaded import Foreign
+from model.huggingface.network import ForeignViewer
+from model.inference import pictures
+from model.inference.run import run
+from model.spec.edits import Forbid, Silence
+from model.spec.request import RunRequest
+from model.trace.checks import check
+from model.trace.serialization import from_bytes, to_bytes
+from model.trace.types import Trace
+from tests.folders import change_config
+from tests.pictures import PROCESSORS, colors, file_of, png, processor, saved_with_processor
+from tests.recorded_folders import saved
+
+CPU = torch.device("cpu")
+CLOSE = 1e-6
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("shelf")
+    for name in PROCESSORS:
+        saved_with_processor(path / name, name)
+    return path
+
+
+@pytest.fixture(scope="module")
+def engine(shelf: Path) -> LocalEngine:
+    return LocalEngine(shelf, CPU)
+
+
+def of_the_library(folder: Path, data: bytes, **more: Any) -> tuple[Any, torch.Tensor]:
+    """What the library returns of an image's file, opened and prepared by itself, and its `pixel_values`."""
+    from transformers import AutoModel
+    from transformers.image_utils import load_image
+
+    pixels = processor(folder.name)(load_image(Image.open(io.BytesIO(data))), return_tensors="pt")["pixel_values"]
+    own = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        return own(pixel_values=pixels, output_attentions=True, output_hidden_states=True, **more), pixels
+
+
+def same_maps(trace: Trace, wanted: Any) -> None:
+    assert len(trace.attention) == len(wanted.attentions)
+    for attention, map_ in zip(trace.attention.values(), wanted.attentions, strict=True):
+        np.testing.assert_allclose(attention.weights, map_[0].numpy(), rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_maps_and_states_are_the_librarys(engine: LocalEngine, shelf: Path, name: str, kind: str) -> None:
+    data = file_of(Image.fromarray(colors()), kind)
+    wanted, pixels = of_the_library(shelf / name, data)
+    trace = engine.ask(Run(RunRequest(name, engine.ask(Receive(data, "cat.png")), keep=("hidden",))))
+    same_maps(trace, wanted)
+    for state, own in zip(trace.hidden.values(), wanted.hidden_states[1:], strict=True):
+        np.testing.assert_allclose(state, own[0].numpy(), rtol=0, atol=1e-5)
+    own = processor(name)(Image.fromarray(np.asarray(Image.open(io.BytesIO(data)))), do_rescale=False, do_normalize=False)
+    assert trace.image is not None
+    np.testing.assert_array_equal(trace.image, np.moveaxis(np.asarray(own["pixel_values"][0]), 0, -1))
+    assert trace.image.shape[:2] == tuple(pixels.shape[2:])
+
+
+NAMES = {
+    "vit": ("[CLS]",),
+    "deit": ("[CLS]", "[DIST]"),
+    "dinov2": ("[CLS]",),
+    "dinov2_with_registers": ("[CLS]", "[REG1]", "[REG2]", "[REG3]", "[REG4]"),
+    "clip_vision_model": ("[CLS]",),
+}
+
+
+@pytest.mark.parametrize(("name", "added"), NAMES.items())
+def test_positions_are_named(engine: LocalEngine, name: str, added: tuple[str, ...]) -> None:
+    side = 3 if name == "dinov2" else 4  # its positions are fitted to the crop that its folder asks for
+    tokens = engine.ask(Run(RunRequest(name, engine.ask(Receive(png(), "a.png"))))).tokens["source"]
+    assert tokens.texts == (*added, *(f"{row},{column}" for row in range(1, side + 1) for column in range(1, side + 1)))
+    assert tokens.special == (True,) * len(added) + (False,) * side**2
+    assert tokens.ids == ()
+
+
+def test_a_hidden_patch_is_one_that_the_library_masks(engine: LocalEngine, shelf: Path) -> None:
+    data, hidden = png(seed=4), 6
+    valid = torch.ones(1, 17, dtype=torch.long)
+    valid[0, hidden] = 0
+    wanted, _pixels = of_the_library(shelf / "vit", data, attention_mask=valid)
+    source = engine.ask(Receive(data, "a.png"))
+    trace = engine.ask(Run(RunRequest("vit", source, edits=(Forbid(key=(hidden,)),))))
+    same_maps(trace, wanted)
+    assert not trace.at("encoder.0.1.self").weights[:, :, hidden].any()
+
+
+def test_a_head_can_be_silenced(engine: LocalEngine) -> None:
+    source = engine.ask(Receive(png(), "a.png"))
+    plain = engine.ask(Run(RunRequest("vit", source, keep=("hidden", "context"))))
+    silenced = (Silence(site="encoder.0.0.self", head=(1,)),)
+    edited = engine.ask(Run(RunRequest("vit", source, keep=("hidden", "context"), edits=silenced)))
+    assert not np.allclose(plain.hidden["encoder.0.0"], edited.hidden["encoder.0.0"])
+    context = edited.at("encoder.0.0.self").context
+    assert context is not None
+    assert not context[1].any()
+
+
+def test_random_features_run_as_before(engine: LocalEngine, shelf: Path) -> None:
+    trace = engine.ask(Run(RunRequest("vit", "16 0")))
+    assert trace.image is None
+    assert len(trace.tokens["source"]) == 17
+    with pytest.raises(BadSetting, match="9 rows, and this network reads exactly 16 rows of 192 numbers"):
+        engine.ask(Run(RunRequest("vit", "9 0")))
+
+
+def test_what_an_image_cannot_have_is_refused(engine: LocalEngine) -> None:
+    source = engine.ask(Receive(png(), "a.png"))
+    with pytest.raises(BadSetting, match="an image has no padding"):
+        engine.ask(Run(RunRequest("vit", source, source_valid=3)))
+    with pytest.raises(BadSetting, match="an encoder alone generates nothing"):
+        engine.ask(Run(RunRequest("vit", source, target="a")))
+
+
+def test_an_image_that_is_not_here_is_asked_for(engine: LocalEngine) -> None:
+    with pytest.raises(UnknownImage, match=r"a link names it and does not hold it\. Give the model the same file again"):
+        engine.ask(Run(RunRequest("vit", "image-0123456789abcdef")))
+
+
+def test_equal_files_have_one_name_and_bad_ones_none(engine: LocalEngine) -> None:
+    assert engine.ask(Receive(png(), "a.png")) == engine.ask(Receive(png(), "b.png")) == pictures.keep(png(), "c")
+    with pytest.raises(BadImage, match=r"cat\.png is not read: it is no image"):
+        engine.ask(Receive(b"no image", "cat.png"))
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (3, 40), (300, 4000)])
+def test_small_and_thin_images_run(engine: LocalEngine, shelf: Path, height: int, width: int) -> None:
+    data = png(height, width)
+    wanted, _pixels = of_the_library(shelf / "deit", data)
+    same_maps(engine.ask(Run(RunRequest("deit", engine.ask(Receive(data, "a.png"))))), wanted)
+
+
+def test_of_an_animation_the_first_image_is_read(engine: LocalEngine, shelf: Path) -> None:
+    frames = [Image.fromarray(colors(20, 30, seed)) for seed in range(3)]
+    data = file_of(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    trace = engine.ask(Run(RunRequest("vit", engine.ask(Receive(data, "a.gif")))))
+    wanted, _pixels = of_the_library(shelf / "vit", data)
+    same_maps(trace, wanted)
+    assert "The file holds 3 images, of which the first was read." in list(map(str, trace.model["notes"]))
+
+
+def test_the_image_travels_in_the_trace(engine: LocalEngine) -> None:
+    trace = engine.ask(Run(RunRequest("deit", engine.ask(Receive(png(), "a.png")))))
+    again = from_bytes(to_bytes(trace))
+    check(again)
+    assert again.image is not None
+    assert trace.image is not None
+    np.testing.assert_array_equal(again.image, trace.image)
+    assert again.tokens == trace.tokens
+
+
+def test_an_image_of_another_size_in_a_trace_is_refused(engine: LocalEngine) -> None:
+    trace = engine.ask(Run(RunRequest("deit", engine.ask(Receive(png(), "a.png")))))
+    with pytest.raises(WireError, match="not of the size that its network reads"):
+        check(replace(trace, image=colors(8, 8)))
+    strip = trace.tokens["source"]
+    with pytest.raises(WireError, match="not the patches of its image"):
+        check(replace(trace, tokens={"source": replace(strip, texts=strip.texts[::-1])}))
+    model = {**trace.model, "spec": {**trace.model["spec"], "encoder": {**trace.model["spec"]["encoder"], "image": None}}}
+    with pytest.raises(WireError, match="its network reads none"):
+        check(replace(trace, model=model))
+
+
+def _changed(folder: Path, name: str, text: str | None) -> Foreign:
+    """A folder whose settings of images are others; None: it has none."""
+    saved(folder, name)
+    if text is not None:
+        (folder / "preprocessor_config.json").write_text(text)
+    found = loader.load(folder, {}, CPU)
+    assert isinstance(found, Foreign)
+    assert isinstance(found.network, ForeignViewer)
+    return found
+
+
+VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, r"the folder has no preprocessor_config\.json"),
+        ("{", r"preprocessor_config\.json cannot be read"),
+        (json.dumps({"image_processor_type": "MyProcessor", "auto_map": {"AutoImageProcessor": "code.My"}}), "MyProcessor"),
+        (json.dumps(VIT | {"size": {"height": 10**9, "width": 32}}), r"a side of 1000000000 pixels; allowed are .* 1 to 1,024"),
+        (json.dumps(VIT | {"size": 24}), "3 × 24 × 24 numbers, and the network reads 3 × 32 × 32"),
+        (json.dumps(VIT | {"image_mean": ["a"]}), "image_mean .* which is no number"),
+    ],
+)
+def test_a_folder_that_does_not_say_how_opens_and_refuses_images(tmp_path: Path, text: str | None, said: str) -> None:
+    found = _changed(tmp_path / "vit", "vit", text)
+    with pytest.raises(HeadlightError, match=said):
+        run(found, RunRequest("vit", pictures.keep(png(), "a.png")), CPU, "CPU")
+
+
+def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
+    settings = {"feature_extractor_type": "ViTFeatureExtractor", "size": 32, "resample": 2, "do_normalize": True, "do_resize": True}
+    found = _changed(tmp_path / "vit", "vit", json.dumps(settings))
+    trace = run(found, RunRequest("vit", pictures.keep(png(), "a.png")), CPU, "CPU")
+    assert trace.image is not None
+    assert trace.image.shape == (32, 32, 3)
+
+
+def test_an_architecture_with_unknown_tokens_is_recorded_as_before(tmp_path: Path) -> None:
+    saved(tmp_path / "beit", "beit")
+    found = loader.load(tmp_path / "beit", {}, CPU)
+    assert not isinstance(found.network, ForeignViewer)
+    with pytest.raises(BadSetting, match="numbers, because this network has no embedding"):
+        run(found, RunRequest("beit", pictures.keep(png(), "a.png")), CPU, "CPU")
+
+
+def test_the_command_line_reads_an_image(shelf: Path, tmp_path: Path) -> None:
+    (tmp_path / "cat.png").write_bytes(png())
+    out = tmp_path / "cat.trace.safetensors"
+    done = CliRunner().invoke(cli, ["run", str(shelf / "vit"), "--image", str(tmp_path / "cat.png"), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    wanted, _pixels = of_the_library(shelf / "vit", png())
+    same_maps(from_bytes(out.read_bytes()), wanted)
+    missing = CliRunner().invoke(cli, ["run", str(shelf / "vit"), "--image", str(tmp_path / "dog.png")])
+    assert isinstance(missing.exception, HeadlightError)
+    both = CliRunner().invoke(cli, ["run", str(shelf / "vit"), "--image", str(tmp_path / "cat.png"), "--source", "16 0"])
+    assert isinstance(both.exception, BadSetting)
+
+
+def test_a_list_of_models_says_what_it_reads(engine: LocalEngine, shelf: Path) -> None:
+    info = engine.ask(Describe("vit"))
+    assert info.problem == {}
+    assert info.spec["encoder"]["image"] == {"rows": 4, "columns": 4, "side": 8, "channels": 3, "added": ("[CLS]",)}
+    assert info.max_source == 17
+
+
+def test_a_configuration_of_another_size_does_not_open(tmp_path: Path) -> None:
+    saved_with_processor(tmp_path / "vit", "vit")
+    change_config(tmp_path / "vit", image_size=64)
+    with pytest.raises(HeadlightError, match="position_embeddings"):
+        loader.load(tmp_path / "vit", {}, CPU)
