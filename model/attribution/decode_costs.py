@@ -16,6 +16,7 @@ from model.attribution.scoring import OnCount, ignore_count
 from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import CannotMeasure, phrase
 from model.huggingface.network import ForeignWriter
+from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import Ask, Call, alone, cache_of, computed, dtype_of
 from model.inference.inputs import valid_positions
 from model.spec.request import RunRequest
@@ -36,6 +37,8 @@ def sizes_of(network: AnyNetwork) -> Sizes:
     """
     if isinstance(network, ForeignWriter):
         return _of_library(network)
+    if isinstance(network, RecordedNetwork):
+        raise CannotMeasure(reason=network.why)
     if isinstance(network, CausalLM):
         modules, passes = list(network.layers), network.passes
     elif isinstance(network, EncoderDecoder):

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.numpy import load_file
@@ -109,6 +110,7 @@ def test_a_closed_token_changes_nothing_that_it_cannot_reach() -> None:
     visitor.press("mask-run")
     kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
     assert set(kinds["mask"]) == {"sliding window of width 3: itself and the 2 before it"}
+    assert "altered already" in told(visitor)
     visitor.app.session_state["mask-proved"] = True
     visitor.go("masks")
     assert visitor.problems == []
@@ -154,3 +156,15 @@ def test_windows_and_sinks_of_folders(shelf: Path, name: str) -> None:
     visitor.go("step")
     assert visitor.problems == []
     assert "a window of 4 tokens" in told(visitor)
+
+
+def test_latents_are_what_deepseek_keeps(shelf: Path) -> None:
+    own: Any = recorded_folders.saved(shelf / "deepseek_v3", "deepseek_v3")[0]
+    visitor = Visitor("step", model="deepseek_v3", text="4 6 5", max="4")
+    visitor.app.session_state["cache"] = visitor.app.session_state["length"] = True
+    visitor.go("step")
+    assert visitor.problems == []
+    width = own.config.kv_lora_rank + own.config.qk_rope_head_dim
+    assert f"one latent of width {width}," in told(visitor)
+    table = visitor.app.dataframe[0].value
+    assert (table["bytes of each"] == 4 * width * table["tokens kept"]).all()

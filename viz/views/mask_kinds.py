@@ -111,9 +111,12 @@ def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
     )
     figure = masks.mask(page.trace, own, made, form, page.dark)
     chart(figure, (page.trace, names[kind]), config=CONFIG, key="mask-made-chart", alt=alt_text.mask(page.trace, own, made))
-    edits = edits_for(own, made)
-    if page.info.recorded or not edits:
+    if page.info.recorded or page.trace.recorded is not None:
         return
+    if page.view.request().edits:
+        st.caption(_("This run is altered already; another mask is tried on the unaltered one."))
+        return
+    edits = edits_for(own, made)
     if len(edits) > MOST_EDITS:
         st.caption(_("This text is too long to be run with another mask."))
         return
@@ -121,6 +124,7 @@ def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
         _("Run this sentence with this mask in every layer"),
         icon=":material/science:",
         key="mask-run",
+        disabled=not edits,
         on_click=update,
         kwargs={"edits": write_edits(edits)},
     )

@@ -49,7 +49,7 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
     )
     _table(page, shares, _("share of the first token"), "first")
     queries = tuple(range(1, len(layers[0].mask)))
-    if page.info.recorded or site.stack == "program" or not queries:
+    if page.info.recorded or page.trace.recorded is not None or page.view.request().edits or not queries:
         return
     closed = Forbid(stack="encoder" if site.stack == "encoder" else "decoder", kind="self", query=queries, key=(0,))
     st.button(
