@@ -1,5 +1,6 @@
 """The atlas as a page of its own, opened from a disk by a browser that reaches nothing."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +68,8 @@ def test_hovered_weights_of_every_head_are_those_of_the_trace(opened: Open) -> N
         true = trace.at(tile["site"]).head(tile["head"])[query, key]
         assert hovered_weight(page, tile, query, key) == pytest.approx(true, rel=1e-6)
         if trace.at(tile["site"]).mask[query, key]:
-            expect(drawing(page, "atlas").locator(".readout")).to_contain_text(f"with weight {true:.4f}")
+            decimals = min(max(4, 1 - math.floor(math.log10(true))), 7)  # two significant digits
+            expect(drawing(page, "atlas").locator(".readout")).to_contain_text(f"with weight {true:.{decimals}f}")
 
 
 def test_a_head_is_selected_and_opened_large_without_a_server(opened: Open) -> None:
