@@ -105,12 +105,23 @@ def _words(_language: str) -> dict[str, str]:
     return {word: translated(ours) for word, ours in _WORDS.items()} | named
 
 
+SCROLLS = """
+// Where something can be selected, Streamlit turns the dragmode `false` of a figure into `pan`, with which plotly keeps each touch.
+// So the page gets it, and a tap still arrives as a click. Where a line or a box was chosen above the figure, a finger draws it.
+document.addEventListener("touchstart", (event) => {
+  const figure = event.target.closest?.(".nsewdrag") && event.target.closest(".js-plotly-plot");
+  if (figure?._fullLayout?.dragmode === "pan") event.stopPropagation();
+}, { capture: true, passive: true });
+"""
+"""Lets a finger that begins on a figure scroll the page."""
+
 _WATCH = st.components.v2.component(
     "headlight.scheme",
     html="<span hidden></span>",
     js=SCRIPT
     + visits.KEEPS
     + panel_help.CLOSES
+    + SCROLLS
     + """
 const seen = new WeakMap();
 
