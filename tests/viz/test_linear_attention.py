@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from viz.metrics.linear_attention import operations, weights
+from viz.views.step.cache import amount
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -32,3 +33,10 @@ def test_a_row_without_a_key_is_empty() -> None:
 def test_operations_by_hand() -> None:
     adding, reading = 2 * 5 * 7, 2 * 5 * 7  # φ(k) vᵀ is added to the sum; φ(q) times the sum
     assert operations(10, 3, 5, 7) == 10 * 3 * (adding + reading)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1536, "1.536 kB"), (999_999, "1000 kB"), (2.5e12, "2.5 TB"), (7e15, "7000 TB")]
+)
+def test_an_amount_of_bytes_has_a_unit(size: float, text: str) -> None:
+    assert amount(size) == text

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.attribution import decode_costs
-from model.attribution.costs import LayerSizes, Sizes
+from model.attribution import decode_costs, results
+from model.attribution.costs import LayerSizes, Sizes, Times
 from model.attribution.decode_costs import passes_of, sizes_of, without_cache
 from model.checkpoints import loader
 from model.errors import CannotMeasure
@@ -164,5 +164,7 @@ def test_the_three_ways_of_attention_are_timed_over_doubling_lengths(monkeypatch
     assert np.isfinite(found.written).tolist() == [True, True, False], "weights that take too much memory are not written out"
     assert (found.fused > 0).all()
     assert (found.linear > 0).all()
+    again = results.from_bytes(Times, results.to_bytes(found))
+    np.testing.assert_array_equal(again.written, found.written)
     q, k, v = (torch.randn(1, 2, 8, 4) for _ in range(3))
     torch.testing.assert_close(decode_costs._written(q, k, v), decode_costs._fused(q, k, v))

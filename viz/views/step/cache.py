@@ -51,7 +51,7 @@ def amount(size: float) -> str:
     """A number of bytes with its unit: 1.5 kB."""
     power = min(int(np.log10(max(size, 1)) // 3), 4)
     unit = ("B", "kB", "MB", "GB", "TB")[power]
-    return f"{number(size / 1000**power, '.0f' if not power else '.3g')} {unit}"
+    return f"{number(size / 1000**power, '.0f' if not power else '.4g')} {unit}"
 
 
 SHARING = "captions-lm"
