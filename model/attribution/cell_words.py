@@ -78,7 +78,9 @@ def pushes(network: AnyNetwork, trace: Trace, asked: CellWrites) -> Array:
         weight = float(attention.weights[asked.head, asked.query, asked.key])
         moved = weight * attention.v[asked.head, asked.key].astype(np.float64)
         found = _logits(anatomy.unembedding, replace(term, written=moved[None]).value[0])
-        return np.asarray(found - found.mean())
+    if not np.isfinite(found).all():
+        raise CannotMeasure(reason=phrase("some of its numbers are NaN or infinite"))
+    return np.asarray(found - found.mean())
 
 
 def _replaces(edit: Edit, site: str, head: int) -> bool:

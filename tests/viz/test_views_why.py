@@ -1,5 +1,6 @@
 """Why a score is what it is, and what wrote a token, on screen: the numbers of the engine, which add up, and the way back."""
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,11 +13,15 @@ from model.attribution.questions import Heads
 from model.attribution.results import Head, HeadEffects
 from model.attribution.score_parts import score_sum
 from model.attribution.sums import LogitSum, Part, ScoreSum, Why, Writes
+from model.checkpoints.loader import lowered
+from model.checkpoints.native import Checkpoint
+from model.inference.run import run_in
 from model.spec.edits import read_edits
 from model.spec.questions import Question
+from model.spec.request import Decoding
 from model.trace.types import Array
 from tests.pages import figures, open_view, words
-from tests.runs import SPECS, checkpoint, request, traced
+from tests.runs import CPU, SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
 from viz.session.state import Page
 from viz.url.links import read
@@ -148,6 +153,36 @@ def test_what_is_odd_about_a_cell_is_said() -> None:
     refused = words(opened(engine(edits=f"sharpen site={CROSS} head=1")))
     assert "sharpen" in refused
     assert "do not follow from the formula" in refused
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_a_lower_precision_shows_its_difference_and_its_bound(precision: Any) -> None:
+    found, _trace = made("paper")
+    low = lowered(found, precision)
+    trace = run_in(found, low, replace(request(SPECS["paper"]), precision=precision), CPU, "cpu")
+    assert isinstance(low, Checkpoint)
+    own = SummingEngine(trace=trace, found=low)
+    said = words(opened(own)) + "".join(str(each) for each in opened(own).get("badge"))
+    assert re.search(r"adds up to what the run recorded: difference \d·10⁻., tolerance \d·10⁻[¹²³]", said)
+
+
+def test_numbers_that_are_none_are_said_beside_the_sum() -> None:
+    found, trace = made("paper")
+    attention = trace.at(CROSS)
+    assert attention.q is not None
+    attention = trace.at("encoder.0.0.self")
+    assert attention.context is not None
+    spoiled = replace(attention, context=np.full_like(attention.context, np.nan))
+    nan = replace(trace, attention={**trace.attention, attention.site: spoiled})
+    assert "cannot be checked: it contains NaN" in words(opened(SummingEngine(trace=nan, found=found)))
+
+
+def test_a_hypothesis_of_beam_search_has_its_sums() -> None:
+    found = checkpoint(replace(SPECS["paper"], end_id=None))
+    decoding = Decoding("beam", max_length=6, beam_size=3, hypothesis=1)
+    own = SummingEngine(trace=traced(found, replace(request(SPECS["paper"]), decoding=decoding)), found=found)
+    assert "adds up to what the run recorded" in words(opened(own))
+    assert "adds up to what the run recorded" in words(explored(own))
 
 
 def test_a_sum_that_is_not_what_ran_says_so() -> None:

@@ -370,6 +370,8 @@ def test_nan_is_told_and_does_not_agree() -> None:
     own = why(found, trace, CROSS, 0, 1, 1)
     assert not own.agrees
     assert own.to_json()["score"] is None
+    with pytest.raises(CannotMeasure, match="NaN or infinite"):
+        pushes(found.network, trace, CellWrites(RunRequest.from_json(trace.request), CROSS, 0, 1, 1))
     sound = why(found, trace, "encoder.0.0.self", 0, 1, 1)
     assert sound.agrees, "what ran before the first NaN is whole"
 

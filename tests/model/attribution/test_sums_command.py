@@ -92,3 +92,27 @@ def test_what_is_not_there_is_one_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str, options: tuple[str, ...], sentence: str
 ) -> None:
     assert sentence in said(folder, capsys, command, *options, status=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (
+            ("--source-pad-to", "8", *CELL[:-1], "6"),
+            "closes this cell (padding)",
+        ),
+        (("--site", "decoder.0.1.self", "--head", "0", "--query", "1", "--key", "3"), "closes this cell (future)"),
+        (("--edit", "forbid site=decoder.0.1.cross key=2", *CELL), "closes this cell (edit)"),
+        (("--edit", "skip-layer stack=encoder layer=0", *CELL), "encoder.0.0 edit"),
+        (("--precision", "bfloat16", *CELL), "(agrees)"),
+    ],
+)
+def test_what_is_odd_about_a_run_is_answered(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str
+) -> None:
+    whole = said(folder, capsys, "why", *options)
+    assert line in whole
+    assert "(agrees)" in whole
+    found: Any = json.loads(said(folder, capsys, "why", *options, "--json"))
+    assert found["agrees"]
+    assert found["tolerance"] > 1e-3 if "bfloat16" in options else found["tolerance"] < 1e-3

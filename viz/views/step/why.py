@@ -10,6 +10,7 @@ import streamlit as st
 
 from model.attribution.sums import LogitSum, ScoreSum, Why
 from model.errors import HeadlightError
+from model.trace.cell_arithmetic import TOLERANCE
 from model.trace.types import Array, Attention, Trace
 from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import CONFIG
@@ -59,7 +60,10 @@ def badge(found: ScoreSum | LogitSum) -> None:
     """Draws whether the sum is what the run recorded: in words, with an icon and a color."""
     gaps = {"difference": tokens.power_of_ten(found.difference), "tolerance": tokens.power_of_ten(found.tolerance)}
     if found.agrees:
-        st.badge(_("adds up to what the run recorded, difference {difference}", **gaps), icon=":material/check:", color="green")
+        said = _("adds up to what the run recorded, difference {difference}", **gaps)
+        if found.tolerance > TOLERANCE["float32"]:  # of a lower precision, or where large parts cancel
+            said = _("adds up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
+        st.badge(said, icon=":material/check:", color="green")
     elif math.isfinite(found.difference):
         said = _("does not add up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
         st.badge(said, icon=":material/error:", color="red")
