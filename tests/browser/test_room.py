@@ -135,11 +135,23 @@ def test_a_phone_is_told_of_fingers_and_its_tables_cover_nothing(watched: Page, 
         expect(page.get_by_text("Tap a token")).to_be_visible()
         one_row(page.get_by_role("radiogroup"))
         one_row(within(f"{serve(APP)}/compare?{urlencode(MODEL)}").get_by_role("radiogroup", name="Compare with"))
+        page = within(f"{serve(APP)}/training?{urlencode(DIGITS)}")
+        measure = page.get_by_role("radiogroup").get_by_text("Entropy (nats)")
+        assert measure.evaluate(LINES_OF_FIRST_WORD) == 1, "a word was broken"
         page = within(f"{serve(APP)}/checkpoint?{urlencode(MODEL)}")
         caption = page.locator(".st-key-card-tensors [data-testid=stCaptionContainer]").last
         toolbar = page.locator(".st-key-card-tensors [data-testid=stElementToolbar]").first
         assert not overlap(box(caption), box(toolbar)), "the buttons of the table lay over the words"
 
+
+DIGITS = {"model": "reverse-digits", "text": "3141"}
+
+LINES_OF_FIRST_WORD = """node => {
+  const text = document.createTreeWalker(node, NodeFilter.SHOW_TEXT).nextNode(), range = document.createRange();
+  range.setStart(text, 0);
+  range.setEnd(text, text.data.indexOf(" "));
+  return range.getClientRects().length;
+}"""
 
 CUT_INSIDE = "node => [...node.querySelectorAll('*')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
 

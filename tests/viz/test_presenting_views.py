@@ -107,6 +107,13 @@ def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_a
     assert "no map changed" in next(panel.note for panel in found.panels if panel.scene == "likely")
 
 
+def test_masks_of_few_tokens_stand_beside_each_other_and_longer_ones_below(engine: LocalEngine) -> None:
+    short, long = (shown(engine, f"/masks?{CROSS}&max=6{pad}") for pad in ("", "&pad=18"))
+    assert [panel.half for panel in short.panels] == [True] * len(short.panels)
+    assert not long.panels[0].half
+    assert header(long, "mask0")["keys"][-1] == "<pad>"
+
+
 def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
     found = shown(engine, f"/explore?{CROSS}&head=1&open=lens+heads+numbers")
     assert [panel.scene for panel in found.panels[:3]] == ["numbers", "heads", "lens"]

@@ -193,6 +193,7 @@ def test_the_raw_head_is_also_a_figure_to_be_saved() -> None:
     made = engine()
     app = opened(open_view("explore", made, site=CROSS, head="1"), "part-numbers")
     assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
+    assert "Trace file: the whole run, which the Checkpoint page opens again." in words(app), "what each download is for"
 
 
 def test_entropy_has_a_bar_for_each_row() -> None:

@@ -42,6 +42,10 @@ MOST_POSITIONS = 64
 """Most positions of a table of positions."""
 
 
+BESIDE = 14
+"""Most tokens per side of a mask that stands beside another one: the cells of a longer one would have no room for 0 and −∞."""
+
+
 def picture(engine: Engine, page: str, view: ViewState) -> Picture:
     """The picture of a view.
 
@@ -189,7 +193,8 @@ def _masks(engine: Engine, view: ViewState) -> Picture:
     for title, own, allowed in (*(reversed(named) if view.pad_to else named), whole):
         if allowed is not None:
             scenes[f"mask{len(shown)}"] = _mask(trace, own, allowed)
-            shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {tokens.site(own.site)}", half=True))
+            half = max(allowed.shape) <= BESIDE
+            shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {tokens.site(own.site)}", half=half))
     return Picture(shown, scenes, {}, _choice(page))
 
 

@@ -207,6 +207,12 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
         if reading.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
+    st.caption(
+        _(
+            "CSV: this table with all digits. Trace file: the whole run, which the Checkpoint page opens again. "
+            "Web page: all heads, for any browser. Everything: all of these, with figures for print and a notebook."
+        )
+    )
     with st.container(horizontal=True, key="downloads"):
         download.csv(table, page.trace, *reading.file_parts(page, shown))
         st.download_button(
