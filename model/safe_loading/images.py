@@ -1,15 +1,15 @@
-"""Images that somebody sends are decoded by Pillow in a process of its own, whose memory, time and written bytes are bounded.
+"""Images that somebody sends are decoded by Pillow in a process of its own: it can write no files; its memory and time are bounded.
 
 The process reads the file on standard input and writes one line of JSON to standard output, then the colors of the pixels. Unlike
 the sandbox of weights it has site-packages, for Pillow alone; only its readers of `FORMATS` are used.
 """
 
+import io
 import json
 import subprocess
 import sys
 from dataclasses import dataclass
-from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, BinaryIO
 
 from model import errors
 from model.errors import BadImage, HeadlightError, Phrase, phrase
@@ -71,27 +71,21 @@ def read_image(data: bytes, name: str) -> Pixels:
             path=name, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=len(data), most=MOST_BYTES)
         )
     command = [sys.executable, "-I", "-c", CHILD, str(ROOT), plan.shown(name, 500)]
-    with TemporaryFile() as file, TemporaryFile() as into:
-        file.write(data)
-        file.seek(0)
-        try:
-            done = subprocess.run(command, stdin=file, stdout=into, stderr=subprocess.PIPE, timeout=limits.MAX_SECONDS, check=False)
-        except subprocess.TimeoutExpired as error:
-            reason = phrase("opening it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
-            raise BadImage(path=name, reason=reason) from error
-        into.seek(0)
-        line = into.readline(1 << 16)
-        if done.returncode or not line.endswith(b"\n"):
-            raise BadImage(
-                path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode)
-            )
-        said: dict[str, Any] = json.loads(line)
-        if "error" in said:
-            raise errors.from_json({"error": said["error"], "fields": said["fields"] | {"path": name}})
-        return Pixels(said["width"], said["height"], said["frames"], into.read())
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        reason = phrase("opening it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
+        raise BadImage(path=name, reason=reason) from error
+    line, ended, colors = done.stdout.partition(b"\n")
+    if done.returncode or not ended:
+        raise BadImage(path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode))
+    said: dict[str, Any] = json.loads(line)
+    if "error" in said:
+        raise errors.from_json({"error": said["error"], "fields": said["fields"] | {"path": name}})
+    return Pixels(said["width"], said["height"], said["frames"], colors)
 
 
-def decoded(file: Any, path: str) -> Pixels:
+def decoded(file: BinaryIO, path: str) -> Pixels:
     """The first image in an open file. Only the process of this module calls it.
 
     Raises:
@@ -137,10 +131,10 @@ def _said(error: Exception) -> Phrase | str:
 
 def main(path: str) -> None:
     """Writes the image on standard input, a file called `path`, to standard output, or an error's class and fields."""
-    bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS, written=4 * MOST_PIXELS)
+    bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
     found = Pixels(0, 0, 0, b"")
     try:
-        found = decoded(sys.stdin.buffer, path)
+        found = decoded(io.BytesIO(sys.stdin.buffer.read()), path)
         answer: dict[str, Any] = {"width": found.width, "height": found.height, "frames": found.frames}
     except HeadlightError as error:
         answer = error.to_json()

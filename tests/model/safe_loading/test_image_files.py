@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,15 @@ def test_a_process_that_dies_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "CHILD", "import os; os._exit(7)")
     with pytest.raises(BadImage, match="ended with status 7"):
         read_image(FILES["png"], "cat.png")
+
+
+def test_the_process_can_write_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    into = tmp_path / "written"
+    writes = f"i.decoded = lambda *_: open({str(into)!r}, 'wb', buffering=0).write(b'x'); main(path)"
+    monkeypatch.setattr(images, "CHILD", images.CHILD.replace("main(path)", f"import model.safe_loading.images as i; {writes}"))
+    with pytest.raises(BadImage, match="ended with status"):
+        read_image(FILES["png"], "cat.png")
+    assert into.read_bytes() == b""
 
 
 def test_the_process_has_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
