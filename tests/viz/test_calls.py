@@ -4,7 +4,8 @@ import gc
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from weakref import ref
 
 import pytest
@@ -14,7 +15,8 @@ from model.errors import BadSetting, Superseded
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
-from viz.session.background_calls import Calls, NotCached, Pending, Stopped
+from viz.session import patient_engine
+from viz.session.background_calls import Call, Calls, NotCached, Pending, Stopped
 
 AT_ONCE = 0.0
 """Until when somebody waits who does not wait."""
@@ -201,3 +203,16 @@ def test_answers_are_held_until_the_page_is_complete_and_then_by_the_engine_alon
     assert made[0]() is None
     with pytest.raises(NotCached):
         calls.again("first")
+
+
+def test_of_two_parts_of_a_page_that_wait_one_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both drew a bar with the same key, and the page failed."""
+    shown = list[object]()
+    monkeypatch.setattr(patient_engine, "st", SimpleNamespace(session_state={}))
+    monkeypatch.setattr(patient_engine, "show_call", lambda call, stop, what: shown.append(call.key))
+    for _drawing in range(2):
+        with patient_engine.raise_if_slow():
+            for name in ("effect", "heads"):
+                with patient_engine.show_pending():
+                    raise Pending(cast(Call, SimpleNamespace(key=name)))
+    assert shown == ["effect", "effect"]

@@ -100,6 +100,8 @@ def show(pause: Pending | Stopped) -> None:
             )
             st.caption(f"{tokens.markdown(words)}  \n{tokens.markdown(_text(progress))}")
         return
+    if waits():  # another part of this page says so: its button stops all calls, and its answer draws all again
+        return
     st.session_state[_WAITS] = True
     show_call(pause.call, my_calls().stop, "run")
 
