@@ -162,7 +162,8 @@ class LocalEngine:
         if isinstance(question, ModelQuestion):
             return replace(question, model=self._store.pinned(question.model))
         if isinstance(question, RunQuestion):
-            self._uploads.look_for(question.request.source)
+            if isinstance(source := question.request.source, str) and source.lstrip().startswith(Uploads.IMAGES):
+                self._uploads.look_for(source)
             return replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
         return question
 

@@ -107,6 +107,8 @@ class Uploads:
         peers: uploads of other processes that serve the same visitors.
     """
 
+    IMAGES = pictures.PREFIX
+
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, peers: PeerUploads = NO_PEERS) -> None:
         self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)
         self._words: LruCache[str, SentVocabulary] = LruCache(MOST_WORDS * most_files, lambda words: len(words.content), most_files)
@@ -129,9 +131,9 @@ class Uploads:
         self._peers.put(key, data, name)
         return key
 
-    def look_for(self, text: object) -> None:
+    def look_for(self, text: str) -> None:
         """Fetches the image that a source names from the other processes, where this one does not have it."""
-        if isinstance(text, str) and pictures.names_picture(text) and not pictures.is_kept(text.strip()):
+        if pictures.names_picture(text) and not pictures.is_kept(text.strip()):
             self._fetch(text.strip())
 
     def open(self, path: Path) -> str:

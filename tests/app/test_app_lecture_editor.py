@@ -13,7 +13,7 @@ def text(visitor: Visitor) -> str:
 
 
 def test_a_page_that_no_step_can_show_is_not_offered(stocked: Path) -> None:
-    visitor = Visitor("circuit")
+    visitor = Visitor("lecture")
     assert "add-to-lecture" not in [button.key for button in visitor.app.button]
     visitor.go("masks")
     assert "add-to-lecture" in [button.key for button in visitor.app.button]
