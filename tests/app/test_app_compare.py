@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from model.engine.api import Run
 from model.engine.local import LocalEngine
+from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from tests.app.visiting import Visitor
 from tests.viz.test_views_explore import decoded
@@ -78,3 +79,22 @@ def _groups(scene: bytes) -> list[dict[str, Any]]:
     assert data is not None
     found: list[dict[str, Any]] = unpack(data)[0]["groups"]
     return found
+
+
+def test_the_head_that_changed_most_is_selected_until_another_one_is_chosen(stocked: Path) -> None:
+    asked = {"text": "w4 w5 w6", "max": "8", "feed": "first", "against": "silence=decoder.0.0.self:0 decoder.0.0.self:1"}
+    visitor = Visitor("compare", **asked)
+    engine = LocalEngine(stocked, torch.device("cpu"))
+    ids = engine.ask(Run(RunRequest("tiny", "w4 w5 w6", decoding=visitor.view.decoding()))).tokens["target"].ids
+    edit = Silence(site="decoder.0.0.self", head=(0, 1))
+    one, other = (engine.ask(Run(RunRequest("tiny", "w4 w5 w6", target=ids, edits=edits))) for edits in ((), (edit,)))
+    moved = {}
+    for site, attention in one.attention.items():
+        apart = np.abs(other.at(site).weights.astype(np.float64) - attention.weights).sum(axis=-1) / 2
+        free = attention.mask.sum(axis=-1) > 1
+        moved |= {(str(site), head): apart[head, free].mean() for head in range(attention.heads)}
+    for atlas in visitor.scenes("atlas"):
+        assert (atlas["selection"]["site"], atlas["selection"]["head"]) == max(moved, key=moved.__getitem__)
+    least = min(moved, key=moved.__getitem__)
+    chosen = Visitor("compare", **asked, site=least[0], head=str(least[1])).scene("atlas")["selection"]
+    assert (chosen["site"], chosen["head"]) == least

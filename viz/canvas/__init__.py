@@ -1,5 +1,5 @@
 """Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
-of the network, cells of a stage, tree of a beam search.
+of the network, cells of a stage, tree of a beam search, bars of the next tokens.
 
 Python packs a scene into bytes (`viz.canvas.scenes`), `draw` mounts it and the browser draws it; hover, zoom and stepping never ask
 the server. When a person chooses something in it, `chosen` is called with fields of ViewState (viz/url/view_state.py) before the
@@ -7,7 +7,7 @@ script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit]` is a drawing; `changes` is an atlas of
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next]` is a drawing; `changes` is an atlas of
   differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
@@ -89,7 +89,7 @@ def _is_site(text: str) -> bool:
 
 DRAWINGS = {
     name: st.components.v2.component(f"headlight.{name}", **component(name.capitalize()))
-    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "cells")
+    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells")
 }
 
 

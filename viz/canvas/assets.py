@@ -52,6 +52,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
     "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
+    "Next": (("chips.js", "next.js"), ("common.css", "chips.css", "next.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),
 }
 """The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""

@@ -12,6 +12,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "glossary.md",
     ),
+    "next": (
+        N_("What comes next"),
+        N_(
+            "Each bar is the softmax of the logits of this run divided by the temperature; top k and top p keep the most likely tokens. "
+            "A click or tap on a token continues the text with it."
+        ),
+        "glossary.md",
+    ),
     "heat": (
         N_("The selected head"),
         N_("Each row shows how one token spreads its attention. Click or tap a cell to see how its weight was calculated."),

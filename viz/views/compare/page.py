@@ -17,7 +17,7 @@ from viz.figures.layout import downloadable
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import run_difference
-from viz.session.state import Page, update
+from viz.session.state import Page, get_view_state, update
 from viz.url.view_state import differing
 from viz.views.compare import notes, outputs, picker, runs
 from viz.views.compare import sides as compare_sides
@@ -48,8 +48,12 @@ def show(page: Page) -> None:
         return
     if found.problem:
         say(found.problem)
+    compared = Compared(found, picker.names(page), *run_difference.changes(found.first, found.second))
     own = replace(page, trace=found.first, attention=found.first.at(page.attention.site))
-    _both(own, Compared(found, picker.names(page), *run_difference.changes(found.first, found.second)))
+    if compared.changed and not get_view_state()[0].site:  # the view of `page` names the site that it opens on
+        site, head = run_difference.most_changed(compared.found)
+        own = replace(own, attention=found.first.at(site), head=head)
+    _both(own, compared)
 
 
 def _both(page: Page, compared: Compared) -> None:

@@ -20,7 +20,7 @@ from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead, update
 from viz.url import links
 from viz.url.parsers import PARTS, parts
-from viz.views.explore import exports, first_picture, logit_lens, reading, reading_card, tour, writes
+from viz.views.explore import continuations, exports, first_picture, logit_lens, reading, reading_card, tour, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
@@ -39,6 +39,7 @@ def show(page: Page) -> None:
     with panel("overview"):
         _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
+    continuations.draw(page)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     drawn = reading.selected_head(page, shown)

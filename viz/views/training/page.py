@@ -136,12 +136,7 @@ def _say_none(page: Page, other: Page | None) -> None:
     if other is None:
         text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
     else:
-        text = _(
-            "No snapshots were saved while “{title}” was trained, so it has no training film. This is the film of "
-            "“{other}”; choosing anything in it switches to that model.",
-            other=other.info.title,
-            **gaps,
-        )
+        text = _("“{title}” has no snapshots: this is the film of “{other}”.", other=other.info.title, **gaps)
     st.info(tokens.markdown(text), icon=":material/movie:")
 
 

@@ -1,0 +1,37 @@
+"""What a language model may write next: its likeliest tokens as bars that move with temperature, top k and top p."""
+
+import streamlit as st
+
+from model.engine.api import Texts
+from model.spec.request import Decoding
+from viz import canvas
+from viz.canvas.scenes import continuations
+from viz.i18n.translate import _
+from viz.labels import tokens
+from viz.session.state import Page, update
+from viz.widgets.cards import card, heading
+
+
+def draw(page: Page) -> None:
+    """Draws the card; nothing where the model continues no text, or wrote nothing."""
+    if not page.info.continues or (row := continuations.after(page.trace, page.info.spec.get("suppressed", ()))) is None:
+        return
+    ids = row.likeliest()
+    texts = page.engine.ask(Texts(page.info.name, strip="source", ids=ids, settings=page.view.parsed_settings()))
+    asked = page.view.decoding() if page.view.method == "sample" else Decoding()
+    start = asked.temperature, asked.top_k, asked.top_p
+    with card("next", "content"):
+        last = tokens.word(page.trace.tokens["source"].texts[row.place])
+        about = _(
+            "The likeliest tokens after “{token}”. Turn a knob and the bars follow, without another run. Click or tap a "
+            "token to continue with it.",
+            token=last,
+        )
+        st.html(heading(_("What comes next"), about))
+        names = dict(zip(ids, map(tokens.word, texts), strict=True))
+        canvas.draw(
+            "next",
+            continuations.scene(page.trace, row, names, start),
+            key="next",
+            chosen=update,
+        )
