@@ -35,7 +35,7 @@ from viz.session.state import (
 from viz.url.default_run import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
-from viz.views.checkpoint import opener
+from viz.views.checkpoint import opener, uploads
 from viz.views.checkpoint import page as checkpoint
 from viz.views.circuit import page as circuit
 from viz.views.compare import page as compare
@@ -84,6 +84,8 @@ def main() -> None:
         visits.leave_first_picture()
     if begins and (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
         st.switch_page(there[0], query_params=left[1])
+    if uploads.arrived() and chosen.url_path != "checkpoint":
+        st.switch_page(next(page for page in pages if page.url_path == "checkpoint"))
     view, problems = get_view_state()
     problems = [*st.session_state.get(_UNSAID, []), *problems]
     if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
@@ -113,6 +115,7 @@ def main() -> None:
         tour.begin()
         st.switch_page(pages[0])
     big_mode_button(get_view_state()[0])
+    uploads.take_drops(my_engine())
     sync_url()
 
 

@@ -88,7 +88,7 @@ def test_the_head_that_changed_most_is_selected_until_another_one_is_chosen(stoc
     ids = engine.ask(Run(RunRequest("tiny", "w4 w5 w6", decoding=visitor.view.decoding()))).tokens["target"].ids
     edit = Silence(site="decoder.0.0.self", head=(0, 1))
     one, other = (engine.ask(Run(RunRequest("tiny", "w4 w5 w6", target=ids, edits=edits))) for edits in ((), (edit,)))
-    moved = {}
+    moved = dict[tuple[str, int], float]()
     for site, attention in one.attention.items():
         apart = np.abs(other.at(site).weights.astype(np.float64) - attention.weights).sum(axis=-1) / 2
         free = attention.mask.sum(axis=-1) > 1

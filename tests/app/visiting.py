@@ -14,7 +14,7 @@ PAGES = ("explore", "step", "masks", "positions", "compare")
 
 EVERY_PAGE = (*PAGES, "whatif", "training", "checkpoint")
 
-SILENT = ("headlight.scheme", "headlight.file_limit", "headlight.intro", "headlight.live")
+SILENT = ("headlight.scheme", "headlight.file_limit", "headlight.drops", "headlight.intro", "headlight.live")
 """Components that watch the page and draw nothing."""
 
 

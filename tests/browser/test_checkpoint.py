@@ -1,5 +1,6 @@
 """The page Checkpoint in a real browser: a file is sent, asked about and seen; what is no checkpoint is refused in a sentence."""
 
+import base64
 import os
 import zipfile
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import torch
 from playwright.sync_api import Page
 
 from model.engine.api import Receive, Run
-from model.engine.local import LocalEngine
+from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
@@ -109,3 +110,39 @@ def nothing_is_wider_than_its_room(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         rest(page)
         assert overflow(page) <= 0, f"at {width} px"
+
+
+DROP = """([name, data]) => {
+  const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File([bytes], name));
+  const place = document.querySelector("[data-testid=stMain]");
+  const tell = (kind) => place.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+  const refused = tell("dragover");
+  const hint = document.querySelector(".headlight-drop")?.textContent;
+  tell("drop");
+  return [refused, hint, document.querySelectorAll(".headlight-drop").length];
+}"""
+"""Drops a file beside the uploaders: whether the browser would open it, the hint while it is dragged, and the hints left."""
+
+
+def test_a_file_dropped_on_any_page_becomes_its_card_with_a_grid_of_heads_and_its_attention_one_click_away(
+    page: Page, serve: Callable[[Path], str]
+) -> None:
+    for path in ("masks", "whatif", "lecture"):
+        page.goto(f"{serve(ROOT / 'app.py')}/{path}?model=reverse-digits", wait_until="domcontentloaded")
+        page.locator(".st-key-dropped input[type=file]").wait_for(state="attached")
+        rest(page)
+        told = page.evaluate(DROP, [f"{path}.pt", base64.b64encode(FILE.read_bytes()).decode()])
+        assert told == [False, "Drop a checkpoint to open it", 0]
+        expect(page.get_by_text("90 of 90 names are known.")).to_be_visible()
+        page.wait_for_url("**/checkpoint?**")
+    page.goto(f"{serve(ROOT / 'app.py')}/checkpoint?model=reverse-digits", wait_until="domcontentloaded")
+    rest(page, drawn=".head-grid td")
+    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Run(RunRequest("reverse-digits", "3141")))
+    expect(page.locator(".head-grid td")).to_have_count(sum(each.heads for each in trace.attention.values()))
+    layers, heads = {(site.stack, site.layer) for site in trace.attention}, {each.heads for each in trace.attention.values()}
+    size = page.get_by_test_id("stMetric").filter(has_text="Layers × heads").get_by_test_id("stMetricValue")
+    expect(size).to_have_text(f"{len(layers)} × {max(heads)}")
+    page.get_by_role("button", name="Show its attention").click()
+    drawing(page, "atlas").locator("canvas").first.wait_for()

@@ -67,6 +67,7 @@ def test_a_file_is_sent_asked_about_and_its_heads_are_seen(stocked: Path) -> Non
     assert visitor.problems == []
     weights = torch.load(GOLDEN / "000_tiny_a.pt", weights_only=True)
     assert numbers(visitor) == {
+        "Layers × heads": "4 × 2",
         "parameters": f"{sum(tensor.numel() for tensor in weights.values()):,}",
         "matched tensors": "90",
         "missing": "0",

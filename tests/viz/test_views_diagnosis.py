@@ -1,5 +1,7 @@
 """What the diagnosis of a file says about whether it was trained, and the columns of its table of tensors."""
 
+import re
+
 import pytest
 
 from model.inspection.report import Freshness, HeadNote, Inspection, TensorInfo
@@ -53,3 +55,14 @@ def test_the_similarity_of_two_heads_kept_four_decimals_in_big_mode(monkeypatch:
     monkeypatch.setattr(diagnosis, "decimals", lambda _usual: form)
     told = diagnosis._note(HeadNote("encoder.0.0.self", 0, "twin", "query-key", 0.99521, 2))
     assert told.endswith(f"is {shown}.")
+
+
+def test_the_grid_of_heads_has_a_cell_for_each_that_says_what_was_found_about_it() -> None:
+    sites = {"encoder.0.0.self": 2, "decoder.0.0.cross": 3}
+    dead = HeadNote("decoder.0.0.cross", 1, "dead", "value-output", 0.0)
+    twins = tuple(HeadNote("encoder.0.0.self", head, "twin", "query-key", 0.999, other=1 - head) for head in (0, 1))
+    html = diagnosis.head_grid(Inspection("Made up.", {}, 1, (), (), heads=(dead, *twins), heads_seen=5, sites=sites))
+    rows = [re.findall(r'<td class="(\w*)" title="([^"]*)">', row) for row in html.split("<tr>")[1:]]
+    assert [[kind for kind, _said in row] for row in rows] == [["twin", "twin"], ["", "dead", ""]]
+    assert "is dead: the norm" in rows[1][1][1]
+    assert rows[1][0][1] == "Cross-attention, layer 1, head 1"

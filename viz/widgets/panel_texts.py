@@ -15,8 +15,8 @@ HELP: dict[str, tuple[str, str, str]] = {
     "next": (
         N_("What comes next"),
         N_(
-            "Each bar is the softmax of the logits of this run divided by the temperature; top k and top p keep the most likely tokens. "
-            "A click or tap on a token continues the text with it."
+            "Each bar is the softmax of the logits of this run divided by the temperature; top k and top p keep the most "
+            "likely tokens. A click or tap on a token continues the text with it."
         ),
         "glossary.md",
     ),

@@ -30,10 +30,8 @@ class Next extends Drawing {
     const { texts, tokens, knobs, begun } = this.header;
     this.set = Object.fromEntries(knobs.map(({ name, value }) => [name, value]));
     const go = (id) => this.choose(continuation(begun, begun.length, id));
-    const rows = tokens.map(({ id, text, chosen }) => {
-      const button = { type: "button", "data-id": id, title: fill(texts.continue, { token: text }), onclick: () => go(id) };
-      return candidateRow(text, 0, chosen ? "chosen" : "", button);
-    });
+    const rows = tokens.map(({ id, text, chosen }) =>
+      candidateRow(text, 0, chosen ? "chosen" : "", { type: "button", "data-id": id, onclick: () => go(id) }));
     this.bars = el("div", { class: "candidates" }, ...rows, candidateRow(texts.others, 0, "others"));
     this.root.replaceChildren(el("div", { class: "knobs" }, ...knobs.map((knob) => this.knob(knob))), this.bars);
   }
@@ -55,13 +53,15 @@ class Next extends Drawing {
   }
 
   draw() {
-    const shares = sampled(this.logits, this.set, this.header.tokens.length);
+    const { tokens, texts } = this.header;
+    const shares = sampled(this.logits, this.set, tokens.length);
     const others = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
     for (const [at, row] of [...this.bars.children].entries()) {
       const share = shares[at] ?? others;
       row.dataset.probability = share;
       row.querySelector("i").style.setProperty("--share", share);
       row.querySelector(".number").textContent = exactly(share);
+      if (tokens[at]) row.title = fill(texts.continue, { token: tokens[at].text, probability: exactly(share) });
     }
   }
 }

@@ -7,7 +7,7 @@ import numpy as np
 
 from model.trace.types import Array, Trace
 from viz.canvas.scenes.attention import base, continues
-from viz.canvas.wire import parts
+from viz.canvas.wire import parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, pack
 from viz.i18n.translate import _
 
@@ -54,8 +54,9 @@ def after(trace: Trace, suppressed: Sequence[int]) -> Row | None:
 
 
 def texts() -> dict[str, str]:
-    """Texts of the bars."""
-    return {"others": _("all other tokens"), "continue": _("Continue with “{token}”")}
+    """Texts of the bars: those of the candidates of a step."""
+    chips = strings.strips()
+    return {name: chips[name] for name in ("others", "continue")}
 
 
 def scene(trace: Trace, row: Row, names: Mapping[int, str], start: tuple[float, int, float]) -> bytes:

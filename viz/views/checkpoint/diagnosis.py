@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -17,8 +18,13 @@ from viz.widgets import numeric_tables
 
 
 def summary(found: Inspection) -> None:
-    """Draws the layout, the evidence for it, and notes."""
+    """Draws the layout, the size of the network, and what is missing."""
     st.markdown(f"**{tokens.markdown(what(found))}**")
+    _counts(found)
+
+
+def evidence_of(found: Inspection) -> None:
+    """Draws the evidence for the layout, and notes."""
     if found.in_favour:
         st.caption(tokens.markdown(_("Evidence for this layout: {evidence}.", evidence=join_clauses(map(said, found.in_favour)))))
         against = join_clauses(map(said, found.against))
@@ -33,7 +39,6 @@ def summary(found: Inspection) -> None:
         st.caption(tokens.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
     for note in found.notes:
         st.caption(tokens.markdown(said(note)))
-    _counts(found)
 
 
 def what(found: Inspection) -> str:
@@ -44,7 +49,9 @@ def what(found: Inspection) -> str:
 def _counts(found: Inspection) -> None:
     statuses = [tensor.status for tensor in found.tensors]
     known, unknown = bool(found.spec), "?"
+    most = max(found.sites.values(), default=0)
     values = {
+        **({_("Layers × heads"): f"{_layers(found)} × {most}"} if most else {}),
         _("parameters"): number(found.parameters, ",") if known else unknown,
         _("matched tensors"): number(statuses.count("matched"), ","),
         _("missing"): number(len(found.missing), ",") if known else unknown,
@@ -56,11 +63,18 @@ def _counts(found: Inspection) -> None:
             st.metric(label, value, width="content")
 
 
+def _layers(found: Inspection) -> int:
+    """How many layers have attention."""
+    return len({(site.stack, site.layer) for site in map(Site.parse, found.sites)})
+
+
 def numbers(found: Inspection) -> None:
     """Draws what the numbers say about the network, and the parameters by component."""
     said, where = st.columns(2, gap="large")
     with said:
         st.markdown("**" + _("Diagnosis") + "**")
+        if found.heads_seen:
+            st.html(head_grid(found))
         _not_finite(found)
         if found.freshness is not None:
             _trained(found.freshness)
@@ -153,6 +167,25 @@ def _heads(found: Inspection) -> None:
                 "cosine similarity of W_Q W_Kᵀ or of W_V W_O is at least 0.99. Biases are ignored.",
             ).replace("_", "\\_")
         )
+
+
+def head_grid(found: Inspection) -> str:
+    """All heads as a table in HTML, a row for each attention layer; a head is colored by what was found about it, and says it."""
+    about = {(note.site, note.head): note for note in found.heads if note.kind == "twin"}
+    about |= {(note.site, note.head): note for note in found.heads if note.kind == "dead"}
+    words, signs = {"dead": _("dead"), "twin": _("duplicate"), "": _("nothing found")}, {"dead": "×", "twin": "=", "": "·"}
+
+    def cell(site: str, head: int) -> str:
+        note = about.get((site, head))
+        kind, label = (note.kind, _note(note)) if note else ("", tokens.site(Site.parse(site), head))
+        return f'<td class="{kind}" title="{escape(label)}">{signs[kind]}</td>'
+
+    rows = "".join(
+        f'<tr><th scope="row">{escape(tokens.site(Site.parse(site)))}</th>{"".join(cell(site, head) for head in range(heads))}</tr>'
+        for site, heads in found.sites.items()
+    )
+    legend = "".join(f'<span><i class="{kind}">{signs[kind]}</i> {escape(word)}</span>' for kind, word in words.items())
+    return f'<div class="head-grid"><table>{rows}</table></div><p class="small head-grid">{legend}</p>'
 
 
 def _note(note: HeadNote) -> str:

@@ -52,6 +52,7 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
     with card("diagnosis", "content"):
         diagnosis.summary(found)
         _open(engine, model, found, view, explore)
+        diagnosis.evidence_of(found)
     if found.ask:
         with card("questions", "content"):
             questions.show(engine, model, view, found.ask, explore)
@@ -100,7 +101,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: ViewState, explor
     if info.reads == "features":
         st.caption(_("This model has no embedding, so it is fed random vectors drawn from a seed."))
     with st.container(horizontal=True):
-        opened = st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore")
+        opened = st.button(_("Show its attention"), icon=":material/grid_view:", key="open-in-explore")
         if found.layout and not any(tensor.nan or tensor.infinite for tensor in found.tensors):
             _export(engine, model, info, view)
     if opened:

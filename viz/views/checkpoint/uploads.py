@@ -14,13 +14,13 @@ from viz.session.state import get_view_state, remember, the_engine, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import tensor_roles, vocabulary
 from viz.widgets import sidebar
-from viz.widgets.upload_limit import watch
+from viz.widgets.upload_limit import catch_drops, watch
 
 PATH = "widget:path"
 """The field for a path or a name."""
 
-_SENT, _ROUND = "widget:upload", "checkpoint:round"
-_REFUSED = "checkpoint:refused"
+_SENT, _DROPPED, _ROUND = "widget:upload", "widget:dropped", "checkpoint:round"
+_REFUSED, _ARRIVED = "checkpoint:refused", "checkpoint:arrived"
 
 
 def offer(engine: Engine) -> None:
@@ -35,15 +35,45 @@ def offer(engine: Engine) -> None:
             size=limit(),
         ),
         accept_multiple_files=True,
-        key=f"{_SENT}:{st.session_state.get(_ROUND, 0)}",
+        key=(key := _key(_SENT)),
         on_change=_receive,
-        args=(engine,),
+        args=(engine, key),
     )
     st.caption(
         _("Nothing in a file is executed. Uploads stay in this server’s memory for a while, and anyone with the link can see them.")
     )
     st.caption(_("A recorded run opens here, too: a trace (*.trace.safetensors), or the archive of a run (.zip)."))
     watch("choose", limit(), _refuse_too_large)
+
+
+def take_drops(engine: Engine) -> None:
+    """Takes files that are dropped anywhere on the page; `arrived` tells the next run. Takes no space on the page."""
+    if access.is_public():
+        return
+    with st.container(key="dropped"):
+        label = _("Drop a checkpoint to open it")
+        key = _key(_DROPPED)
+
+        def receive() -> None:
+            _receive(engine, key)
+            st.session_state[_ARRIVED] = True
+
+        def refuse(name: str, megabytes: float) -> None:
+            _refuse_too_large(name, megabytes)
+            st.session_state[_ARRIVED] = True
+
+        st.file_uploader(label, accept_multiple_files=True, key=key, label_visibility="collapsed", on_change=receive)
+        catch_drops(label, limit(), refuse)
+
+
+def arrived() -> bool:
+    """Whether files were dropped since the last call: the page Checkpoint shows them, or why they were refused."""
+    return bool(st.session_state.pop(_ARRIVED, False))
+
+
+def _key(field: str) -> str:
+    """The key of an uploader: another one after each file, so that Streamlit drops its copy."""
+    return f"{field}:{st.session_state.get(_ROUND, 0)}"
 
 
 def limit() -> int:
@@ -73,11 +103,11 @@ def open_path(typed: str) -> None:
         st.session_state[PATH] = ""
 
 
-def _receive(engine: Engine) -> None:
-    """Opens the uploaded files, or remembers why not."""
+def _receive(engine: Engine, key: str) -> None:
+    """Opens the files of the uploader with this key, or remembers why not."""
     forget_refusal()
     st.session_state[PATH] = ""  # what is said from now on is about these files
-    files = st.session_state[f"{_SENT}:{st.session_state.get(_ROUND, 0)}"]
+    files = st.session_state[key]
     try:
         _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
     except HeadlightError as error:

@@ -13,8 +13,8 @@ from viz.widgets.cards import card, heading
 
 
 def draw(page: Page) -> None:
-    """Draws the card; nothing where the model continues no text, or wrote nothing."""
-    if not page.info.continues or (row := continuations.after(page.trace, page.info.spec.get("suppressed", ()))) is None:
+    """Draws the card of a language model; nothing where it wrote nothing."""
+    if (row := continuations.after(page.trace, page.info.spec.get("suppressed", ()))) is None:
         return
     ids = row.likeliest()
     texts = page.engine.ask(Texts(page.info.name, strip="source", ids=ids, settings=page.view.parsed_settings()))
@@ -23,7 +23,7 @@ def draw(page: Page) -> None:
     with card("next", "content"):
         last = tokens.word(page.trace.tokens["source"].texts[row.place])
         about = _(
-            "The likeliest tokens after “{token}”. Turn a knob and the bars follow, without another run. Click or tap a "
+            "The most likely tokens after “{token}”. Turn a knob and the bars follow, without another run. Click or tap a "
             "token to continue with it.",
             token=last,
         )

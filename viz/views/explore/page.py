@@ -39,7 +39,8 @@ def show(page: Page) -> None:
     with panel("overview"):
         _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
-    continuations.draw(page)
+    if page.info.continues:
+        continuations.draw(page)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     drawn = reading.selected_head(page, shown)
