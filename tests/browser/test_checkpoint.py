@@ -79,9 +79,9 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
         assert hovered_weight(page, tile_of(page, site, 1), 2, 3) == pytest.approx(true, abs=0.004)
 
 
-def test_a_picture_is_refused_in_a_sentence_and_the_next_file_is_taken_and_nothing_is_wider_than_its_room(page: Page) -> None:
-    picture = {"name": "picture.pt", "mimeType": "application/octet-stream", "buffer": b"\x89PNG\r\n\x1a\n" + bytes(64)}
-    page.locator("input[type=file]").first.set_input_files(picture)  # type: ignore[arg-type]  # a FilePayload
+def test_a_document_is_refused_in_a_sentence_and_the_next_file_is_taken_and_nothing_is_wider_than_its_room(page: Page) -> None:
+    document = {"name": "paper.pt", "mimeType": "application/octet-stream", "buffer": b"%PDF-1.7\n" + bytes(64)}
+    page.locator("input[type=file]").first.set_input_files(document)  # type: ignore[arg-type]  # a FilePayload
     expect(page.get_by_text("Headlight opens safetensors files")).to_be_visible()
     rest(page)
     nothing_is_wider_than_its_room(page)
