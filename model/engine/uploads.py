@@ -27,6 +27,7 @@ from model.safe_loading.gguf_tensors import GgufFile, read_gguf_upload
 from model.safe_loading.images import is_image
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.sharing.caches import LruCache, SingleFlight
+from model.spec.inputs import IMAGE_PREFIX
 from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 
 UPLOAD_PREFIX = "upload-"
@@ -107,7 +108,7 @@ class Uploads:
         peers: uploads of other processes that serve the same visitors.
     """
 
-    IMAGES = pictures.PREFIX
+    IMAGES = IMAGE_PREFIX
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, peers: PeerUploads = NO_PEERS) -> None:
         self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)

@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -168,6 +169,9 @@ def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, ba
                 raise FetchFailed(model=repo, reason=phrase("{name} does not have the hash that the Hub announces", name=name))
             part.replace(place)
     bar.end(size)
+    with suppress(httpx2.RemoteProtocolError):  # the library reuses a connection that the other side has closed
+        hf_hub_download(repo, name, revision=commit)
+        return
     hf_hub_download(repo, name, revision=commit)
 
 

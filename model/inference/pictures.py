@@ -9,12 +9,10 @@ import numpy as np
 from model.errors import UnknownImage
 from model.safe_loading.images import read_image
 from model.sharing.caches import LruCache
+from model.spec.inputs import IMAGE_PREFIX
 from model.trace.types import Array
 
-PREFIX = "image-"
-"""Prefix of the names of images."""
-
-_NAME = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
+_NAME = re.compile(rf"{IMAGE_PREFIX}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ def keep(data: bytes, name: str) -> str:
     Raises:
         CheckpointError: it cannot be opened; the error says why.
     """
-    key = f"{PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
+    key = f"{IMAGE_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
     if _KEPT.get(key) is None:
         pixels = read_image(data, name)
         colors = np.frombuffer(pixels.colors, np.uint8).reshape(pixels.height, pixels.width, 3)

@@ -21,6 +21,10 @@ FEW_POSITIONS = 100
 """Models with fewer positions than this may be given as many characters as with this many: their input may be one long word."""
 
 
+IMAGE_PREFIX = "image-"
+"""Prefix of the names of images that were sent: an input that begins so may name one."""
+
+
 @dataclass(frozen=True)
 class Features:
     """Float features as input, for networks without an embedding.

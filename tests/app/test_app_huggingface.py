@@ -12,6 +12,7 @@ from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
+from tests.pictures import png, saved_with_processor
 from tests.recorded_folders import saved
 from viz.labels import tokens
 
@@ -107,3 +108,25 @@ def test_a_folder_in_bfloat16_runs_so_on_every_page_and_in_float32_on_request(sh
     visitor.choose("precision", "float32")
     assert visitor.problems == []
     assert not any("bfloat16" in each.value for each in visitor.app.caption)
+
+
+def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_says_that_it_reads_none(shelf: Path) -> None:
+    saved_with_processor(shelf / "vit", "vit")
+    save(shelf / "bert", "bert", folders.word_pieces())
+    visitor = Visitor("checkpoint", model="bert")
+    visitor.app.file_uploader[0].upload("photo.png", png(40, 30))
+    visitor._run()
+    assert visitor.problems == [
+        "This file is an image, and no image can be given to bert. Open a model that does, such as the folder of a ViT, and "
+        "drop the image again."
+    ]
+    visitor = Visitor("checkpoint", model="vit")
+    visitor.app.file_uploader[0].upload("photo.png", png(40, 30))
+    visitor._run()
+    assert visitor.problems == []
+    assert visitor.view.text.startswith("image-")
+    visitor.go("explore")
+    assert visitor.problems == []
+    trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("vit", visitor.view.text)))
+    assert trace.image is not None
+    assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])

@@ -67,7 +67,7 @@ QUOTED = re.compile(r"“[^”]*”|\S*[<>/\\_.~#:*+=]\S*|\([^)]*\)")
 
 NAMES = set(
     "Adam BERT CPU CSV CUDA Ctrl Deutsch English Enter FlashAttention GGUF GPU HTML Headlight Hugging Face Jensen JSON "
-    "Kaiming LayerNorm Levenshtein Llama Logit Multi30k PDF PNG PyTorch Rollout SVG SentencePiece Shannon Shift Streamlit "
+    "Kaiming LayerNorm Jupyter Levenshtein Llama Logit Multi30k PDF PNG PyTorch Rollout SVG SentencePiece Shannon Shift Streamlit "
     "Tatoeba Top TorchScript Transformer Vaswani WikiText bit exp head_dim icon lens logit nat normal post-norm pre-norm "
     "pos query rollout safetensors softmax teacher forcing float32 float64 itos out stoi softmax_uniform tutorial-parts "
     "Xavier gpt2 torch transformers width zip".split()

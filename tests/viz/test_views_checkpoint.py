@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow  # the whole app
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOLD = {"decoder_heads": "2", "decoder_passes": "2", "encoder_heads": "2", "source_pad_id": "1", "target_pad_id": "1"}
 IDS = {"bos_id": "2", "eos_id": "3"}
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+PDF = b"%PDF-1.7\n" + bytes(64)
 
 
 def sent(name: str, data: bytes) -> Visitor:
@@ -206,7 +206,7 @@ def test_a_wrong_answer_is_one_sentence_and_the_form_stays(stocked: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [
-        ("picture.pt", PNG, "picture.pt holds no weights that can be read here. It is: a PNG image."),
+        ("paper.pt", PDF, "paper.pt holds no weights that can be read here. It is: a PDF document."),
         ("whole.pt", (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes(), "Nothing was"),
         ("empty.pth", b"", "empty.pth"),
         ("half.pt", (GOLDEN / "000_tiny_a.pt").read_bytes()[:3000], "half.pt"),
@@ -321,10 +321,10 @@ def test_uploads_that_are_too_many_or_too_large_make_room() -> None:
 def test_a_refused_upload_is_not_kept() -> None:
     uploads, object_ = Uploads(), (GOLDEN / "004_tiny_a.module-unsafe.pt").read_bytes()
     with pytest.raises(NotACheckpoint):
-        uploads.keep(PNG, "x.pt")
+        uploads.keep(PDF, "x.pt")
     with pytest.raises(WholeObject):
         uploads.keep(object_, "x.pt")
-    assert [uploads.get(f"upload-{sha256(data).hexdigest()[:16]}") for data in (PNG, object_)] == [None, None]
+    assert [uploads.get(f"upload-{sha256(data).hexdigest()[:16]}") for data in (PDF, object_)] == [None, None]
 
 
 def test_a_proposed_answer_takes_one_click() -> None:

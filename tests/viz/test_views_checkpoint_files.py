@@ -11,7 +11,7 @@ import torch
 from model.engine.sent_files import vocabulary_name
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
-from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PNG, TOLD, answer, said, sent
+from tests.viz.test_views_checkpoint import ENGLISH, GERMAN, GOLDEN, PDF, TOLD, answer, said, sent
 from viz.session import access
 from viz.views.checkpoint import uploads, vocabulary
 
@@ -140,9 +140,9 @@ def test_a_pickled_vocabulary_may_have_the_ending_of_weights(stocked: Path, file
 def test_what_was_refused_stands_alone_and_no_other_model_in_its_place(stocked: Path) -> None:  # noqa: F811
     visitor = Visitor("checkpoint", model="tiny")
     assert visitor.app.metric, "the model that was shown before"
-    visitor.app.file_uploader[0].upload("picture.pt", PNG)
+    visitor.app.file_uploader[0].upload("paper.pt", PDF)
     visitor._run()
-    assert "picture.pt holds no weights that can be read here. It is: a PNG image." in visitor.problems[0]
+    assert "paper.pt holds no weights that can be read here. It is: a PDF document." in visitor.problems[0]
     assert not visitor.app.metric
     assert [button.key for button in visitor.app.button] == ["open:tiny", "big-button"], "a list, and nothing about a model"
     visitor.press("open:tiny")

@@ -34,7 +34,7 @@ class ViewState:
     settings: str = parameter(
         "",
         "set",
-        "answers that the model's file does not give, NAME=VALUE joined by spaces; the page Checkpoint asks for them",
+        "answers that the model's file does not give, NAME=VALUE joined by spaces; the Checkpoint page asks for them",
         values.settings,
         of_a_run=N_("settings the file does not contain"),
         reset_by="model",

@@ -8,6 +8,7 @@ import streamlit as st
 from model.engine.api import Describe, Engine, Receive
 from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
+from model.spec.inputs import IMAGE_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
 from viz.session.state import get_view_state, remember, the_engine, update
@@ -125,13 +126,29 @@ def _take(known: Mapping[str, str]) -> None:
     layouts = {sent_name: name for sent_name, name in sent.items() if tensor_roles.is_layout(name)}
     words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
-        if sent_name not in sent:
+        if sent_name.startswith(IMAGE_PREFIX):
+            _show_image(sent_name)
+        elif sent_name not in sent:
             remember(the_engine().ask(Describe(sent_name)))
             end_dialog()
             update(**ANOTHER_MODEL | {"model": sent_name})
     tensor_roles.use_sent(layouts)
     if words:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
+
+
+def _show_image(name: str) -> None:
+    """Gives an image to the model that is shown, or says that it reads none."""
+    shown = get_view_state()[0].model
+    encoder = the_engine().ask(Describe(shown)).spec.get("encoder") or {}
+    if encoder.get("image"):
+        update(text=name)
+        return
+    st.session_state[_REFUSED] = _(
+        "This file is an image, and no image can be given to {model}. Open a model that does, such as the folder of a ViT, and "
+        "drop the image again.",
+        model=shown,
+    )
 
 
 def end_dialog() -> None:
