@@ -16,7 +16,7 @@ from model.attribution.sums import CellWords, CellWrites, Part
 from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import CannotMeasure, EditedCell, phrase
 from model.inference.inputs import Reader
-from model.spec.edits import Edit, Patch, Silence, SkipSublayer
+from model.spec.edits import replaces_context, replaces_output
 from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import check_cell
 from model.trace.types import Array, Trace
@@ -61,7 +61,7 @@ def pushes(network: AnyNetwork, trace: Trace, asked: CellWrites) -> Array:
     if trace.model["spec"].get("output") is None:
         raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
     for edit in RunRequest.edits_in(trace.request):
-        if _replaces(edit, asked.site, asked.head):
+        if replaces_context(edit, asked.site, asked.head) or replaces_output(edit, asked.site):
             raise EditedCell(site=asked.site, head=asked.head, edit=str(edit))
     anatomy = ran(network, trace)
     assert anatomy.unembedding is not None
@@ -81,20 +81,6 @@ def pushes(network: AnyNetwork, trace: Trace, asked: CellWrites) -> Array:
     if not np.isfinite(found).all():
         raise CannotMeasure(reason=phrase("some of its numbers are NaN or infinite"))
     return np.asarray(found - found.mean())
-
-
-def _replaces(edit: Edit, site: str, head: int) -> bool:
-    """Whether an edit replaces what a head of a site writes."""
-    match edit:
-        case Silence():
-            return edit.covers(site, head)
-        case Patch(value="context"):
-            return edit.covers(site, head)
-        case Patch(value="output"):
-            return edit.at_site(site)
-        case SkipSublayer():
-            return edit.at == site
-    return False
 
 
 def _logits(weight: Tensor, state: Array) -> Array:

@@ -19,7 +19,7 @@ from model.attribution.stream import ResidualStream, Term
 from model.attribution.sums import Part
 from model.checkpoints.loader import AnyNetwork
 from model.errors import EditedCell
-from model.spec.edits import Patch, Silence
+from model.spec.edits import replaces_context
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
 
@@ -157,10 +157,7 @@ def _weighed(trace: Trace, attention: Attention, head: int) -> _Weighed:
     choice = counts[:, 0] > 1
     excess = np.where(choice[:, None], weights - allowed / np.maximum(counts, 1), 0.0) / max(1, int(choice.sum()))
     scores = None if attention.scores is None else np.asarray(attention.scores[head]).astype(np.float64)
-    replaced = any(
-        (isinstance(edit, Silence) or (isinstance(edit, Patch) and edit.value == "context")) and edit.covers(site, head)
-        for edit in RunRequest.edits_in(trace.request)
-    )
+    replaced = any(replaces_context(edit, site, head) for edit in RunRequest.edits_in(trace.request))
     try:
         refuse_changed_scores(trace, site, head)
     except EditedCell:

@@ -7,7 +7,7 @@ from model.attribution.stream import ResidualStream, Term
 from model.attribution.sums import LogitSum, Part, Writes
 from model.checkpoints.loader import AnyNetwork
 from model.errors import BadSetting, CannotMeasure, NotRecorded, phrase
-from model.spec.edits import Patch, Silence
+from model.spec.edits import replaces_context
 from model.spec.request import RunRequest
 from model.trace.types import Array, Trace
 
@@ -84,6 +84,7 @@ def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
 
     The context is the weighted sum of the values, unless an edit replaced it: then nothing is said of keys.
     """
+    edits = RunRequest.edits_in(trace.request)
     rows, strips = list[Array](), list[str]()
     for term in terms:
         own = np.zeros(0)
@@ -93,7 +94,7 @@ def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
             query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
             weights = attention.weights[term.part.head, query].astype(np.float64)  # [key]
             own = term.factor[0, 0] * weights * (attention.v[term.part.head].astype(np.float64) @ term.map[0])
-            if _replaces_context(trace, term.part):
+            if any(replaces_context(edit, term.part.place, term.part.head) for edit in edits):
                 own = np.full(len(own), np.nan)
         rows.append(own)
         strips.append(trace.at(term.part.place).key_tokens if len(own) else "")
@@ -101,14 +102,6 @@ def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
     for place, own in enumerate(rows):
         keys[place, : len(own)] = own
     return keys, strips
-
-
-def _replaces_context(trace: Trace, part: Part) -> bool:
-    """Whether an edit replaced the context of a head."""
-    return any(
-        (isinstance(edit, Silence) or (isinstance(edit, Patch) and edit.value == "context")) and edit.covers(part.place, part.head)
-        for edit in RunRequest.edits_in(trace.request)
-    )
 
 
 def _text(trace: Trace, id_: int | None) -> str:

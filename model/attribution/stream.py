@@ -16,7 +16,7 @@ import numpy as np
 from model.attribution.anatomy import Norm, Stack, Sublayer
 from model.attribution.sums import Part
 from model.errors import NotRecorded
-from model.spec.edits import Edit, Patch, SkipSublayer
+from model.spec.edits import replaces_output
 from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF
 from model.trace.types import Array, Site, Trace
@@ -186,7 +186,7 @@ class ResidualStream:
         width = contexts.shape[-1]
         columns = [slice(head * width, (head + 1) * width) for head in range(len(contexts))]
         maps, joined = [output.weight[:, own] for own in columns], cache(lambda: np.asarray(flow.map @ output.weight))
-        if any(_replaces_output(edit, place) for edit in self._edits):
+        if any(replaces_output(edit, place) for edit in self._edits):
             whole = sum((context @ map_.T for context, map_ in zip(contexts, maps, strict=True)), np.zeros(1))
             whole = whole if output.bias is None else whole + output.bias
             yield from self._edited(place, flow, self._kept(attention.output, f"attention/{place}/output"), whole)
@@ -258,13 +258,6 @@ class ResidualStream:
     def _rows_of_source(self, rows: Array) -> Array:
         """The source position of each row of a `MemoryLayer`: rows stand for source positions, of which a step kept the last."""
         return np.full_like(rows, len(self._trace.tokens["source"]) - 1) if self._decoded else rows
-
-
-def _replaces_output(edit: Edit, place: str) -> bool:
-    """Whether an edit replaces the output of an attention sublayer."""
-    if isinstance(edit, SkipSublayer):
-        return edit.at == place
-    return isinstance(edit, Patch) and edit.value == "output" and edit.at_site(place)
 
 
 def _rows(array: Array, rows: Array) -> Array:

@@ -227,3 +227,15 @@ class Patch(AtSites):
             raise self.refuse(phrase("the second run must not be patched itself"))
         if self.take and len(self.at) != len(self.take):
             raise self.refuse(phrase("at and take must name equally many tokens"))
+
+
+def replaces_context(edit: Edit, site: str, head: int) -> bool:
+    """Whether an edit replaces the context vectors of a head: the values, weighted, that its output matrix reads."""
+    return (isinstance(edit, Silence) or (isinstance(edit, Patch) and edit.value == "context")) and edit.covers(site, head)
+
+
+def replaces_output(edit: Edit, site: str) -> bool:
+    """Whether an edit replaces the output of an attention sublayer, what all its heads write together."""
+    if isinstance(edit, SkipSublayer):
+        return edit.at == site
+    return isinstance(edit, Patch) and edit.value == "output" and edit.at_site(site)
