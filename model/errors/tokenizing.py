@@ -8,13 +8,15 @@ class TokenizerFailed(HeadlightError):
 
 
 class TokenizerTooSlow(TokenizerFailed):
-    """It took too long. Fields: path, seconds."""
+    """It took too long: the text is too much for it, or the machine is busy. Fields: path, seconds."""
 
     template = (
-        "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or give token ids (--source-ids)."
+        "The tokenizer {path} took more than {seconds} s and was stopped. If this machine was busy, try again. Otherwise shorten "
+        "the text, or give token ids (--source-ids)."
     )
     on_screen = message(
-        "The tokenizer {path} took more than {seconds} s and was stopped. Shorten the text, or choose another model."
+        "The tokenizer {path} took more than {seconds} s and was stopped. If the machine was busy, try again. Otherwise shorten "
+        "the text, or choose another model."
     )
 
 
