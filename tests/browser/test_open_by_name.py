@@ -81,7 +81,7 @@ def test_from_a_name_to_a_picture_in_three_actions_and_without_the_hub_in_two(th
     open_dialog(page)  # one
     ask(page, "gpt2")  # two
     facts = page.locator("dl.facts")
-    for fact in ("MB in 4 files", "mit", "2 × 3", "float32"):
+    for fact in (" in 4 files", "mit", "2 × 3", "float32"):
         expect(facts).to_contain_text(fact)
     assert not any("model.safetensors" in path for _method, path, *_rest in hub.asked), "nothing was downloaded"
 

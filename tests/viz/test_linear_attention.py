@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from viz.i18n.translate import amount_of_bytes
 from viz.metrics.linear_attention import operations, weights
-from viz.views.step.cache import amount
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -39,4 +39,4 @@ def test_operations_by_hand() -> None:
     ("size", "text"), [(0, "0 B"), (999, "999 B"), (1536, "1.536 kB"), (999_999, "1000 kB"), (2.5e12, "2.5 TB"), (7e15, "7000 TB")]
 )
 def test_an_amount_of_bytes_has_a_unit(size: float, text: str) -> None:
-    assert amount(size) == text
+    assert amount_of_bytes(size) == text

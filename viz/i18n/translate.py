@@ -221,6 +221,13 @@ def number(value: float, form: str) -> str:
     return localized(f"{value:{form}}").replace("-", "−")
 
 
+def amount_of_bytes(size: float) -> str:
+    """A number of bytes with its unit, in four digits: 1.536 kB."""
+    power = min(int(np.log10(max(size, 1)) // 3), 4)
+    unit = ("B", "kB", "MB", "GB", "TB")[power]
+    return f"{number(size / 1000**power, '.0f' if not power else '.4g')} {unit}"
+
+
 def join_list(texts: Iterable[str]) -> str:
     """Several names in a row."""
     return _(", ").join(texts)

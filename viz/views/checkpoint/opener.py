@@ -15,7 +15,7 @@ import streamlit as st
 
 from model.engine.api import Describe, Engine, Fetch, Find, Found, ModelInfo, Models, Offer, Offered, Offers, Plan
 from model.errors import HeadlightError
-from viz.i18n.translate import _, _n, error_message, said
+from viz.i18n.translate import _, _n, amount_of_bytes, error_message, said
 from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.background_calls import Pending, Stopped
@@ -25,8 +25,6 @@ from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import uploads
 from viz.widgets import sidebar
 from viz.widgets.cards import say
-
-MB, GB = 1e6, 1e9
 
 _STATE, _EMPTIED = "opener", "opener:emptied"
 
@@ -167,16 +165,16 @@ def _answer(engine: Engine, mine: Opening) -> None:
 def _plan(plan: Plan, stopped: bool) -> None:
     """Draws what a download takes and brings, with the button that begins it, or why it would not fit."""
     shape, files = plan.shape, len(plan.files)
-    size = _n("{size} in {count} file", "{size} in {count} files", files, count=files, size=_bytes(plan.bytes))
-    here = _("{there} of it is already here", there=_bytes(plan.bytes - plan.missing)) if plan.missing < plan.bytes else ""
+    size = _n("{size} in {count} file", "{size} in {count} files", files, count=files, size=amount_of_bytes(plan.bytes))
+    here = _("{there} of it is already here", there=amount_of_bytes(plan.bytes - plan.missing)) if plan.missing < plan.bytes else ""
     unknown = _("not stated")
     facts = {
         _("Download"): " · ".join(filter(None, (size, here))),
         _("License"): plan.license or unknown,
         _("Layers × heads"): _size(shape.layers, shape.heads) or unknown,
         _("Precision of its file"): shape.dtype or unknown,
-        _("Memory"): _("{needed} of {there}", needed=_bytes(plan.memory), there=_bytes(plan.memory_there)),
-        _("Disk"): _("{needed} of {there} free", needed=_bytes(plan.missing), there=_bytes(plan.disk_there)),
+        _("Memory"): _("{needed} of {there}", needed=amount_of_bytes(plan.memory), there=amount_of_bytes(plan.memory_there)),
+        _("Disk"): _("{needed} of {there} free", needed=amount_of_bytes(plan.missing), there=amount_of_bytes(plan.disk_there)),
     }
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts.items())
     commit = _("commit {commit}", commit=plan.commit[:12])
@@ -186,8 +184,8 @@ def _plan(plan: Plan, stopped: bool) -> None:
         return
     if stopped:
         st.caption(_("Stopped. What was downloaded is kept."))
-    more = _("Continue: download the other {size} and open", size=_bytes(plan.missing))
-    label = more if plan.missing < plan.bytes else _("Download {size} and open", size=_bytes(plan.bytes))
+    more = _("Continue: download the other {size} and open", size=amount_of_bytes(plan.missing))
+    label = more if plan.missing < plan.bytes else _("Download {size} and open", size=amount_of_bytes(plan.bytes))
     st.button(label, key="fetch", icon=":material/download:", on_click=_fetch, args=(plan,))
 
 
@@ -248,7 +246,7 @@ def _list(engine: Engine) -> None:
     if offers.cached:
         _group(_("In this machine’s Hub cache"))
         for offer in offers.cached:
-            facts = (_size(offer.layers, offer.heads), _bytes(offer.bytes), offer.dtype, said(offer.about))
+            facts = (_size(offer.layers, offer.heads), amount_of_bytes(offer.bytes), offer.dtype, said(offer.about))
             _row(offer.name, offer.title, facts)
 
 
@@ -271,7 +269,7 @@ def _row(name: str, title: str, facts: Sequence[str]) -> None:
 
 def _known(offer: Offer, key: str = "") -> None:
     """Draws a button that downloads a model of the catalogue."""
-    gaps: dict[str, Any] = {"title": offer.title, "size": offer.bytes / MB, "about": said(offer.about)}
+    gaps: dict[str, Any] = {"title": offer.title, "size": offer.bytes / 1e6, "about": said(offer.about)}
     what = _("Get {title} ({size:,.0f} MB): {about}", **gaps)
     facts = " · ".join(filter(None, (_size(offer.layers, offer.heads), offer.license)))
     st.button(
@@ -292,10 +290,6 @@ def _about(info: ModelInfo) -> tuple[str, ...]:
         return ()
     size = _size(sum(stack["layers"] for stack in stacks), stacks[-1]["attention"]["heads"])
     return (size, _("{millions:.1f} million parameters", millions=info.parameters / 1e6))
-
-
-def _bytes(count: float) -> str:
-    return _("{size:,.1f} GB", size=count / GB) if count >= GB else _("{size:,.1f} MB", size=count / MB)
 
 
 def _size(layers: int, heads: int) -> str:

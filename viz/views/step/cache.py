@@ -1,6 +1,5 @@
 """What a decoder keeps of the tokens that it has read, how it grows, and what it saves."""
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -11,26 +10,21 @@ from model.trace.types import Trace
 from viz.figures import costs
 from viz.figures.costs import Line
 from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, _n, error_message, number
+from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, expander_state, say
+from viz.widgets.cards import chart, say
 
-BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number in each precision."""
 
 
-def draw(page: Page) -> None:
-    """Draws the parts about what a decoder keeps and computes, each only while it is open; of a model that writes nothing, none."""
-    if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
-        return
-    title = _("The cache: what is kept of each token, and what that saves")
-    with st.expander(title, icon=":material/memory:", **expander_state("cache")) as part:
-        if part.open and (sizes := sizes_of(page)) is not None:
-            _kept(page, sizes)
-            _computed(page, sizes)
+def draw(page: Page, sizes: Sizes) -> None:
+    """Draws what is kept of each token, and what that saves."""
+    _kept(page, sizes)
+    _computed(page, sizes)
 
 
 def sizes_of(page: Page) -> Sizes | None:
@@ -45,13 +39,6 @@ def sizes_of(page: Page) -> Sizes | None:
 def bytes_of(trace: Trace) -> int:
     """Bytes of a number of a run."""
     return BYTES[str(trace.model["dtype"])]
-
-
-def amount(size: float) -> str:
-    """A number of bytes with its unit: 1.5 kB."""
-    power = min(int(np.log10(max(size, 1)) // 3), 4)
-    unit = ("B", "kB", "MB", "GB", "TB")[power]
-    return f"{number(size / 1000**power, '.0f' if not power else '.4g')} {unit}"
 
 
 SHARING = "captions-lm"
@@ -70,7 +57,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
     """Draws what is kept: over the tokens as lines, and after one of them layer by layer."""
     size, source = bytes_of(page.trace), len(page.trace.tokens["source"]) if sizes.cross else 0
     total, one = page.trace.of("decoder", "self")[0].mask.shape[0], sizes.layers[0]
-    gaps = {"bytes": amount(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
+    gaps = {"bytes": amount_of_bytes(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
     st.markdown(
         _(
             "A later token needs the keys and values of all earlier ones, and these stay the same. A program that writes keeps "
@@ -87,7 +74,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
         st.caption(
             _(
                 "The keys and values of the source, {bytes}, are computed once and do not grow.",
-                bytes=amount(size * (sizes.kept(0, source))),
+                bytes=amount_of_bytes(size * (sizes.kept(0, source))),
             )
         )
     after = _chosen(total)
@@ -100,7 +87,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
         reached = [size * sizes.kept(count, source, "window") for count in across]
         drawn.append(Line(_("only what the windows still reach"), reached, "third"))
     figure = costs.lines(across, drawn, (_("tokens read"), _("bytes")), page.dark, at=after - 1)
-    words = _("{bytes} after token {count}.", count=after, bytes=amount(size * sizes.kept(after, source)))
+    words = _("{bytes} after token {count}.", count=after, bytes=amount_of_bytes(size * sizes.kept(after, source)))
     chart(figure, (page.trace, _("The cache")), config=CONFIG, key="cache-chart", alt=words)
     numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
     st.caption(

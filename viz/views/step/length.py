@@ -11,13 +11,13 @@ from viz.figures import costs
 from viz.figures.costs import Line
 from viz.figures.heatmap import Cells, cells
 from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, error_message, number
+from viz.i18n.translate import _, amount_of_bytes, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics import linear_attention
 from viz.session.state import Page
-from viz.views.step.cache import amount, bytes_of, sizes_of
+from viz.views.step.cache import bytes_of
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, expander_state, say
+from viz.widgets.cards import chart, say
 
 LENGTHS = tuple(round(1000 * 10 ** (place / 4)) for place in range(13))
 """1,000 to 1,000,000, four for each power of ten."""
@@ -26,16 +26,11 @@ LONGEST = 64
 """Most queries and keys of a head whose linear map is drawn."""
 
 
-def draw(page: Page) -> None:
-    """Draws the costs over length, only while they are open; of a model that writes nothing, none."""
-    if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
-        return
-    title = _("Cost over length, from 1,000 to 1,000,000 tokens")
-    with st.expander(title, icon=":material/straighten:", **expander_state("length")) as part:
-        if part.open and (sizes := sizes_of(page)) is not None:
-            _on_paper(page, sizes)
-            _measured(page)
-            _linear(page)
+def draw(page: Page, sizes: Sizes) -> None:
+    """Draws the costs over length by formula and measured, and the map of linear attention."""
+    _on_paper(page, sizes)
+    _measured(page)
+    _linear(page)
 
 
 def equal_at(sizes: Sizes) -> int | None:
@@ -88,14 +83,14 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
     drawn = [Line(_("cache"), kept), Line(_("all weights, if they were stored"), weights, "other")]
     with right:
         figure = costs.lines(LENGTHS, drawn, (axes, _("bytes")), page.dark, logarithmic=True)
-        words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount(kept[-1]))
+        words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount_of_bytes(kept[-1]))
         chart(figure, (page.trace, _("Bytes over length")), config=CONFIG, key="length-bytes", alt=words)
     shown = [0, 4, 8, 12]
     columns = {
         _("operations in attention"): [float(attention[place]) for place in shown],
         _("all other operations"): [float(others[place]) for place in shown],
-        _("cache"): [amount(kept[place]) for place in shown],
-        _("all weights, if they were stored"): [amount(weights[place]) for place in shown],
+        _("cache"): [amount_of_bytes(kept[place]) for place in shown],
+        _("all weights, if they were stored"): [amount_of_bytes(weights[place]) for place in shown],
     }
     names = pd.Index([number(LENGTHS[place], ",") for place in shown], name=_("tokens"))
     numeric_tables.draw(pd.DataFrame(columns, index=names), key="length-table")

@@ -11,7 +11,7 @@ from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
 from viz.views.step import beam_search, cache, cell_dialog, computation, length
 from viz.widgets import print_dialog
-from viz.widgets.cards import choose_picture, one_screen, panel
+from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -57,8 +57,20 @@ def _tokens(page: Page) -> None:
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     if _player(page):
         print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
-    cache.draw(page)
-    length.draw(page)
+    _costs(page)
+
+
+def _costs(page: Page) -> None:
+    """Draws what a decoder keeps and computes, each part only while it is open; of a model that writes nothing, none."""
+    if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
+        return
+    for key, icon, title, draw in (
+        ("cache", "memory", _("The cache: what is kept of each token, and what that saves"), cache.draw),
+        ("length", "straighten", _("Cost over length, from 1,000 to 1,000,000 tokens"), length.draw),
+    ):
+        with st.expander(title, icon=f":material/{icon}:", **expander_state(key)) as part:
+            if part.open and (sizes := cache.sizes_of(page)) is not None:
+                draw(page, sizes)
 
 
 def _player(page: Page) -> bool:
