@@ -20,7 +20,13 @@ UNDONE = ("add_init_script", "expose_binding", "expose_function")
 """Methods of a page that return how their effect is undone."""
 
 
-WITHIN = """(url) => {
+WITHIN = """async (url) => {
+  const ran = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+  const asked = () => fetch("/_stcore/health", { cache: "no-store" }).catch(() => {});
+  for (let calm = 0, begun = performance.now(); calm < 2 && performance.now() < begun + 10000; ) {
+    await asked(); // by then the server knows of what was clicked before
+    calm = ran() ? calm + 1 : 0;
+  }
   document.activeElement.blur();
   document.querySelector("[data-testid=stMain]").scrollTop = 0;
   const run = (globalThis.headlightRun = { seen: false });
@@ -30,7 +36,11 @@ WITHIN = """(url) => {
   history.pushState(null, "", url);
   dispatchEvent(new PopStateEvent("popstate"));
 }"""
-"""Opens a link of the app that a tab shows, where nothing is loaded and compiled again, and notes when its script runs."""
+"""Opens a link of the app that a tab shows, where nothing is loaded and compiled again, and notes when its script runs.
+
+What the page before was still asked for is over by then: its script would write its own link into the address bar, and be taken for
+that of the page that is opened.
+"""
 
 
 class SharedTab:
