@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from benchmarks.families import small_config
 from model.checkpoints import loader
-from model.huggingface import library
+from model.huggingface import library, sounds
 from model.huggingface.families import Kind
 from model.huggingface.images import arranged
 from model.huggingface.loaded import Foreign
-from model.huggingface.network import ForeignViewer
+from model.huggingface.network import ForeignListener, ForeignViewer
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.run import run
 from model.spec.inputs import Given, RandomFeatures
@@ -82,6 +82,11 @@ def traced(found: Foreign, kind: Kind) -> tuple[Trace, dict[str, Tensor]]:
         given = RandomFeatures(rows)
         drawn = torch.randn(1, rows, network.reads.width, generator=torch.Generator().manual_seed(0))
         inputs = {network.reads.argument: network.reads.arranged(drawn)}
+    if isinstance(network, ForeignListener):
+        sound = network.sound
+        given = RandomFeatures(sound.positions)
+        drawn = torch.randn(1, sound.positions, sound.width, generator=torch.Generator().manual_seed(0))
+        inputs = {"input_features": sounds.arranged(drawn, sound)}
     if isinstance(network, ForeignViewer):
         image = network.image
         given = RandomFeatures(image.patches)

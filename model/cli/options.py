@@ -18,8 +18,9 @@ from safetensors import SafetensorError, safe_open
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.engine.sent_files import unreadable
 from model.errors import BadSetting, MissingSetting
-from model.inference.pictures import keep
-from model.safe_loading.images import MOST_BYTES
+from model.inference import pictures, sounds
+from model.safe_loading import images
+from model.safe_loading import sounds as safe_sounds
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Features, Given, RandomFeatures, Turn
 from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
@@ -71,6 +72,8 @@ def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
     found |= {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
     if own.image:
         found[f"{name}_image"] = click.option("--image", f"{name}_image", metavar="FILE", help=own.image)
+    if own.sound:
+        found[f"{name}_sound"] = click.option("--sound", f"{name}_sound", metavar="FILE", help=own.sound)
     if own.turns:
         found[f"{name}_turns"] = click.option("--turn", f"{name}_turns", multiple=True, metavar="ROLE:TEXT", help=own.turns)
     return found
@@ -115,19 +118,20 @@ def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
 
 def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
     """The request that the values of all options make."""
-    turns, image = values.pop("source_turns"), values.pop("source_image")
+    turns = values.pop("source_turns")
+    files = {f"--{kind}": file for kind in _KEPT if (file := values.pop(f"source_{kind}")) is not None}
     for name in ("source", "target"):
         values[name] = _given(name, *(values.pop(form) for form in (name, f"{name}_ids", f"{name}_features")))
     if turns and values["source"] is not None:
         raise BadSetting(name="--turn", found="beside --source", allowed="a conversation, or a source of another form")
     if turns:
         values["source"] = Chat(tuple(map(Turn.from_text, turns)))
-    if image is not None and values["source"] is not None:
-        raise BadSetting(name="--image", found="beside another source", allowed="one source")
-    if image is not None:
-        values["source"] = _image(Path(image))
+    for flag, file in files.items():
+        if values["source"] is not None:
+            raise BadSetting(name=flag, found="beside another source", allowed="one source")
+        values["source"] = _sent(flag.removeprefix("--"), Path(file))
     if values["source"] is None:
-        raise MissingSetting(name="The source", needed="--source, --turn, --source-ids, --source-features or --image")
+        raise MissingSetting(name="The source", needed="--source, --turn, --source-ids, --source-features, --image or --sound")
     decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
     values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()
@@ -145,15 +149,20 @@ def _given(name: str, text: str | None, ids: str | None, features: str | None) -
     return text if ids is None else _ids(f"--{name}-ids", ids)
 
 
-def _image(path: Path) -> str:
-    """The name of the image in a file.
+_KEPT = {"image": (pictures.keep, images.MOST_BYTES), "sound": (sounds.keep, safe_sounds.MOST_BYTES)}
+"""What opens a file of each kind, and the most bytes of one."""
+
+
+def _sent(kind: str, path: Path) -> str:
+    """The name of the image or sound in a file.
 
     Raises:
-        PathNotFound, NotReadable, BadImage: it cannot be read.
+        PathNotFound, NotReadable, BadImage, BadSound: it cannot be read.
     """
+    keep, most = _KEPT[kind]
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(most + 1)
     except OSError as error:
         raise unreadable(path, error) from error
     return keep(data, path.name)

@@ -162,7 +162,7 @@ class LocalEngine:
         if isinstance(question, ModelQuestion):
             return replace(question, model=self._store.pinned(question.model))
         if isinstance(question, RunQuestion):
-            if isinstance(source := question.request.source, str) and source.lstrip().startswith(Uploads.IMAGES):
+            if isinstance(source := question.request.source, str) and source.lstrip().startswith(Uploads.SENT):
                 self._uploads.look_for(source)
             return replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
         return question

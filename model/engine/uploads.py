@@ -1,8 +1,8 @@
 """Uploads: files sent by visitors. Each is opened once, kept in memory and named by a hash of its content.
 
-Weights become a model; a vocabulary becomes a value of the settings `source_vocab` and `target_vocab`; an image, a source. If
-several processes serve the same visitors, each finds the files sent to the others through `peers`; a hash of the content never
-gets out of date.
+Weights become a model; a vocabulary becomes a value of the settings `source_vocab` and `target_vocab`; an image or a sound, a
+source. If several processes serve the same visitors, each finds the files sent to the others through `peers`; a hash of the content
+never gets out of date.
 """
 
 import hashlib
@@ -20,14 +20,15 @@ from model.checkpoints.loader import Runner
 from model.engine.sent_files import VOCABULARY_ENDINGS, VOCABULARY_PREFIX, sent_names, unreadable, vocabulary_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase
-from model.inference import pictures
+from model.inference import pictures, sounds
 from model.inspection.report import Inspection
 from model.safe_loading.gguf import MAGIC
 from model.safe_loading.gguf_tensors import GgufFile, read_gguf_upload
 from model.safe_loading.images import is_image
 from model.safe_loading.reader import OpenedFile, read_upload
+from model.safe_loading.sounds import is_sound
 from model.sharing.caches import LruCache, SingleFlight
-from model.spec.inputs import IMAGE_PREFIX
+from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 
 UPLOAD_PREFIX = "upload-"
@@ -108,7 +109,7 @@ class Uploads:
         peers: uploads of other processes that serve the same visitors.
     """
 
-    IMAGES = IMAGE_PREFIX
+    SENT = (IMAGE_PREFIX, SOUND_PREFIX)
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES, peers: PeerUploads = NO_PEERS) -> None:
         self._weights: LruCache[str, Upload] = LruCache(most_bytes, lambda upload: upload.size, most_files)
@@ -126,16 +127,17 @@ class Uploads:
         Raises:
             CheckpointError: it is not a checkpoint, or unsafe or damaged.
             BadSetting: it is too long a vocabulary.
-            BadImage: it is an image that is not read.
+            BadImage, BadSound: it is an image or a sound that is not read.
         """
         key = self._keep(data, name)
         self._peers.put(key, data, name)
         return key
 
     def look_for(self, text: str) -> None:
-        """Fetches the image that a source names from the other processes, where this one does not have it."""
-        if pictures.names_picture(text) and not pictures.is_kept(text.strip()):
-            self._fetch(text.strip())
+        """Fetches the image or sound that a source names from the other processes, where this one does not have it."""
+        name = text.strip()
+        if (pictures.names_picture(name) and not pictures.is_kept(name)) or (sounds.names_sound(name) and not sounds.is_kept(name)):
+            self._fetch(name)
 
     def open(self, path: Path) -> str:
         """Keeps a vocabulary file of this machine as if it had been uploaded, with the merges.txt beside it.
@@ -204,6 +206,9 @@ class Uploads:
 
     def _keep(self, data: bytes, name: str) -> str:
         digest = hashlib.sha256(data).hexdigest()
+        if is_sound(name, data):
+            with self._slots:
+                return sounds.keep(data, PurePath(name).name[:200])
         if is_image(name, data):
             with self._slots:
                 return pictures.keep(data, PurePath(name).name[:200])

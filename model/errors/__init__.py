@@ -38,6 +38,7 @@
     │   ├── UnknownHypothesis
     │   ├── UnknownStage
     │   ├── UnknownImage      an image that was not sent, or was dropped
+    │   ├── UnknownSound      the same of a sound
     │   ├── NoSuchHubModel      a model that the Hub does not show
     │   ├── NoSuchRevision      a revision that a model of a Hub does not have
     │   └── UnknownTensor
@@ -67,6 +68,7 @@
     │   ├── UnreadableNumbers   an unsupported dtype or byte order
     │   ├── NoWeights           no state dict in the file
     │   ├── BadImage            an image that is not read
+    │   ├── BadSound            a sound that is not read
     │   ├── OverLimit           too large or too slow to open
     │   ├── OpeningEnded        the process that looks into files was ended from outside
     │   └── CannotExport        a network that a native folder cannot store

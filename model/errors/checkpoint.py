@@ -179,6 +179,12 @@ class BadImage(CheckpointError):
     template = message("The image {path} is not read: {reason}. Choose another one, or save it again as PNG or JPEG.")
 
 
+class BadSound(CheckpointError):
+    """A sound that is not read. Fields: path, reason."""
+
+    template = message("The sound {path} is not read: {reason}. Choose another one, or save it again as WAV or FLAC.")
+
+
 class OverLimit(CheckpointError):
     """Too large or too slow to open. Fields: path, reason."""
 

@@ -37,6 +37,12 @@ class UnknownImage(NotFound):
     template = message("The image {asked} is not here: a link names it and does not hold it. Give the model the same file again.")
 
 
+class UnknownSound(NotFound):
+    """Fields: asked."""
+
+    template = message("The sound {asked} is not here: a link names it and does not hold it. Give the model the same file again.")
+
+
 class UnknownStage(NotFound):
     """Fields: asked, there."""
 

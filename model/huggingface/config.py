@@ -111,7 +111,22 @@ def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
         "forced": () if forced is None else (forced,),
         "more_ends": tuple(token_ids("eos_token_id")[1:]) if writes else (),
         "suppressed": _suppressed(folder, vocab) if writes else (),
+        "opening": _opening(folder, vocab) if folder.kind == "both" else (),
     }
+
+
+def _opening(folder: Folder, vocab: int) -> tuple[tuple[int, ...], ...]:
+    """Ids of which each of Whisper's first tokens is one: a language, the one that the network finds likeliest; the task; and that
+    no times are written among the words. They are what the library itself lets it begin with.
+    """
+    languages, tasks = folder.generation.get("lang_to_id"), folder.generation.get("task_to_id")
+    lists = [
+        list(languages.values()) if isinstance(languages, dict) and folder.generation.get("is_multilingual", True) else [],
+        [tasks.get("transcribe")] if isinstance(tasks, dict) else [],
+        [folder.generation.get("no_timestamps_token_id")],
+    ]
+    found = [tuple(id_ for id_ in ids if type(id_) is int and 0 <= id_ < vocab) for ids in lists]
+    return tuple(ids for ids in found if ids)
 
 
 def _suppressed(folder: Folder, vocab: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from model.errors import Words
 from model.huggingface.images import ImageReader
 from model.huggingface.network import AnyForeign
 from model.huggingface.recorded.network import RecordedNetwork
+from model.huggingface.sounds import SoundReader
 from model.spec.external import ForeignSpec
 from model.spec.request import Decoding
 from model.tokenizers.words import Tokenizer
@@ -45,6 +46,7 @@ class Foreign:
         notes: remarks on its arithmetic for viewers, a sentence each.
         folder: where its survey may lie; None: it was not read from a folder.
         images: makes of an image what it reads; None: it reads something else.
+        sounds: the same of a sound.
     """
 
     info: ForeignInfo
@@ -54,3 +56,4 @@ class Foreign:
     notes: tuple[Words, ...] = ()
     folder: Path | None = None
     images: ImageReader | None = None
+    sounds: SoundReader | None = None

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import CannotChange, NoArithmetic, Words, phrase
-from model.huggingface import hooks
+from model.huggingface import images, sounds
 from model.huggingface.attention import Watch
-from model.huggingface.images import arranged
+from model.huggingface.hooks import register
 from model.huggingface.places import Places
-from model.spec.external import ForeignImage, ForeignSpec
+from model.spec.external import ForeignImage, ForeignSound, ForeignSpec
 from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
@@ -85,7 +85,7 @@ class ForeignNetwork(LibraryHolder):
         self._new_past = new_past
         self._windowed = windowed
         self._takes = signature(library.forward).parameters
-        self._handles = hooks.register(library, places)
+        self._handles = register(library, places)
 
     def release(self) -> None:
         """Takes its hooks away: the library's network is used without it."""
@@ -208,7 +208,7 @@ class ForeignViewer(ForeignEncoder):
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key, number] -> [batch, key, model]. The rows of its own positions, which come first, are not read."""
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
-        states: Tensor = watch(lambda: self.library(pixel_values=arranged(source, self.image)))[0]
+        states: Tensor = watch(lambda: self.library(pixel_values=images.arranged(source, self.image)))[0]
         return states
 
 
@@ -230,6 +230,28 @@ class ForeignTranslator(ForeignEncoder):
             )
         ).logits
         return replace(run, start=start).see("logits", logits)
+
+
+class ForeignListener(ForeignTranslator):
+    """An encoder of sounds and a decoder. The encoder joins the frames that it is given, and masks none of them."""
+
+    @property
+    def sound(self) -> ForeignSound:
+        """The sounds that it reads."""
+        assert self.spec.encoder is not None
+        assert self.spec.encoder.sound is not None
+        return self.spec.encoder.sound
+
+    def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
+        """Which source positions are allowed: all of them, also those of the silence that fills a short sound up."""
+        return Mask(padding_mask(source, None))
+
+    def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
+        """[batch, key, number] -> [batch, key, model]: a row holds the frames that become one position."""
+        encoder = self.library.get_encoder()  # type: ignore[operator]  # untyped library
+        watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
+        states: Tensor = watch(lambda: encoder(input_features=sounds.arranged(source, self.sound)))[0]
+        return states
 
 
 class ForeignWriter(ForeignNetwork):

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from model.errors import DoesNotFit, phrase
-from model.inference.decoding import Read, Writer, suppress
+from model.inference.decoding import Read, Writer, only
 from model.spec.external import AnySpec
 from model.spec.network import StackSpec
 from model.spec.request import Keep
@@ -80,7 +80,7 @@ def beam(
         logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
         log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
-        allowed = _only(log_probabilities, begin[index]) if index < len(begin) else suppress(log_probabilities, writer.suppressed)
+        allowed = only(log_probabilities, begin[index : index + 1]) if begin[index:] else writer.allowed(log_probabilities, index)
         grown = _continuations(alive, log_probabilities, allowed, 2 * size, index, computed, writer, len(tree))
         ended = [h for h in grown[:size] if h.ids[-1] in writer.ends]
         start = len(alive[0].ids)
@@ -143,12 +143,6 @@ def _continuations(
         ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
         grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))
     return grown
-
-
-def _only(log_probabilities: Tensor, token: int) -> Tensor:
-    """A copy in which all other ids have log-probability -inf."""
-    others = torch.arange(log_probabilities.shape[-1]) != token
-    return log_probabilities.masked_fill(others, -torch.inf)
 
 
 LARGEST = 2 << 30

@@ -56,6 +56,7 @@ class Writer:
         suppressed: ids that are never chosen.
         limit: number of positions in the stack, and so the most tokens that it can read.
         normalise: turns logits [..., vocab] into natural log-probabilities, float32 on the CPU.
+        opening: ids of which each of the first tokens is one.
     """
 
     texts_of: Callable[[Sequence[int]], Sequence[str]]
@@ -63,6 +64,13 @@ class Writer:
     suppressed: tuple[int, ...]
     limit: int
     normalise: Callable[[Tensor], Tensor] = log_probabilities_of
+    opening: tuple[tuple[int, ...], ...] = ()
+
+    def allowed(self, log_probabilities: Tensor, index: int) -> Tensor:
+        """A copy of [row, vocab] with -inf for the ids that may not be token `index` of what is written."""
+        if index < len(self.opening):  # networks that have one are not given guesses: all rows are of this token
+            return only(log_probabilities, self.opening[index])
+        return suppress(log_probabilities, self.suppressed)
 
     def steps(
         self, indices: Iterable[int], chosen: Sequence[int], log_probabilities: Tensor, computed: Iterable[tuple[int, int]]
@@ -245,7 +253,7 @@ def write(
         guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids)))
         logits = (yield torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
         log_probabilities, given = writer.normalise(logits), begin[written:]
-        choices = chain(given, choose(suppress(log_probabilities, writer.suppressed)[len(given) :]))
+        choices = chain(given, choose(writer.allowed(log_probabilities, written)[len(given) :]))
         chosen: list[int] = []
         for guessed, token in zip([*guess, None], choices, strict=False):
             chosen.append(token)
@@ -265,3 +273,10 @@ def write(
 def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
     """A copy in which the suppressed ids have log-probability -inf."""
     return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
+
+
+def only(log_probabilities: Tensor, ids: Sequence[int]) -> Tensor:
+    """A copy of [..., vocab] in which all ids but these have log-probability -inf."""
+    places = torch.tensor(ids, dtype=torch.int64)
+    found = torch.full_like(log_probabilities, -torch.inf)
+    return found.index_copy(-1, places, log_probabilities.index_select(-1, places))

@@ -1,12 +1,17 @@
-"""Inputs of networks without an embedding: float features, drawn at random or given, and the patches of images."""
+"""Inputs of networks without an embedding: float features, drawn at random or given, patches of images, frames of sounds."""
+
+from dataclasses import dataclass
+from math import ceil
 
 import torch
 from torch import Tensor
 
-from model.errors import BadSetting, DoesNotFit, phrase
-from model.spec.external import AnyStack, ForeignImage, ForeignStack
+from model.errors import BadSetting, DoesNotFit, Words, phrase
+from model.huggingface.sounds import SoundReader, cut
+from model.inference.sounds import sound
+from model.spec.external import AnyStack, ForeignImage, ForeignSound, ForeignStack
 from model.spec.inputs import Features, RandomFeatures
-from model.trace.types import Tokens
+from model.trace.types import Array, Tokens
 
 NO_EMBEDDING = phrase("numbers, because this network has no embedding for words or ids; “POSITIONS SEED” draws random ones")
 
@@ -47,6 +52,26 @@ def image_of(stack: AnyStack) -> ForeignImage | None:
     return stack.image if isinstance(stack, ForeignStack) else None
 
 
+def sound_of(stack: AnyStack) -> ForeignSound | None:
+    """The sounds that a stack reads; None: it reads something else."""
+    return stack.sound if isinstance(stack, ForeignStack) else None
+
+
+def moments_of(name: str, rows: Tensor, read: ForeignSound, heard: int) -> Tokens:
+    """The strip of a sound: the second at which each position begins. Those of the silence after it are marked as special.
+
+    Args:
+        rows: [position, number], what the network reads.
+        heard: number of positions that the sound fills.
+
+    Raises:
+        DoesNotFit: the network reads another number of positions.
+    """
+    _check_rows(name, rows, read.positions, read.width)
+    silent = (False,) * heard + (True,) * (read.positions - heard)
+    return Tokens(name, (), read.names, special=silent, unknown=(False,) * read.positions)
+
+
 def positions_of(name: str, patches: Tensor, image: ForeignImage) -> tuple[Tokens, Tensor]:
     """The strip of an image, and [position, number]: rows of 0, which are not read, for what the network adds, then the patches.
 
@@ -56,14 +81,71 @@ def positions_of(name: str, patches: Tensor, image: ForeignImage) -> tuple[Token
     Raises:
         DoesNotFit: the network reads another number of patches.
     """
-    if len(patches) != image.patches:
-        reason = phrase(
-            "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",
-            found=len(patches),
-            rows=image.patches,
-            width=image.width,
-        )
-        raise DoesNotFit(name=name, reason=reason)
+    _check_rows(name, patches, image.patches, image.width)
     special = (True,) * len(image.added) + (False,) * image.patches
     tokens = Tokens(name, (), image.names, special=special, unknown=(False,) * len(special))
     return tokens, torch.cat([patches.new_zeros(len(image.added), image.width), patches])
+
+
+def _check_rows(name: str, rows: Tensor, needed: int, width: int) -> None:
+    """Refuses another number of rows than a network reads.
+
+    Raises:
+        DoesNotFit: it is another one.
+    """
+    if len(rows) != needed:
+        reason = phrase(
+            "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",
+            found=len(rows),
+            rows=needed,
+            width=width,
+        )
+        raise DoesNotFit(name=name, reason=reason)
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What a network reads of a sound.
+
+    Attributes:
+        tokens: the strip of its positions.
+        rows: [position, number]: the frames of the spectrogram that become one position.
+        samples: [sample], at the network's rate, without the silence that fills a short sound up.
+        spectrogram: [band, frame], that silence included.
+        notes: sentences for viewers about how it was read.
+    """
+
+    tokens: Tokens
+    rows: Tensor
+    samples: Array
+    spectrogram: Array
+    notes: tuple[Words, ...]
+
+
+def hear(name: str, given: str, reader: SoundReader, read: ForeignSound) -> Heard:
+    """What a network reads of the sound of that name.
+
+    Args:
+        name: name of the strip.
+        reader: prepares the sound.
+        read: what the network reads.
+
+    Raises:
+        UnknownSound: it is not here, or was dropped.
+        DoesNotFit: the folder does not say how to prepare a sound.
+    """
+    found, rate = sound(given), reader.rate
+    samples = found.at(rate)[: reader.most]
+    spectrogram = reader.read(samples)
+    rows = cut(spectrogram, read)
+    filled = min(read.positions, ceil(len(samples) / (read.joined * read.hop)))
+    notes: list[Words] = []
+    if found.channels > 1:
+        notes.append(phrase("The file holds {channels} channels, whose mean was read.", channels=found.channels))
+    if found.seconds * rate > reader.most:
+        notes.append(
+            phrase(
+                "The sound lasts {all:.1f} s, of which the first {most:,} s were read.", all=found.seconds, most=reader.most // rate
+            )
+        )
+    return Heard(moments_of(name, rows, read, filled), rows, samples, spectrogram.numpy(), tuple(notes))

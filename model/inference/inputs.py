@@ -16,8 +16,10 @@ from model.huggingface.images import ImageReader
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.features import NO_EMBEDDING, asked, image_of, positions_of, rows_of
+from model.huggingface.sounds import SoundReader
+from model.inference.features import NO_EMBEDDING, Heard, asked, hear, image_of, moments_of, positions_of, rows_of, sound_of
 from model.inference.pictures import names_picture, picture
+from model.inference.sounds import names_sound
 from model.spec.external import AnySpec, AnyStack, ForeignImage
 from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
@@ -36,6 +38,7 @@ class Input:
         unread: number of tokens at the end that are predicted but not read.
         chat: of a conversation: what the chat template made of it.
         image: [row, column, color] of uint8: of an image, what the network reads.
+        heard: of a sound, what the network reads.
         notes: sentences for viewers about how it was read.
     """
 
@@ -44,6 +47,7 @@ class Input:
     unread: int = 0
     chat: Rendered | None = None
     image: Array | None = None
+    heard: Heard | None = None
     notes: tuple[Words, ...] = ()
 
     def __len__(self) -> int:
@@ -104,17 +108,21 @@ class Reader:
         device: device of the network.
         most: limit of positions for models that have more.
         images: makes of an image what the network reads; None: it reads something else.
+        sounds: the same of a sound.
     """
 
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
     most: int = POSITIONS
     images: ImageReader | None = None
+    sounds: SoundReader | None = None
 
     @classmethod
     def of(cls, runner: Runner, device: torch.device, most: int = POSITIONS) -> "Reader":
         """The reader of a loaded network's inputs."""
-        return cls(runner.tokenizers, device, most, runner.images if isinstance(runner, Foreign) else None)
+        if not isinstance(runner, Foreign):
+            return cls(runner.tokenizers, device, most)
+        return cls(runner.tokenizers, device, most, runner.images, runner.sounds)
 
     def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
         """The inputs of a run. Tokenizing can take long, so a run and the float32 run that it is compared with share them.
@@ -130,6 +138,8 @@ class Reader:
             raise
         if request.source_valid is not None and image_of(spec.encoder or spec.writer) is not None:
             raise MustNotBeSet(name="source_valid", reason=phrase("an image has no padding"))
+        if request.source_valid is not None and sound_of(spec.encoder or spec.writer) is not None:
+            raise MustNotBeSet(name="source_valid", reason=phrase("the network masks no part of a sound"))
         if request.begin:
             self._check_begin(request.begin, spec, len(source) if spec.encoder is None else 1 + len(spec.forced))
         if request.target is None or spec.encoder is None or spec.decoder is None:
@@ -176,6 +186,10 @@ class Reader:
         check_size(name, given, allowed + unread, reason)
         if isinstance(given, str) and (image := image_of(stack)) is not None and names_picture(given):
             return self._image(name, given.strip(), image)
+        if isinstance(given, str) and (of_sound := sound_of(stack)) is not None and names_sound(given):
+            assert self.sounds is not None
+            heard = hear(name, given.strip(), self.sounds, of_sound)
+            return Input(heard.tokens, heard.rows[None].to(self.device), heard=heard, notes=heard.notes)
         if isinstance(given, str) and not stack.vocab:
             given = asked(name, given)
         if isinstance(given, Features | RandomFeatures):
@@ -241,6 +255,9 @@ class Reader:
         if (image := image_of(stack)) is not None:
             tokens, rows = positions_of(name, rows_of(name, given, image.width), image)
             return Input(tokens, rows[None].to(self.device))
+        if (of_sound := sound_of(stack)) is not None:
+            rows = rows_of(name, given, of_sound.width)
+            return Input(moments_of(name, rows, of_sound, len(rows)), rows[None].to(self.device))
         rows = rows_of(name, given, stack.d_model)
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))

@@ -134,6 +134,8 @@ class TraceMaker:
             steps=tuple(written.steps),
             tree=written.tree,
             image=self.source.image,
+            sound=None if self.source.heard is None else self.source.heard.samples,
+            spectrogram=None if self.source.heard is None else self.source.heard.spectrogram,
             missing=self.recorder.missing()
             | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
             | never_recorded(self.checkpoint.network),

@@ -39,7 +39,7 @@ from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weight
 from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, Written, differences
 from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
-from model.spec.external import AnySpec
+from model.spec.external import AnySpec, ForeignSpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.progress import Report, report_nothing
@@ -307,7 +307,9 @@ class _Job:
         spec = self.spec
         tokenizer = self.checkpoint.tokenizers["source" if spec.encoder is None else "target"]
         normalise = certain if spec.output is not None and spec.output.softmax == "batch" else log_probabilities_of
-        return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, spec.writer.max_positions, normalise)
+        opening = spec.opening if isinstance(spec, ForeignSpec) else ()
+        last = spec.writer.max_positions
+        return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, last, normalise, opening)
 
 
 def run_in(

@@ -1,20 +1,10 @@
-"""Images that somebody sends are decoded by Pillow in a process of its own: it can write no files; its memory and time are bounded.
+"""Images that somebody sends are decoded by Pillow in a process of its own (`decoding`); only its readers of `FORMATS` are used."""
 
-The process reads the file on standard input and writes one line of JSON to standard output, then the colors of the pixels. Unlike
-the sandbox of weights it has site-packages, for Pillow alone; only its readers of `FORMATS` are used.
-"""
-
-import io
-import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from model import errors
-from model.errors import BadImage, HeadlightError, Phrase, phrase
-from model.safe_loading import bounds, limits, plan
-from model.safe_loading.worker import ROOT
+from model.errors import BadImage, Phrase, phrase
+from model.safe_loading.decoding import answer, child_of, decoded_apart
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 """Formats that are read, by Pillow's names."""
@@ -31,7 +21,7 @@ MOST_PIXELS = 25_000_000
 LONGEST = 32
 """How many times longer than the other side a side may be: a network's image has nearly equal sides."""
 
-CHILD = "import sys; root, path = sys.argv[1:]; sys.path.insert(0, root); from model.safe_loading.images import main; main(path)"
+CHILD = child_of("model.safe_loading.images")
 
 
 @dataclass(frozen=True)
@@ -66,22 +56,7 @@ def read_image(data: bytes, name: str) -> Pixels:
     Raises:
         BadImage: it is no image, its data end early, it is too large, too long and thin, or takes too much time or memory.
     """
-    if len(data) > MOST_BYTES:
-        raise BadImage(
-            path=name, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=len(data), most=MOST_BYTES)
-        )
-    command = [sys.executable, "-I", "-c", CHILD, str(ROOT), plan.shown(name, 500)]
-    try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
-    except subprocess.TimeoutExpired as error:
-        reason = phrase("opening it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
-        raise BadImage(path=name, reason=reason) from error
-    line, ended, colors = done.stdout.partition(b"\n")
-    if done.returncode or not ended:
-        raise BadImage(path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode))
-    said: dict[str, Any] = json.loads(line)
-    if "error" in said:
-        raise errors.from_json({"error": said["error"], "fields": said["fields"] | {"path": name}})
+    said, colors = decoded_apart(CHILD, data, name, BadImage, MOST_BYTES)
     return Pixels(said["width"], said["height"], said["frames"], colors)
 
 
@@ -131,14 +106,9 @@ def _said(error: Exception) -> Phrase | str:
 
 def main(path: str) -> None:
     """Writes the image on standard input, a file called `path`, to standard output, or an error's class and fields."""
-    bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
-    found = Pixels(0, 0, 0, b"")
-    try:
-        found = decoded(io.BytesIO(sys.stdin.buffer.read()), path)
-        answer: dict[str, Any] = {"width": found.width, "height": found.height, "frames": found.frames}
-    except HeadlightError as error:
-        answer = error.to_json()
-    except MemoryError:
-        reason = phrase("opening it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
-        answer = BadImage(path=path, reason=reason).to_json()
-    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n" + found.colors)
+
+    def decode(file: BinaryIO, path: str) -> tuple[dict[str, Any], bytes]:
+        found = decoded(file, path)
+        return {"width": found.width, "height": found.height, "frames": found.frames}, found.colors
+
+    answer(decode, path, BadImage)

@@ -90,6 +90,43 @@ class ForeignImage:
 
 
 @dataclass(frozen=True)
+class ForeignSound:
+    """The sounds that an encoder reads, cut into frames of a spectrogram.
+
+    Attributes:
+        positions: of the encoder.
+        bands: of frequency, the numbers of a frame.
+        joined: frames that become one position.
+        hop: samples from one frame to the next; 0: the folder does not say it.
+        rate: samples a second; 0: the folder does not say it.
+    """
+
+    positions: Reach
+    bands: Few
+    joined: Few
+    hop: Many = 0
+    rate: Many = 0
+
+    @property
+    def width(self) -> int:
+        """Numbers of the frames that become one position."""
+        return self.joined * self.bands
+
+    @property
+    def step(self) -> float:
+        """Seconds from one position to the next; 0: not known."""
+        return self.joined * self.hop / self.rate if self.rate else 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each position: the second at which it begins or, where that is not known, its number."""
+        if not self.step:
+            return tuple(str(number + 1) for number in range(self.positions))
+        digits = 2 if (self.step * 100).is_integer() else 3
+        return tuple(f"{number * self.step:.{digits}f} s" for number in range(self.positions))
+
+
+@dataclass(frozen=True)
 class ForeignStack:
     """An encoder or a decoder, its embedding included.
 
@@ -103,6 +140,7 @@ class ForeignStack:
         max_positions: length of the longest input; where there is no table, a limit that keeps runs small enough for the machine.
         passes: how often the whole stack is applied.
         image: what its input is an image of, as rows of patches; None: it reads something else.
+        sound: the same of a sound, as frames.
     """
 
     vocab: Many
@@ -113,6 +151,7 @@ class ForeignStack:
     max_positions: Reach
     passes: Few = 1
     image: ForeignImage | None = None
+    sound: ForeignSound | None = None
 
     @property
     def wiring(self) -> Wiring:
@@ -130,6 +169,7 @@ class ForeignSpec:
         pad_id, start_id, end_id, unk_id, suppressed: as in ModelSpec; source and target share their padding id.
         forced: ids that follow the start token of every target, such as the token of the target's language.
         more_ends: ids of other tokens that end a text, such as one that ends a turn.
+        opening: ids of which each of the first tokens is one that are written, such as those of all languages that it knows.
         recorded: whether its architecture has no row of module names, so that its runs are recorded by what is computed.
     """
 
@@ -145,6 +185,7 @@ class ForeignSpec:
     forced: tuple[Id, ...] = ()
     recorded: bool = False
     more_ends: tuple[Id, ...] = ()
+    opening: tuple[tuple[Id, ...], ...] = ()
 
     @property
     def ends(self) -> tuple[int, ...]:

@@ -24,6 +24,9 @@ FEW_POSITIONS = 100
 IMAGE_PREFIX = "image-"
 """Prefix of the names of images that were sent: an input that begins so may name one."""
 
+SOUND_PREFIX = "sound-"
+"""The same of sounds."""
+
 
 @dataclass(frozen=True)
 class Features:

@@ -63,8 +63,8 @@ class Option:
         flag: its name on the command line, without dashes; empty: the field's name.
         usual: the command line's default; None: the field's default.
         variable: the environment variable that sets it; empty: none does.
-        ids, features, turns, image: the help of the options that give an input as ids, as features, as the turns of a conversation,
-            or as an image.
+        ids, features, turns, image, sound: the help of the options that give an input as ids, as features, as the turns of a
+            conversation, as an image, or as a sound.
     """
 
     help: str
@@ -76,6 +76,7 @@ class Option:
     features: str = ""
     turns: str = ""
     image: str = ""
+    sound: str = ""
 
 
 def option(help_: str, allowed: Between | OneOf | None = None, **more: str) -> dict[str, Option]:
@@ -212,6 +213,7 @@ class RunRequest:
             ids="the source as ids, taken as given: 2,5,3",
             features="the source of a network without an embedding: {form}",
             image="the source as an image, for a network that reads patches: a PNG, JPEG, WebP, GIF or BMP file",
+            sound="the source as a sound, for a network that listens: a WAV, FLAC or OGG file",
             turns="a turn of a conversation, ROLE one of system, user, assistant; repeatable, the last is the user's",
         )
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.errors import BadSetting, HeadlightError, WireError, Words
 from model.spec.edits import Allow, Forbid, Patch, SetRow
-from model.spec.external import AnySpec, ForeignImage
+from model.spec.external import AnySpec, ForeignImage, ForeignSound
 from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
@@ -66,6 +66,8 @@ def check(trace: Trace) -> None:
         _check_finite(trace.logits, "logits")
     if trace.image is not None:
         _check_image(trace)
+    if trace.sound is not None or trace.spectrogram is not None:
+        _check_sound(trace)
 
 
 def _refuse(detail: Words) -> NoReturn:
@@ -82,6 +84,23 @@ def _check_image(trace: Trace) -> None:
         _refuse("its image is not of the size that its network reads")
     if trace.tokens["source"].texts != said.names:
         _refuse("its tokens are not the patches of its image")
+
+
+def _check_sound(trace: Trace) -> None:
+    """Checks that a sound and its spectrogram are of the sizes that its network reads, and the source a token for each position."""
+    encoder = {} if trace.of_program else trace.model["spec"].get("encoder") or {}
+    if not encoder.get("sound"):
+        _refuse("it holds a sound, and its network reads none")
+    said = read(ForeignSound, encoder["sound"], "header.model.spec.encoder.sound")
+    frames = said.positions * said.joined
+    if trace.spectrogram is None or trace.spectrogram.shape != (said.bands, frames):
+        _refuse("its spectrogram is not of the size that its network reads")
+    if trace.sound is None or not 0 < len(trace.sound) <= frames * said.hop:
+        _refuse("its sound is not of a length that its network reads")
+    for name in ("sound", "spectrogram"):
+        _check_finite(getattr(trace, name), name)
+    if trace.tokens["source"].texts != said.names:
+        _refuse("its tokens are not the moments of its sound")
 
 
 def _check_facts(trace: Trace) -> None:

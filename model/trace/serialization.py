@@ -176,6 +176,9 @@ def _arrays(trace: Trace) -> dict[str, Array]:
         arrays["logits"] = trace.logits.astype(np.float32)
     if trace.image is not None:
         arrays["image"] = trace.image.astype(np.uint8)
+    for name in ("sound", "spectrogram"):
+        if (array := getattr(trace, name)) is not None:
+            arrays[name] = array.astype(np.float32)
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
@@ -201,6 +204,8 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         missing=header.missing,
         recorded=header.recorded,
         image=_take("image", np.uint8, 3, stored) if "image" in stored else None,
+        sound=_take("sound", np.float32, 1, stored) if "sound" in stored else None,
+        spectrogram=_take("spectrogram", np.float32, 2, stored) if "spectrogram" in stored else None,
     )
     if header.recorded and header.recorded.sites.keys() != header.sites.keys():
         raise ValueError("the sites under recorded are not the sites of the trace")

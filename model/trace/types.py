@@ -212,6 +212,8 @@ class Trace:
             hypothesis that was asked for.
         missing: why something was not recorded, by the name it would have.
         image: [row, column, color] of uint8: of an image, what the network read, resized and cropped; None: it read something else.
+        sound: [sample], from -1 to 1: of a sound, what the network heard, at its own rate, without the silence that fills it up.
+        spectrogram: [band, frame]: what it read of that sound, the silence included.
         recorded: what `headlight.py` recorded; None: the network itself recorded its attention. The recording of a program has no
             request, spec, logits or steps; the run of a library's network without a row has them.
     """
@@ -231,6 +233,8 @@ class Trace:
     recorded: Recorded | None = None
     schema: int = SCHEMA
     image: Array | None = None
+    sound: Array | None = None
+    spectrogram: Array | None = None
 
     def __post_init__(self) -> None:
         """Makes the arrays and the mappings read-only, so that no reader can change what ran."""
@@ -245,7 +249,7 @@ class Trace:
             yield from (a for name in TENSORS_OF_ATTENTION if isinstance(a := getattr(attention, name), np.ndarray))
         for group in (self.positions, self.embedded, self.hidden, self.stages):
             yield from group.values()
-        yield from (array for array in (self.logits, self.image) if array is not None)
+        yield from (array for array in (self.logits, self.image, self.sound, self.spectrogram) if array is not None)
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,7 @@ def test_help_lists_the_options_of_a_run_as_they_are_written_down(name: str) -> 
 
 def test_every_field_that_can_be_told_has_an_option_and_no_option_is_without_one() -> None:
     told = {each.name for kind in (RunRequest, Decoding) for each, _own in described_fields(kind)}
-    assert {re.sub("_(ids|features|turns|image)$", "", name) for name in options.RUN_OPTIONS} == told
+    assert {re.sub("_(ids|features|turns|image|sound)$", "", name) for name in options.RUN_OPTIONS} == told
 
 
 @pytest.mark.parametrize("each", ["max_length", "beam_size", "hypothesis", "temperature", "top_k", "top_p", "seed", "method"])

@@ -15,7 +15,7 @@ import headlight
 from model.errors import phrase
 from model.huggingface import library
 from model.huggingface.finding import OUTSIDE, NotFoundError, found_places
-from model.huggingface.network import NETWORKS, AnyForeign, ForeignTranslator, ForeignViewer, ForeignWriter
+from model.huggingface.network import NETWORKS, AnyForeign, ForeignListener, ForeignTranslator, ForeignViewer, ForeignWriter
 from model.huggingface.places import Places
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.probe import close_of, example
@@ -37,9 +37,9 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         NotFoundError: its places cannot be told, or a run of it is another than the library's own.
     """
     own: Any = recorded.library
-    image = recorded.reads.image
-    if recorded.reads.form != "ids" and image is None:
-        raise NotFoundError(phrase("it reads neither tokens nor patches"))
+    image, sound = recorded.reads.image, recorded.reads.sound
+    if recorded.reads.form != "ids" and image is None and sound is None:
+        raise NotFoundError(phrase("it reads neither tokens nor patches nor frames of a sound"))
     if not interface:
         raise NotFoundError(OUTSIDE)
     given = example(recorded)
@@ -53,7 +53,9 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         spec = _described(recorded.spec, places, attentions)
         if image is not None:
             spec = _of_images(spec, image, int(wanted[0].shape[-1]))
-        network = NETWORKS[recorded.kind] if image is None else ForeignViewer
+        if sound is not None and spec.encoder is not None:
+            spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=own.config.d_model))
+        network = ForeignViewer if image is not None else ForeignListener if sound is not None else NETWORKS[recorded.kind]
         found = network(own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         try:
             _compare(found, given, wanted, sites)

@@ -1,16 +1,16 @@
 """Inputs of a network of the transformers library: token ids, or float features that are arranged as its own input."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Literal, TypeAlias
 
 from torch import Tensor, nn
 
 from model.errors import DamagedFile, Words, phrase
-from model.huggingface import images
+from model.huggingface import images, sounds
 from model.huggingface.folder import Folder
-from model.spec.external import ForeignImage
+from model.spec.external import ForeignImage, ForeignSound
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
 
@@ -18,7 +18,10 @@ _FORMS: Mapping[str, Form] = {"input_ids": "ids", "pixel_values": "patches", "in
 """By the name of the library's argument."""
 
 FRAMES = ("whisper",)
-"""Architectures whose `input_features` are [batch, number, frame], two frames for each position of the encoder."""
+"""Architectures whose `input_features` are [batch, band, frame]."""
+
+JOINED = 2
+"""Frames that they join to one position of the encoder: the stride of their second convolution."""
 
 FEWEST_SAMPLES = 10
 """Positions of the example for a network that reads samples of sound."""
@@ -33,11 +36,13 @@ class Reads:
 
     Attributes:
         form: token ids; patches of an image, from left to right and top to bottom, each with all numbers of its first channel, then
-            of its second …; frames of a spectrogram; or samples of a sound, one number each.
+            of its second …; frames of a spectrogram, a row for those that become one position; or samples of a sound, one number
+            each.
         argument: the library's name of the input.
         rows: how many rows of features it reads; 0: any number, or ids.
         width: numbers in a row; 0: ids.
         image: the image that patches are cut from; None: it reads something else.
+        sound: the same of a sound that frames are cut from.
         example: rows of an example.
     """
 
@@ -46,23 +51,22 @@ class Reads:
     rows: int = 0
     width: int = 0
     image: ForeignImage | None = None
+    sound: ForeignSound | None = None
     example: int = 0
 
     def arranged(self, source: Tensor) -> Tensor:
         """Ids [batch, position] as they are; features [batch, row, number] as the library's own input."""
         if self.image is not None:
             return images.arranged(source, self.image)
-        match self.form:
-            case "frames":
-                return source.transpose(1, 2)
-            case "samples":
-                return source.squeeze(-1)
-        return source
+        if self.sound is not None:
+            return sounds.arranged(source, self.sound)
+        return source.squeeze(-1) if self.form == "samples" else source
 
     @property
     def said(self) -> Words:
         """Sentence for viewers; empty for ids."""
         high, wide = (self.image.rows, self.image.columns) if self.image else (0, 0)
+        bands, joined = (self.sound.bands, self.sound.joined) if self.sound else (0, 0)
         words: dict[Form, Words] = {
             "ids": "",
             "patches": phrase(
@@ -73,10 +77,11 @@ class Reads:
                 width=self.width,
             ),
             "frames": phrase(
-                "Its input is {rows} frames of {width} numbers each. Positions are counted from 1; the network may "
-                "join several frames into one.",
-                rows=self.rows,
-                width=self.width,
+                "Its input is a sound as {frames:,} frames of {bands} frequency bands each. The network joins {joined} frames to "
+                "one position.",
+                frames=self.rows * joined,
+                bands=bands,
+                joined=joined,
             ),
             "samples": phrase(
                 "Its input is samples of a sound, one number each. Positions are counted from 1; the network joins samples."
@@ -104,10 +109,12 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
             size = prepared
         if side == other and not size[0] % side and not size[1] % side:
             image = ForeignImage(size[0] // side, size[1] // side, side, config.num_channels, images.added(folder, config))
-            return Reads(form, argument, image.patches, image.width, image, image.patches)
+            return Reads(form, argument, image.patches, image.width, image, example=image.patches)
     if form == "frames" and folder.model_type in FRAMES:
-        rows = 2 * config.max_source_positions
-        return Reads(form, argument, rows, config.num_mel_bins, example=rows)
+        sound = ForeignSound(config.max_source_positions, config.num_mel_bins, JOINED)
+        if (extractor := sounds.sound_reader(folder, sound).extractor) is not None:
+            sound = replace(sound, hop=extractor.hop_length, rate=extractor.sampling_rate)
+        return Reads(form, argument, sound.positions, sound.width, sound=sound, example=sound.positions)
     if form == "samples" and hasattr(config, "conv_stride"):
         if (joined := prod(config.conv_stride)) > MOST_JOINED:
             detail = phrase(

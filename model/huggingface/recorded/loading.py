@@ -26,7 +26,7 @@ from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.images import image_reader
 from model.huggingface.loaded import Foreign, ForeignInfo
-from model.huggingface.network import AnyForeign, ForeignViewer
+from model.huggingface.network import AnyForeign, ForeignListener, ForeignViewer
 from model.huggingface.parts import recorded_notes
 from model.huggingface.recorded.changing import changeable
 from model.huggingface.recorded.inputs import Reads, reads
@@ -34,6 +34,7 @@ from model.huggingface.recorded.network import UNCHANGEABLE, RecordedNetwork
 from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_layers, check_sizes
+from model.huggingface.sounds import sound_reader
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.external import ForeignImage, ForeignSpec
@@ -121,7 +122,10 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     images = image_reader(folder) if isinstance(network, ForeignViewer) else None
     if images is not None and images.processor is None:
         notes_ = (*notes_, phrase("No image can be given to it, only numbers: {reason}.", reason=images.why))
-    return Foreign(info, network, tokenizers, hashing.result(), notes_, images=images)
+    sounds = sound_reader(folder, network.sound) if isinstance(network, ForeignListener) else None
+    if sounds is not None and sounds.extractor is None:
+        notes_ = (*notes_, phrase("No sound can be given to it, only numbers: {reason}.", reason=sounds.why))
+    return Foreign(info, network, tokenizers, hashing.result(), notes_, images=images, sounds=sounds)
 
 
 def fitting(text: str, reader: Tokenizer, spec: ForeignSpec) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def test_the_process_has_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         images,
         "CHILD",
-        images.CHILD.replace("main(path)", "import model.safe_loading.images as i; i.limits.MAX_MEMORY = 1 << 27; main(path)"),
+        images.CHILD.replace("main(path)", "import model.safe_loading.limits as i; i.MAX_MEMORY = 1 << 27; main(path)"),
     )
     with pytest.raises(BadImage, match=r"more than 134,217,728 bytes of memory|ended with status"):
         read_image(file_of(Image.new("RGB", (5000, 5000))), "cat.png")

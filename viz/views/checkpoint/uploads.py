@@ -8,7 +8,7 @@ import streamlit as st
 from model.engine.api import Describe, Engine, Receive
 from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import HeadlightError
-from model.spec.inputs import IMAGE_PREFIX
+from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
 from viz.session.state import get_view_state, remember, the_engine, update
@@ -126,8 +126,8 @@ def _take(known: Mapping[str, str]) -> None:
     layouts = {sent_name: name for sent_name, name in sent.items() if tensor_roles.is_layout(name)}
     words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
-        if sent_name.startswith(IMAGE_PREFIX):
-            _show_image(sent_name)
+        if sent_name.startswith((IMAGE_PREFIX, SOUND_PREFIX)):
+            _show_sent(sent_name)
         elif sent_name not in sent:
             remember(the_engine().ask(Describe(sent_name)))
             end_dialog()
@@ -137,12 +137,20 @@ def _take(known: Mapping[str, str]) -> None:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
 
 
-def _show_image(name: str) -> None:
-    """Gives an image to the model that is shown, or says that it reads none."""
+def _show_sent(name: str) -> None:
+    """Gives an image or a sound to the model that is shown, or says that it reads none."""
     shown = get_view_state()[0].model
     encoder = the_engine().ask(Describe(shown)).spec.get("encoder") or {}
-    if encoder.get("image"):
+    sound = name.startswith(SOUND_PREFIX)
+    if encoder.get("sound" if sound else "image"):
         update(text=name)
+        return
+    if sound:
+        st.session_state[_REFUSED] = _(
+            "This file is a sound, and no sound can be given to {model}. Open a model that listens, such as the folder of a "
+            "Whisper, and drop the sound again.",
+            model=shown,
+        )
         return
     st.session_state[_REFUSED] = _(
         "This file is an image, and no image can be given to {model}. Open a model that does, such as the folder of a ViT, and "

@@ -119,7 +119,7 @@ def test_inspect_says_what_is_open_and_leaves_status_0(capsys: pytest.CaptureFix
         ("--source-ids 2", "000_tiny_a.pt (layout tutorial) leaves these settings open: encoder_heads"),
         ("--source-ids 2 --set n_heads", "--set: “n_heads” is not accepted. Allowed: NAME=VALUE"),
         ("--source-ids 2 --source hallo", "--source: “several forms” is not accepted. Allowed: --source, --source-ids"),
-        ("", "The source is missing. Needed: --source, --turn, --source-ids, --source-features or --image"),
+        ("", "The source is missing. Needed: --source, --turn, --source-ids, --source-features, --image or --sound"),
     ],
 )
 def test_an_error_is_one_line_and_leaves_no_file(

@@ -1,0 +1,92 @@
+"""Sounds that were sent, kept in memory under a hash of their content, by which runs and links name them."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from model.errors import UnknownSound
+from model.safe_loading.sounds import read_sound
+from model.sharing.caches import LruCache
+from model.spec.inputs import SOUND_PREFIX
+from model.trace.types import Array
+
+_NAME = re.compile(rf"{SOUND_PREFIX}[0-9a-f]{{16}}")
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """A sound that was sent.
+
+    Attributes:
+        samples: [sample] of float32, from -1 to 1, the mean of its channels.
+        rate: samples a second.
+        channels: of its file.
+    """
+
+    samples: Array
+    rate: int
+    channels: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return len(self.samples) / self.rate
+
+    def at(self, rate: int) -> Array:
+        """[sample] of float32: the sound with `rate` samples a second, by a polyphase filter that lets nothing above half of the
+        lower rate through."""
+        if rate == self.rate:
+            return self.samples
+        from scipy.signal import resample_poly
+
+        common = gcd(rate, self.rate)
+        resampled: Array = resample_poly(self.samples.astype(np.float64), rate // common, self.rate // common)
+        return resampled.astype(np.float32)
+
+
+_KEPT: LruCache[str, Sound] = LruCache(256 * 2**20, lambda sound: int(sound.samples.nbytes), 64)
+"""Of this process. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
+
+
+def names_sound(text: object) -> bool:
+    """Whether a text is the name of a sound."""
+    return isinstance(text, str) and _NAME.fullmatch(text.strip()) is not None
+
+
+def keep(data: bytes, name: str) -> str:
+    """Opens the file of a sound in a process of its own and keeps it.
+
+    Args:
+        data: the bytes of the file.
+        name: its name in errors.
+
+    Returns:
+        Its name, such as sound-1a2b3c4d5e6f7081.
+
+    Raises:
+        CheckpointError: it cannot be opened; the error says why.
+    """
+    key = f"{SOUND_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
+    if _KEPT.get(key) is None:
+        found = read_sound(data, name)
+        _KEPT.keep(key, Sound(np.frombuffer(found.numbers, "<f4").astype(np.float32), found.rate, found.channels))
+    return key
+
+
+def is_kept(name: str) -> bool:
+    """Whether the sound of that name is in memory."""
+    return _KEPT.get(name) is not None
+
+
+def sound(name: str) -> Sound:
+    """The sound of that name.
+
+    Raises:
+        UnknownSound: it is not here, or was dropped.
+    """
+    if (found := _KEPT.get(name)) is None:
+        raise UnknownSound(asked=name)
+    return found
