@@ -29,12 +29,15 @@ SITE, HEAD, ROW = "decoder.0.1.cross", 2, 3
 
 FRAMES = """(data) => new Promise((done, failed) => {
   const film = Object.assign(document.createElement("video"), { muted: true, playbackRate: 4 });
-  film.onended = () => done([film.videoWidth, film.videoHeight, film.getVideoPlaybackQuality().totalVideoFrames]);
+  const frames = () => film.getVideoPlaybackQuality().totalVideoFrames;
+  film.onended = () => done([film.videoWidth, film.videoHeight, frames(), length, film.currentTime]);
+  let length;
+  film.onloadedmetadata = () => { length = film.duration; };
   film.onerror = () => failed(new Error(film.error.message));
   film.src = `data:video/webm;base64,${data}`;
   film.play();
 })"""
-"""Width, height and number of frames of a film, as this browser decodes it."""
+"""Width, height and number of frames of a film, as this browser decodes it; its length in seconds by its header, and as played."""
 
 COMES = """(node) => new Promise((done) => {
   const seen = new Set();
@@ -144,10 +147,11 @@ def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: 
     coming.value.save_as(tmp_path / "film.webm")
     data = (tmp_path / "film.webm").read_bytes()
     assert data[:4] == b"\x1a\x45\xdf\xa3", "no EBML file"
-    width, height, frames = page.evaluate(FRAMES, base64.b64encode(data).decode())
+    width, height, frames, length, played = page.evaluate(FRAMES, base64.b64encode(data).decode())
     canvas = picture(page).evaluate("node => [node.width, node.height]")
     assert [width, height] == canvas
     assert frames > 5
+    assert length == pytest.approx(played, abs=0.5), "the header says how long the film is"
     expect(film).to_be_visible()
 
 

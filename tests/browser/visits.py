@@ -46,7 +46,9 @@ TILES = """(node) => {
 }"""
 
 A_WHILE_MS = 100
-PICTURES = ".hl canvas, .js-plotly-plot, [data-testid=stAlert], .st-key-lecture-copies, .st-key-model-list button"
+PICTURES = (
+    ".hl canvas, .hl .node, .js-plotly-plot, .head-grid, [data-testid=stAlert], .st-key-lecture-copies, .st-key-model-list button"
+)
 """What pages of the app draw, what they say instead, or the end of the page without pictures."""
 
 A_WHILE = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done)), 100))"

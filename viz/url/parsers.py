@@ -35,8 +35,14 @@ MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
 
-PICTURES = ("heads", "head", "lines", "values", "curves", "similarity", "motion", "stage")
-"""Pictures of Explore, then of Positions, that fill the screen in big mode; of those of another page a page shows its first."""
+PICTURES = (
+    *("heads", "head", "lines", "changes", "difference"),
+    *("values", "curves", "similarity", "arrows", "score", "waves"),
+    *("motion", "stage", "tree", "steps"),
+    *("combined", "causal", "padding", "film", "losses", "weights"),
+)
+"""Pictures that fill the screen in big mode: of heads, of positions, of a run's steps, and of other pages. A page shows its first
+one instead of one that it does not have."""
 
 LONGEST_TRAIL = 8
 """Most cells of a trail."""

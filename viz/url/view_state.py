@@ -203,7 +203,7 @@ class ViewState:
     picture: str = parameter(
         "heads",
         "picture",
-        f"the picture that fills Explore, Positions or the inside of a network in big mode: {', '.join(values.PICTURES)}",
+        f"the picture that fills a page in big mode: {', '.join(values.PICTURES)}",
         values.choice(*values.PICTURES),
     )
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))

@@ -1,5 +1,7 @@
 """The page Masks: which keys each query may attend to at the selected site, and a test that padding changes nothing."""
 
+from html import escape
+
 import numpy as np
 import streamlit as st
 
@@ -9,13 +11,13 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz.export import tables
 from viz.figures import masks
 from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, _n, error_message, join_sentences, localized, number
+from viz.i18n.translate import _, error_message, join_sentences, localized, number
 from viz.labels import alt_text, tokens
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
-from viz.views import mask_kinds, sinks
+from viz.views import mask_kinds, mask_texts, sinks
 from viz.widgets import numeric_tables
-from viz.widgets.cards import card, chart, expander_state, say
+from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen, say
 
 SHOWN_PADDING = 4
 """Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
@@ -29,6 +31,9 @@ def opens_on(trace: Trace) -> Attention:
 def show(page: Page) -> None:
     """Draws the page."""
     pads = not _why_not(page)
+    if page.view.big:
+        _one_picture(page, _run_padded(page) if pads and page.trace.recorded is None else None)
+        return
     where, *between, how = st.columns([5, 4, 3] if pads else [8, 3], gap="medium")
     with where:
         tied = bind("site", head=0, query=-1)
@@ -49,7 +54,7 @@ def show(page: Page) -> None:
                 page.attention,
                 page.attention.mask,
                 ("both", form, _("The mask of this attention layer")),
-                _about_one(),
+                mask_texts.one(),
             )
         mask_kinds.show(page, form)
         sinks.show(page)
@@ -60,9 +65,9 @@ def show(page: Page) -> None:
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
     first, second = st.columns(2, gap="medium")
     with first, card("mask-causal", "stretch" if attention.mask_causal is not None else "content"):
-        _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), _about_causal(attention))
+        _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), mask_texts.causal(attention))
     with second, card("mask-both"):
-        _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), _about_both())
+        _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), mask_texts.both())
     third, last = st.columns(2, gap="medium")
     with third, card("mask-padding"):
         _padding(page, trace, attention, form, added)
@@ -73,6 +78,25 @@ def show(page: Page) -> None:
     _tables(trace, attention)
 
 
+def _one_picture(page: Page, padded: Trace | None) -> None:
+    """Draws the mask that fills the screen in big mode, and the choice among those that the site has."""
+    trace = padded or page.trace
+    attention = trace.at(page.attention.site)
+    masks_there = {
+        "combined": (_("Both combined: the mask of this layer"), attention.mask),
+        "causal": (_("Causal mask"), attention.mask_causal),
+        "padding": (_("Padding mask"), attention.mask_padding),
+    }
+    with one_screen():
+        name = choose_picture({name: title for name, (title, allowed) in masks_there.items() if allowed is not None})
+        title, allowed = masks_there[name]
+        said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
+        st.html(f'<p class="heading">{escape(said)}</p>')
+        figure = masks.mask(trace, attention, allowed, st.session_state.get("mask-form") or "boolean", page.dark)
+        told = join_sentences((title, alt_text.mask(trace, attention, allowed)))
+        chart(figure, fills=True, config=CONFIG, key=f"mask-{name}", alt=told)
+
+
 def _chosen_form() -> masks.Form:
     """Draws the control for how the masks are written."""
     signs: dict[masks.Form, str] = {"boolean": "✓ ✗", "additive": "0 −∞"}
@@ -80,14 +104,14 @@ def _chosen_form() -> masks.Form:
         _("Show as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
     )
     form: masks.Form = chosen or "boolean"
-    st.caption(_forms()[form])
+    st.caption(mask_texts.forms()[form])
     return form
 
 
 def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, added: int) -> None:
     """Draws the padding mask of the site, or of one that reads the source if this one does not."""
     reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
-    title, about = _("Padding mask"), _about_padding(attention, added, page.info.continues)
+    title, about = _("Padding mask"), mask_texts.padding(attention, added, page.info.continues)
     if attention.key_tokens == "source" or not reads:
         return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
     gaps = {"site": tokens.site(reads[-1].site)}
@@ -100,8 +124,14 @@ def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, a
 def _padded(page: Page) -> Trace | None:
     """Draws the control that pads the source; returns the padded run, None if there is no padding or it failed."""
     length, longest = len(page.trace.tokens["source"]), page.info.max_source
+    _slider(length, longest, page.view.pad_to or min(length + SHOWN_PADDING, longest))
+    return _run_padded(page)
+
+
+def _run_padded(page: Page) -> Trace | None:
+    """The run with the padding that the view asks for; None if there is none or it failed, which a sentence says."""
+    length, longest = len(page.trace.tokens["source"]), page.info.max_source
     asked = page.view.pad_to or min(length + SHOWN_PADDING, longest)
-    _slider(length, longest, asked)
     try:
         return page.engine.ask(Run(page.view.request(pad_to=asked))) if asked > length or page.view.pad_to > longest else None
     except HeadlightError as error:
@@ -234,64 +264,3 @@ def _tables(trace: Trace, attention: Attention) -> None:
                 st.caption(title)
                 signs = np.where(np.broadcast_to(allowed, attention.mask.shape), "✓", "✗")
                 numeric_tables.draw(tables.map_table(trace, attention, signs, range(signs.shape[1])))
-
-
-def _forms() -> dict[masks.Form, str]:
-    return {
-        "boolean": _("Boolean mask: may the query (row) attend to the key (column)?"),
-        "additive": _("Additive mask: what is added to the scores before the softmax"),
-    }
-
-
-def _about_padding(attention: Attention, added: int, continues: bool) -> str:
-    if attention.site.stack == "decoder" and attention.site.kind == "self":
-        if continues:
-            return _("The padding mask hides padding from every query. This text has no padding, so every key is allowed.")
-        return _(
-            "The padding mask hides padding from every query. These keys are generated one by one, so there is no padding "
-            "among them."
-        )
-    if not added:
-        return _(
-            "To be processed together, sentences of different lengths are padded to the same length; this mask hides "
-            "the padding from every query. Your sentence has no padding, so every key is allowed. Use the slider "
-            "to add some."
-        )
-    if attention.site.stack == "encoder":
-        return _n(
-            "It hides the {added} padding token from every query. Its own row is computed too, but no token attends to it.",
-            "It hides the {added} padding tokens from every query. Their own rows are computed too, but no token attends to them.",
-            added,
-            added=added,
-        )
-    return _n(
-        "It hides the {added} padding token at the end from every query.",
-        "It hides the {added} padding tokens at the end from every query.",
-        added,
-        added=added,
-    )
-
-
-def _about_causal(attention: Attention) -> str:
-    if attention.mask_causal is not None:
-        return _(
-            "A token may attend to itself and to earlier tokens, never to later ones: when generating they do not "
-            "exist yet, and in training they would give the answer away."
-        )
-    if attention.site.stack == "encoder":
-        return _("Not used here: the whole source is known, so every token may attend to later tokens too.")
-    return _(
-        "Not used here: the whole source has been read before the first target token is generated, so nothing in it lies "
-        "in the future."
-    )
-
-
-def _about_one() -> str:
-    return _("What the program allowed. A recording does not show which part of a mask is causal and which part hides padding.")
-
-
-def _about_both() -> str:
-    return _(
-        "A key is allowed only if every mask allows it. In additive form the masks are summed, and one −∞ is enough: "
-        "exp(−∞) = 0, so the softmax gives that key a weight of exactly 0."
-    )

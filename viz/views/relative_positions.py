@@ -14,7 +14,7 @@ from viz.i18n.translate import _, _n, error_message
 from viz.labels import alt_text, tokens
 from viz.metrics.rotary import position_vectors, scores_by_distance, turned
 from viz.session.state import Page, bind
-from viz.widgets.cards import by_pointer, card, chart, say
+from viz.widgets.cards import by_pointer, card, chart, choose_picture, one_screen, say
 
 FARTHEST = 64
 """Distances at which a score is drawn."""
@@ -39,7 +39,7 @@ def show(page: Page, stack: str, kind: str) -> bool:
     if table is None:
         return False
     if name == "rotation":
-        _rotary(page, own, head, table)
+        (_one_picture if page.view.big else _rotary)(page, own, head, table)
     else:
         _biases(page, own, head, table)
     return True
@@ -51,6 +51,19 @@ def _numbers(page: Page, name: str) -> Array | None:
         return page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
     except UnknownTensor:
         return None
+
+
+def _one_picture(page: Page, own: Attention, head: int, rotation: Array) -> None:
+    """Draws the picture of rotary positions that fills the screen in big mode, and the choice among them."""
+    names = {"arrows": _("Arrows"), "score": _("The score at other distances"), "waves": _("Wavelength of each pair")}
+    with one_screen():
+        picture = choose_picture(names | {"similarity": _("Similarity between positions")})
+        if picture == "waves":
+            _waves(page, own, 2 * np.pi / rotation[:, 2])
+        elif picture == "similarity":
+            _alike(page, rotation)
+        elif (found := _explained(page, own, head, *_cell(page, own, head))) is not None:
+            (_arrows if picture == "arrows" else _score)(page, own, found, rotation)
 
 
 def _rotary(page: Page, own: Attention, head: int, rotation: Array) -> None:
@@ -69,12 +82,7 @@ def _rotary(page: Page, own: Attention, head: int, rotation: Array) -> None:
                 longest=waves[-1],
             )
         )
-        query, key = _chosen_cell(page, own, head)
-        found: Explanation | None = None
-        try:
-            found = page.engine.ask(Explain(page.view.request(), str(own.site), head, query, key))
-        except HeadlightError as error:
-            say(error_message(error))
+        found = _explained(page, own, head, *_chosen_cell(page, own, head))
         if found is not None:
             _arrows(page, own, found, rotation)
     left, right = st.columns(2, gap="medium")
@@ -82,28 +90,53 @@ def _rotary(page: Page, own: Attention, head: int, rotation: Array) -> None:
         with left, card("rotary-score"):
             _score(page, own, found, rotation)
     with right, card("rotary-waves"):
-        title = _("Wavelength of each pair")
-        st.markdown(f"**{title}**")
-        st.caption(
-            _("Short waves tell neighbors apart; long ones distinguish near from far. The dashed line is the length of your text.")
-        )
-        figure = positions.wavelength_curve(waves, page.dark, len(page.trace.tokens[own.query_tokens]), _("pair"))
-        chart(figure, (page.trace, title), config=CONFIG, key="rotary-waves-chart", alt=title)
+        _waves(page, own, waves)
     with card("alike", "content"):
-        title = _("Similarity between positions")
-        st.markdown(f"**{title}**")
-        st.caption(_("The mean cosine, over all pairs, of the angle between two positions: it depends only on their distance."))
-        vectors = position_vectors(rotation, ALIKE)
-        figure = positions.similarity(vectors, page.dark, cosine=True)
-        words = alt_text.table(positions.alike(vectors, cosine=True), _("positions"))
-        chart(figure, (page.trace, title), config=CONFIG, key="rotary-alike-chart", alt=words)
+        _alike(page, rotation)
+
+
+def _explained(page: Page, own: Attention, head: int, query: int, key: int) -> Explanation | None:
+    """The calculation of a cell; None: it cannot be had, and a sentence says why."""
+    try:
+        return page.engine.ask(Explain(page.view.request(), str(own.site), head, query, key))
+    except HeadlightError as error:
+        say(error_message(error))
+        return None
+
+
+def _waves(page: Page, own: Attention, waves: Array) -> None:
+    """Draws the wavelength of each pair of columns."""
+    title = _("Wavelength of each pair")
+    st.markdown(f"**{title}**")
+    st.caption(
+        _("Short waves tell neighbors apart; long ones distinguish near from far. The dashed line is the length of your text.")
+    )
+    figure = positions.wavelength_curve(waves, page.dark, len(page.trace.tokens[own.query_tokens]), _("pair"))
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-waves-chart", alt=title)
+
+
+def _alike(page: Page, rotation: Array) -> None:
+    """Draws how alike the positions are."""
+    title = _("Similarity between positions")
+    st.markdown(f"**{title}**")
+    st.caption(_("The mean cosine, over all pairs, of the angle between two positions: it depends only on their distance."))
+    vectors = position_vectors(rotation, ALIKE)
+    figure = positions.similarity(vectors, page.dark, cosine=True)
+    words = alt_text.table(positions.alike(vectors, cosine=True), _("positions"))
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-alike-chart", alt=words)
+
+
+def _cell(page: Page, own: Attention, head: int) -> tuple[int, int]:
+    """The chosen query and key; without a choice, the last query and the key with its largest weight."""
+    queries, keys = own.mask.shape
+    query = page.view.query if 0 <= page.view.query < queries else queries - 1
+    return query, page.view.key if 0 <= page.view.key < keys else int(np.nanargmax(own.weights[head, query]))
 
 
 def _chosen_cell(page: Page, own: Attention, head: int) -> tuple[int, int]:
-    """Draws the choice of a query and a key; without one, the last query and the key with its largest weight."""
+    """Draws the choice of a query and a key."""
     rows, columns = tokens.queries(page.trace, own), tokens.keys(page.trace, own)
-    query = page.view.query if 0 <= page.view.query < len(rows) else len(rows) - 1
-    key = page.view.key if 0 <= page.view.key < len(columns) else int(np.nanargmax(own.weights[head, query]))
+    query, key = _cell(page, own, head)
     left, right = st.columns(2)
     for column, title, field, names, now in ((left, _("Query"), "query", rows, query), (right, _("Key"), "key", columns, key)):
         tied = bind(field)
@@ -126,7 +159,7 @@ def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> 
         )
     )
     figure = rotary.arrows(turned(found.q, rotation, -found.query), found.q, rotation, page.dark, found.query)
-    chart(figure, (page.trace, title), config=CONFIG, key="rotary-arrows", alt=title)
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-arrows", alt=title)
 
 
 def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> None:
@@ -157,7 +190,7 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
         _("If both move together, by 1 to 100 positions, the score stays the same: largest difference {error}.", error=error)
     )
     figure = rotary.score_curve(distances, scores, (apart, found.score), page.dark)
-    chart(figure, (page.trace, title), config=CONFIG, key="rotary-score-chart", alt=title)
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-score-chart", alt=title)
 
 
 def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
@@ -166,7 +199,7 @@ def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
     far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
     distances = range(-middle, far + 1)
     title = _("Numbers added to the scores, by distance")
-    with card("biases", "content"):
+    with one_screen() if page.view.big else card("biases", "content"):
         st.markdown(f"**{title}**")
         st.caption(
             _(
@@ -178,4 +211,4 @@ def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
         names = [tokens.head_name(page.trace, own.site, each) for each in range(own.heads)]
         figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
         words = alt_text.table(table[:, : len(distances)], _("distances"))
-        chart(figure, (page.trace, title), config=CONFIG, key="biases-chart", alt=words)
+        chart(figure, (page.trace, title), fills=True, config=CONFIG, key="biases-chart", alt=words)

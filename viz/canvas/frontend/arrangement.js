@@ -39,7 +39,7 @@ function fillingColumns({ layers, across, room, left, tall }) {
 
 const RANGE = 44; // room for the heads' names beside a line
 
-/** The heads of a layer in as many lines as make the tiles largest; null if they would not be much larger than `least`. */
+/** The heads of a layer in as many lines as make the tiles largest; null if they would hardly be larger than `least`. */
 function fillingLines({ layers, across, room, left, tall }, least) {
   const plans = Array.from({ length: across }, (_, at) => {
     const per = Math.ceil(across / (at + 1));
@@ -47,7 +47,7 @@ function fillingLines({ layers, across, room, left, tall }, least) {
     return { per, lines, step: Math.floor(Math.min((room - EDGE - left - RANGE) / per, (tall + NAMES) / layers / lines)) };
   });
   const best = plans.reduce((one, other) => (other.step > one.step ? other : one));
-  return best.lines > 1 && best.step > 1.2 * least && best.step - gapOf(best.step) >= READABLE ? best : null;
+  return best.lines > 1 && best.step > 1.05 * least && best.step - gapOf(best.step) >= READABLE ? best : null;
 }
 
 /** The places of all tiles where each layer has lines of its own, each with the names of its heads beside it. */

@@ -25,6 +25,7 @@ class Motion {
     this.network = network;
     this.canvas = el("canvas", { role: "img" });
     this.images = new Map(); // of arrays, by the name of their blob
+    this.broken = new Map(); // words that were shortened or broken into lines, which takes longer than to draw them
     watchTouch(this.canvas, {
       hover: (x, y) => this.hover(x, y),
       leave: () => network.hideTip(),
@@ -124,7 +125,13 @@ class Motion {
   words(text, x, y, { colour = this.network.colours.faint, size = SIZES.small, weight = 400, align = "left", width = Infinity } = {}) {
     const { pen } = this;
     Object.assign(pen, { font: this.network.font(size, weight), fillStyle: colour, textAlign: align, textBaseline: "middle" });
-    pen.fillText(width === Infinity ? text : fitted(pen, text, width), x, y);
+    pen.fillText(width === Infinity ? text : this.once(`${pen.font} ${width} ${text}`, () => fitted(pen, text, width)), x, y);
+  }
+
+  /** What `make` makes, made once for all frames. */
+  once(key, make) {
+    if (!this.broken.has(key)) this.broken.set(key, make());
+    return this.broken.get(key);
   }
 
   /** Remembers a shape, whose cells answer the pointer: `stage` is the one that a click leads to. */
@@ -198,7 +205,7 @@ class Motion {
     let y = this.height + 10;
     this.words(title, x, y, { colour: colours.text, size: SIZES.title, weight: 650, width });
     this.pen.font = this.network.font(SIZES.text);
-    const lines = brokenInto(this.pen, sentence, width);
+    const lines = this.once(`${width} ${sentence}`, () => brokenInto(this.pen, sentence, width));
     for (const line of lines.slice(0, 3)) this.words(line, x, (y += 17), { size: SIZES.text, width });
   }
 

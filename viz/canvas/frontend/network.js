@@ -129,7 +129,7 @@ class Network extends Drawing {
     const { step, t } = this.transport;
     this.transport.draw();
     if (!this.header.motion || !this.width) return;
-    this.motion.draw(step, t, this.motion.canvas.parentElement.clientWidth - this.besides, this.high);
+    this.motion.draw(step, t, this.wide, this.high);
     this.root.dataset.come = t.toFixed(2);
     if (t === 1) this.tellLayout();
   }
@@ -194,8 +194,9 @@ class Network extends Drawing {
   draw() {
     this.mark();
     if (this.header.motion) {
+      this.motion.broken.clear(); // the typeface or the width may be another
       const beside = this.window.offsetParent && this.window.offsetTop === this.motion.canvas.offsetTop;
-      this.besides = beside ? this.window.offsetWidth + 14 : 0;
+      this.wide = this.motion.canvas.parentElement.clientWidth - (beside ? this.window.offsetWidth + 14 : 0);
       const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - AROUND_MOTION, LOWEST_MOTION), HIGHEST_MOTION);
       this.high = fillsScreen() ? roomBelow(this.motion.canvas, BELOW_MOTION) : high;
       this.window.style.maxHeight = beside ? `${this.high}px` : "";

@@ -110,8 +110,8 @@ class SublayerMotion extends KeysMotion {
     const high = Math.min((height - LABEL) / candidates.length, 30);
     const [t, stage] = shares[0] === null ? logits : shares;
     const { array } = this.blobs[stage];
-    const least = stage === shares[1] ? 0 : Math.min(0, ...array);
-    const most = stage === shares[1] ? 1 : Math.max(...array);
+    const least = stage === shares[1] ? 0 : this.once("least", () => Math.min(0, ...array));
+    const most = stage === shares[1] ? 1 : this.once("most", () => Math.max(...array));
     const chosen = this.come("chosen");
     const title = titles[this.nameOf(stage)];
     this.words(title, x, y + 6, { width });

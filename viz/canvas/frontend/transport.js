@@ -37,6 +37,7 @@ class Transport {
     const speed = el("select", { onchange: ({ target }) => this.setSpeed(Number(target.value)) }, ...speeds);
     const keys = el("div", { class: "keys" }, first, back, this.playButton, forward, last);
     this.step = this.inside(this.step);
+    this.told = null;
     return el("div", { class: "transport", hidden: !steps }, keys, this.scrub, this.count, el("label", {}, texts.speed, speed));
   }
 
@@ -94,12 +95,15 @@ class Transport {
 
   draw() {
     const { step, steps, texts } = this;
+    this.scrub.value = this.place;
+    const told = [step, steps, Boolean(this.playing)].join();
+    if (told === this.told) return; // in most frames of a motion only the slider moves
+    this.told = told;
     const name = this.playing ? "pause" : "play";
     this.playButton.querySelector("path").setAttribute("d", TRANSPORT_SIGNS[name]);
     for (const attribute of ["aria-label", "title"]) this.playButton.setAttribute(attribute, texts[name]);
     for (const button of this.backward) button.disabled = step === 0;
     for (const button of this.onward) button.disabled = step >= steps - 1;
-    this.scrub.value = this.place;
     this.count.textContent = fill(texts.step, { step: step + 1, steps });
   }
 

@@ -6,6 +6,7 @@ const ROW = 40; // distance between nodes
 const HEAD = 24; // height of the step numbers
 const BAND = 26; // gap above the pruned nodes
 const NODE = 33; // height of a node
+const SAID = 46; // the sentence below the tree, in two lines
 
 /** A log-probability as shown. */
 const logText = (value) => (Number.isFinite(value) ? fixed(value, 2).replace("-", "−") : "−∞");
@@ -105,6 +106,7 @@ class Tree extends Drawing {
     for (const { place, column, row } of nodes) {
       Object.assign(this.buttons.get(place).style, { left: `${left(column)}px`, top: `${top(row)}px`, width: `${wide}px` });
     }
+    this.window.style.maxHeight = fillsScreen() ? `${roomBelow(this.window, SAID)}px` : "";
     this.curves = new Map(nodes.flatMap(({ place, parent, column, row, fate }) => {
       const from = this.byPlace.get(parent);
       if (!from) return [];

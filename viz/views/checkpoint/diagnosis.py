@@ -185,7 +185,13 @@ def head_grid(found: Inspection) -> str:
         for site, heads in found.sites.items()
     )
     legend = "".join(f'<span><i class="{kind}">{signs[kind]}</i> {escape(word)}</span>' for kind, word in words.items())
-    return f'<div class="head-grid"><table>{rows}</table></div><p class="small head-grid">{legend}</p>'
+    many = len(found.sites) > MOST_ROWS  # then big mode shows them in two columns
+    high = f'class="head-grid{" many" if many else ""}" style="--rows: {math.ceil(len(found.sites) / (1 + many))}"'
+    return f'<div {high}><table>{rows}</table></div><p class="small head-grid">{legend}</p>'
+
+
+MOST_ROWS = 12
+"""Most attention layers that stand below each other where the grid of heads fills a screen."""
 
 
 def _note(note: HeadNote) -> str:

@@ -1,5 +1,6 @@
 """The page Checkpoint: diagnosis of a weight file, its open questions, and the way to its heads."""
 
+from html import escape
 from pathlib import PurePath
 
 import streamlit as st
@@ -12,7 +13,7 @@ from viz.i18n.translate import _, error_message, problem
 from viz.session.state import get_view_state, update
 from viz.url.view_state import ViewState
 from viz.views.checkpoint import diagnosis, opener, questions, recorded_trace, tensor_roles, uploads, weights
-from viz.widgets.cards import card, say
+from viz.widgets.cards import card, choose_picture, one_screen, say
 
 _UNKNOWN = "checkpoint:unknown"
 """The model that no layout fits, its settings and the error: the file is not opened again for each role that is chosen."""
@@ -26,8 +27,9 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         view: the state.
         explore: the page that shows the heads.
     """
-    with card("choose", "content"):
-        opener.draw(engine)
+    if not view.big or opener.is_busy() or not opener.current(engine):
+        with card("choose", "content"):
+            opener.draw(engine)
     if refused := uploads.refused():
         say(refused)
     model = "" if opener.is_busy() else opener.current(engine)
@@ -49,6 +51,9 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         else:
             _say_why_not(error, view)
         return
+    if view.big and found.sites and not found.ask:
+        _one_picture(engine, model, found, view)
+        return
     with card("diagnosis", "content"):
         diagnosis.summary(found)
         _open(engine, model, found, view, explore)
@@ -62,6 +67,19 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         weights.show(engine, model, found, view)
     with card("tensors", "content"):
         diagnosis.tensors(found)
+
+
+def _one_picture(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+    """Draws the picture that fills the screen in big mode, and the choice among them."""
+    names = {"heads": _("All heads")} if found.heads_seen else {}
+    if not engine.ask(Describe(model, view.parsed_settings())).problem:
+        names["weights"] = _("Weights of a head")
+    with one_screen():
+        st.html(f'<p class="heading">{escape(diagnosis.what(found))}</p>')
+        if names and choose_picture(names) == "weights":
+            weights.draw_one(engine, model, found, view)
+        elif names:
+            st.html(diagnosis.head_grid(found))
 
 
 def _described(engine: Engine, model: str, view: ViewState) -> ModelInfo | None:

@@ -61,22 +61,40 @@ def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> No
         _chart(weights.singular(values, head, "W_V W_O", dark), "singular-value-output")
 
 
+def draw_one(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+    """Draws the query matrix of the selected head, which fills the screen in big mode, or says why there is none."""
+    site = view.site if view.site in found.sites else next(iter(found.sites))
+    head = view.head if view.head < found.sites[site] else 0
+    name = f"heads/{site}/query"
+    try:
+        maps = engine.ask(Tensors(model, names=(name,), settings=view.parsed_settings()))[name]
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    st.markdown(f"**W_Q: {tokens.markdown(tokens.site(Site.parse(site), head))}**".replace("_", "\\_"))
+    _matrix(maps[head], False, st.context.theme.type == "dark", fills=True)
+
+
 def _key(model: str, what: str) -> str:
     return f"weights:{model}:{what}"
 
 
-def _matrix(values: Array, output: bool, dark: bool) -> None:
+def _matrix(values: Array, output: bool, dark: bool, *, fills: bool = False) -> None:
     """Draws one matrix of one head: dimensions of the head from top to bottom, of the residual stream from left to right."""
     cells = values.T if output else values
-    _chart(weights.matrix(cells, _("dimension of the head"), _("dimension of the residual stream"), dark, height=560), "matrix")
+    _chart(
+        weights.matrix(cells, _("dimension of the head"), _("dimension of the residual stream"), dark, height=560),
+        "matrix",
+        fills=fills,
+    )
     _small, (rows, columns) = weights.pooled(cells)
     if rows * columns > 1:
         gaps = {"rows": rows, "columns": columns}
         st.caption(_("Each cell shows the largest (by magnitude) of {rows} × {columns} weights, with its sign.", **gaps))
 
 
-def _chart(figure: go.Figure, key: str) -> None:
-    chart(figure, config=CONFIG, key=key)
+def _chart(figure: go.Figure, key: str, *, fills: bool = False) -> None:
+    chart(figure, fills=fills, config=CONFIG, key=key)
 
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
@@ -13,7 +15,7 @@ from viz.canvas.scenes import difference as changed_heads
 from viz.export import tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
-from viz.figures.layout import downloadable
+from viz.figures.layout import CONFIG, downloadable
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import run_difference
@@ -23,28 +25,31 @@ from viz.views.compare import notes, outputs, picker, runs
 from viz.views.compare import sides as compare_sides
 from viz.views.compare.notes import Compared
 from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, chart, choosing_head, expander_state, say
+from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, one_screen, say
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     page = compare_sides.pinned(page)
-    compare_sides.control(page)
+    big = page.view.big
+    if not big:
+        compare_sides.control(page)
     if not page.view.against and (silenced := compare_sides.example(page)):
         page = replace(page, view=replace(page.view, against=differing(silence=silenced)))
-        st.caption(_("This is an example. Choose above what should be different on side B."))
+        if not big:
+            st.caption(_("This is an example. Choose above what should be different on side B."))
     different = picker.what_differs(page)
     if not different:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")
-        _atlas(page, page.trace, _("Side A"), "first")
+        _first_side(page)
         return
     st.caption(tokens.markdown(_("Differences on side B: {differences}.", differences=join_clauses(different))))
-    if page.trace.steps and not page.info.recorded:
+    if page.trace.steps and not page.info.recorded and not big:
         compare_sides.feed(page)
     found = runs.runs(page)
     if isinstance(found, str):
         say(_("Side B cannot be run: {reason}", reason=found))
-        _atlas(page, page.trace, _("Side A"), "first")
+        _first_side(page)
         return
     if found.problem:
         say(found.problem)
@@ -53,7 +58,28 @@ def show(page: Page) -> None:
     if compared.changed and not get_view_state()[0].site:  # the view of `page` names the site that it opens on
         site, head = run_difference.most_changed(compared.found)
         own = replace(own, attention=found.first.at(site), head=head)
-    _both(own, compared)
+    (_one_picture if big else _both)(own, compared)
+
+
+def _one_picture(page: Page, compared: Compared) -> None:
+    """Draws the picture that fills the screen in big mode, and the choice among them."""
+    with one_screen():
+        names = {"changes": _("What changed in the attention")} if compared.changed else {}
+        picture = choose_picture(names | {"head": _("One head"), "difference": _("B − A")})
+        if picture == "changes":
+            _changes_overview(page, compared)
+            return
+        st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
+        if picture == "head":
+            _both_maps(page, compared, *st.columns(2, gap="medium"))
+        else:
+            _apart(page, compared)
+
+
+def _first_side(page: Page) -> None:
+    """Draws the first side alone, which fills the screen in big mode."""
+    with one_screen() if page.view.big else st.container():
+        _atlas(page, page.trace, _("Side A"), "first")
 
 
 def _both(page: Page, compared: Compared) -> None:
@@ -137,20 +163,30 @@ def _changes(page: Page, compared: Compared) -> None:
     for note in notes.notes(compared):
         st.caption(tokens.markdown(note))
     if compared.changed:
-        site, head = page.attention.site, page.head
-        chosen = partial(_follow, _Place.of(page), False)
-        shown, _unmoved = run_difference.changed_kinds(compared.found)
-        scene = changed_heads.scene(page.trace, compared.second, shown, site, head)
-        canvas.draw("atlas", scene, key="atlas-changes", chosen=chosen)
+        _changes_overview(page, compared)
+
+
+def _changes_overview(page: Page, compared: Compared) -> None:
+    """Draws the atlas of differences."""
+    chosen = partial(_follow, _Place.of(page), False)
+    shown, _unmoved = run_difference.changed_kinds(compared.found)
+    scene = changed_heads.scene(page.trace, compared.second, shown, page.attention.site, page.head)
+    canvas.draw("atlas", scene, key="atlas-changes", chosen=chosen)
 
 
 def _selected(page: Page, compared: Compared) -> None:
     """Draws the selected head on both sides, and its difference."""
-    site, head = page.attention.site, page.head
-    _heading(tokens.site(site, head), _("Side A, side B, and the difference B − A."))
-    there = compared.second.attention.get(site)
-    first, second = _titles(compared)
+    _heading(tokens.site(page.attention.site, page.head), _("Side A, side B, and the difference B − A."))
     one, two, apart = st.columns(3, gap="medium")
+    _both_maps(page, compared, one, two)
+    with apart:
+        _apart(page, compared)
+
+
+def _both_maps(page: Page, compared: Compared, one: DeltaGenerator, two: DeltaGenerator) -> None:
+    """Draws the selected head of each side in a column."""
+    head, there = page.head, compared.second.attention.get(page.attention.site)
+    first, second = _titles(compared)
     with one:
         _map(page, page.trace, page.attention, first, "first")
     with two:
@@ -158,8 +194,6 @@ def _selected(page: Page, compared: Compared) -> None:
             st.caption(_("Side B has no such head."))
         else:
             _map(page, compared.second, there, second, "second")
-    with apart:
-        _apart(page, compared)
 
 
 def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
@@ -174,7 +208,8 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     parts = (str(page.attention.site), f"head-{page.head + 1}", name)
     file = tables.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    chart(figure, (page.trace, title), config=downloadable(file), key=f"map-{name}", alt=titled(title, told))
+    config = CONFIG if page.view.big else downloadable(file)
+    chart(figure, (page.trace, title), fills=True, config=config, key=f"map-{name}", alt=titled(title, told))
 
 
 def _apart(page: Page, compared: Compared) -> None:

@@ -6,16 +6,20 @@ from model.engine.api import Texts
 from model.spec.request import Decoding
 from viz import canvas
 from viz.canvas.scenes import continuations
+from viz.canvas.scenes.continuations import Row
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.widgets.cards import card, heading
 
 
-def draw(page: Page) -> None:
-    """Draws the card of a language model; nothing where it wrote nothing."""
-    if (row := continuations.after(page.trace, page.info.spec.get("suppressed", ()))) is None:
-        return
+def predicted(page: Page) -> Row | None:
+    """What a language model predicted after its prompt; None: another model, or it wrote nothing."""
+    return continuations.after(page.trace, page.info.spec.get("suppressed", ())) if page.info.continues else None
+
+
+def draw(page: Page, row: Row) -> None:
+    """Draws the card of a language model."""
     ids = row.likeliest()
     texts = page.engine.ask(Texts(page.info.name, strip="source", ids=ids, settings=page.view.parsed_settings()))
     asked = page.view.decoding() if page.view.method == "sample" else Decoding()

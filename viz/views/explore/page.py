@@ -36,11 +36,14 @@ def show(page: Page) -> None:
         return first_picture.show(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])
-    with panel("overview"):
+    row = continuations.predicted(page)
+    maps, *beside = st.columns([5, 3]) if row is not None else [st.container()]
+    with maps, panel("overview"):
         _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
-    if page.info.continues:
-        continuations.draw(page)
+    if row is not None:
+        with beside[0]:
+            continuations.draw(page, row)
     heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     drawn = reading.selected_head(page, shown)

@@ -35,19 +35,25 @@ def draw(page: Page) -> None:
         )
         if page.info.recorded:
             st.caption(_("This is a recorded run: it holds the attention of only one hypothesis, the highlighted one."))
-            shown, there = int((page.trace.request.get("decoding") or {}).get("hypothesis", 0)), 0
         else:
-            shown, there = page.view.hypothesis, len(hypotheses(page.trace.tree))
             st.selectbox(
                 _("Hypothesis shown"),
-                range(there),
+                range(len(hypotheses(page.trace.tree))),
                 format_func=partial(_in_words, page.trace, decimals(3)),
                 **bind("hypothesis", **ANOTHER),
             )
-        canvas.draw("tree", beam_tree.scene(page.trace, shown), key="tree", chosen=partial(_show, there))
+        draw_tree(page)
         with st.expander(_("The search as a table"), icon=":material/table:", **expander_state("part-search")) as part:
             if part.open:
                 _numbers(page)
+
+
+def draw_tree(page: Page) -> None:
+    """Draws the tree of the search; a click on a finished hypothesis shows it, unless the run is recorded."""
+    recorded = page.info.recorded
+    shown = int((page.trace.request.get("decoding") or {}).get("hypothesis", 0)) if recorded else page.view.hypothesis
+    there = 0 if recorded else len(hypotheses(page.trace.tree))
+    canvas.draw("tree", beam_tree.scene(page.trace, shown), key="tree", chosen=partial(_show, there))
 
 
 def _show(count: int, **fields: str | int) -> None:

@@ -28,8 +28,13 @@ def show(page: Page) -> None:
         )
         if inside and page.view.big:
             picture = choose_picture({"motion": _("In motion"), "stage": _("One stage")})
+        elif page.view.big:
+            picture = choose_picture({"tree": _("The beam search"), "steps": _("All steps")}) if page.trace.tree else "steps"
     if inside:
         computation.draw(page, picture == "motion")
+    elif page.view.big:
+        with one_screen():
+            (beam_search.draw_tree if picture == "tree" else _player)(page)
     else:
         _tokens(page)
 
@@ -44,10 +49,6 @@ def _choice(page: Page) -> Choice:
 
 def _tokens(page: Page) -> None:
     """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
-    if page.view.big and not page.trace.tree:
-        with one_screen():
-            _player(page)
-        return
     beam_search.draw(page)
     sites = [str(site) for site in page.trace.attention]
     tied = bind("site", head=0, query=-1)

@@ -7,7 +7,7 @@ import streamlit as st
 from model.trace.types import Array
 from viz.export import tables as export
 from viz.figures import training as figures
-from viz.figures.layout import downloadable
+from viz.figures.layout import CONFIG, downloadable
 from viz.i18n.translate import _, localized, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.training_metrics import Course, explanations, moments, numbers, specialised
@@ -19,8 +19,7 @@ from viz.widgets.cards import card, chart, choosing_head, expander_state
 
 def draw(page: Page, measured: Course) -> None:
     """Draws both pictures, the table of when heads specialized, and the numbers."""
-    missing = measured.steps[0 if page.view.snapshot < 0 else -1]
-    at = page.view.snapshot if page.view.snapshot in measured.steps else missing
+    at = _step(page, measured)
     heads, losses = st.columns([3, 2])
     with heads, card("heads"):
         _heads(page, measured, at)
@@ -31,6 +30,21 @@ def draw(page: Page, measured: Course) -> None:
     with st.expander(_("The numbers behind these charts"), icon=":material/table:", **expander_state("part-training")) as part:
         if part.open:
             _numbers(page, measured)
+
+
+def draw_one(page: Page, measured: Course, name: str) -> None:
+    """Draws the one of both pictures that fills the screen in big mode: `curves` of all heads, or `losses`."""
+    at = _step(page, measured)
+    if name == "losses":
+        _loss_chart(page, measured, at)
+    else:
+        _head_chart(page, measured, at)
+
+
+def _step(page: Page, measured: Course) -> int:
+    """The snapshot that is shown; the first one if the view names none, the last one if that does not exist."""
+    missing = measured.steps[0 if page.view.snapshot < 0 else -1]
+    return page.view.snapshot if page.view.snapshot in measured.steps else missing
 
 
 def _heads(page: Page, measured: Course, at: int) -> None:
@@ -44,17 +58,22 @@ def _heads(page: Page, measured: Course, at: int) -> None:
     st.segmented_control(
         _("Measure"), list(MEASURES), format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
     )
-    measure = page.view.measure
+    _head_chart(page, measured, at)
+    st.caption(tokens.markdown(words[page.view.measure].meaning))
+
+
+def _head_chart(page: Page, measured: Course, at: int) -> None:
+    """Draws one line for each head."""
+    measure, title = page.view.measure, explanations()[page.view.measure].title
     selected = measured.heads.index((page.attention.site, page.head))
     values = measured.values[measure]
     names = [tokens.site(site, head) for site, head in measured.heads]
     groups = [tokens.kind(site.stack, site.kind) for site, _head in measured.heads]
     chosen = (selected, specialised(measured.steps, values[:, selected]))
-    chart = figures.measure(measured.steps, values, names, groups, at, chosen, titles[measure], page.dark)
+    chart = figures.measure(measured.steps, values, names, groups, at, chosen, title, page.dark)
     told = _worth_telling(values, selected)
     said = alt_text.curves([names[i] for i in told], [measured.steps] * len(told), [values[:, i] for i in told])
-    _chart(page, chart, f"training-{measure}", titles[measure], said)
-    st.caption(tokens.markdown(words[measure].meaning))
+    _chart(page, chart, f"training-{measure}", title, said)
 
 
 def _worth_telling(values: Array, selected: int) -> list[int]:
@@ -68,18 +87,23 @@ def _losses(page: Page, measured: Course, at: int) -> None:
     _heading(_("Loss"), _("On your sentence and on the training data. The dashed line marks the snapshot shown."))
     if not page.info.losses:
         st.caption(_("The model’s folder has no readable curve.csv, so the training losses are unknown."))
-    epochs = [one.step for one in page.info.losses]
-    training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
-    chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
-    named = [_("training"), _("validation"), _("your sentence")]
-    told = alt_text.curves(named, [epochs, epochs, measured.steps], [training, validation, np.asarray(measured.losses, float)])
-    _chart(page, chart, "training-losses", _("Loss"), told)
+    _loss_chart(page, measured, at)
     st.caption(
         _(
             "The training loss includes regularization (dropout, label smoothing), the validation loss does not, so "
             "the training loss can be higher."
         )
     )
+
+
+def _loss_chart(page: Page, measured: Course, at: int) -> None:
+    """Draws the losses of the training and of the sentence."""
+    epochs = [one.step for one in page.info.losses]
+    training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
+    chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
+    named = [_("training"), _("validation"), _("your sentence")]
+    told = alt_text.curves(named, [epochs, epochs, measured.steps], [training, validation, np.asarray(measured.losses, float)])
+    _chart(page, chart, "training-losses", _("Loss"), told)
 
 
 def _moments(page: Page, measured: Course) -> None:
@@ -125,7 +149,8 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
     config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    chart(figure, (page.trace, title), config=config, key=name, alt=titled(title, told))
+    config = CONFIG if page.view.big else config
+    chart(figure, (page.trace, title), fills=True, config=config, key=name, alt=titled(title, told))
 
 
 def _heading(title: str, explanation: str) -> None:

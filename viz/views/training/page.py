@@ -24,7 +24,7 @@ from viz.session.state import Page, address, update
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.training import curves, runs
 from viz.widgets import print_dialog, recorded_run
-from viz.widgets.cards import panel, say
+from viz.widgets.cards import choose_picture, one_screen, panel, say
 
 
 def show(page: Page) -> None:
@@ -33,6 +33,9 @@ def show(page: Page) -> None:
         st.info(recorded_run.needs_network(), icon=":material/info:")
         return
     page = _of_the_training(page)
+    if page.view.big and (shown := page if page.info.snapshots else _another_film(page)) is not None:
+        _one_picture(shown, update if shown is page else partial(runs.switch, shown.info, shown.view.text))
+        return
     if page.info.snapshots:
         measured = _film(page, update)
         if measured is not None:
@@ -58,14 +61,44 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
         return None
     at = _frame_of(page, frames)
     _about(page, frames)
-    identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
-    measured = _measured(identity, page.view.request(), frames, fed(page.trace).ids)
-    place = (page.attention.site, page.head, page.view.query)
+    measured = _course(page, frames)
     with panel("film"):
-        canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
+        _draw_film(page, frames, measured, at, chosen)
     shown = film.atlas_of(frames[at].fed, page.trace)
     print_dialog.button(lambda: _figures(page, shown, frames, measured), shown, address(), "film")
     return measured
+
+
+def _one_picture(page: Page, chosen: canvas.Chosen) -> None:
+    """Draws the picture that fills the screen in big mode, and the choice among them.
+
+    Args:
+        page: that of a model with snapshots.
+    """
+    names = {"film": _("Training film"), "curves": _("All heads during training"), "losses": _("Loss")}
+    with one_screen():
+        picture = choose_picture(names)
+        frames, problems = runs.frames(page) if not (problem := runs.too_long(page)) else ((), [problem])
+        for problem in problems:
+            say(problem)
+        if not frames:
+            return
+        if picture == "film":
+            _draw_film(page, frames, _course(page, frames), _frame_of(page, frames), chosen)
+        else:
+            curves.draw_one(page, _course(page, frames), picture)
+
+
+def _course(page: Page, frames: Sequence[Frame]) -> Course:
+    """The measures of all heads at all snapshots."""
+    identity = tuple((frame.step, str(frame.fed.model["fingerprint"])) for frame in frames)
+    return _measured(identity, page.view.request(), frames, fed(page.trace).ids)
+
+
+def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, at: int, chosen: canvas.Chosen) -> None:
+    """Draws the film at a frame."""
+    place = (page.attention.site, page.head, page.view.query)
+    canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
 
 
 def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure]:

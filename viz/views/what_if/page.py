@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -14,7 +15,8 @@ from viz.canvas.edit_events import Gesture
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import difference
 from viz.canvas.wire import overviews
-from viz.i18n.translate import _
+from viz.i18n.translate import _, join_clauses
+from viz.labels import edits as edit_words
 from viz.labels import tokens
 from viz.metrics import run_difference
 from viz.metrics.edit_effect import effect
@@ -29,7 +31,7 @@ from viz.views.what_if.edit_list import EditList
 from viz.views.what_if.runs import Answers, Fed
 from viz.views.what_if.undo import begin_with, change_edits
 from viz.widgets import recorded_run
-from viz.widgets.cards import by_pointer, card, heading, say
+from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_screen, say
 
 
 def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -54,6 +56,9 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     fed = Fed(page.trace, page.trace, 1) if answers is None or isinstance(answers.fed, str) else answers.fed
     changed = run_difference.changes(fed.before, fed.now)[0] if fed.now is not fed.before else {}
     page = _at_change(page, changed)
+    if page.view.big:
+        _one_picture(page, edits, fed, changed)
+        return
     with top:
         _edits(page, edits, begins, steps, comparison)
     with effects:
@@ -62,6 +67,30 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
     with overviews:
         _overviews(page, edits, fed, changed)
     importance.draw(page)
+
+
+def _one_picture(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, Change]) -> None:
+    """Draws the picture that fills the screen in big mode below what is changed, and the choice among them."""
+    shown, _unmoved = changed_kinds(changed)
+    names = {"heads": _("All heads now")} | ({"changes": _("What changed")} if shown else {})
+    with one_screen():
+        picture = choose_picture(names)
+        told = join_clauses(edit_words.words(edit, page.trace.tokens) for edit in edits.active)
+        st.html(f'<p class="heading">{escape(told)}</p>')
+        if picture == "changes":
+            scene = difference.scene(found.before, found.now, shown, page.attention.site, page.head)
+            canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
+        else:
+            _heads_now(page, edits, found)
+
+
+def _heads_now(page: Page, edits: EditList, found: Fed) -> None:
+    """Draws all heads with the edits, where edits can be drawn."""
+    edited = partial(_drawn, _SiteShapes.of(page))
+    marked = drawn_edits.marks(edits.active, found.before, found.now)
+    rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
+    scene = scenes.atlas(found.now, page.attention.site, page.head, page.view.query, marked, rest=rest)
+    canvas.draw("atlas", scene, key="whatif-now", chosen=update, edited=edited)
 
 
 def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comparison: StreamlitPage) -> None:
@@ -164,11 +193,7 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
     site, head = page.attention.site, page.head
     reads = _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
     st.html(heading(_("All heads now"), reads if page.trace.steps else _("Enlarge a head to drag over its cells.")))
-    edited = partial(_drawn, _SiteShapes.of(page))
-    marked = drawn_edits.marks(edits.active, found.before, found.now)
-    rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
-    scene = scenes.atlas(found.now, site, head, page.view.query, marked, rest=rest)
-    canvas.draw("atlas", scene, key="whatif-now", chosen=update, edited=edited)
+    _heads_now(page, edits, found)
     if found.now is found.before:
         return
     st.html(
@@ -189,5 +214,6 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
             st.caption(tokens.markdown(unchanged_kinds(unmoved)))
     with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
+            rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
             scene = scenes.atlas(found.before, site, head, page.view.query, rest=rest)
             canvas.draw("atlas", scene, key="whatif-before", chosen=update)
