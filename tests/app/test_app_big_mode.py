@@ -15,7 +15,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("compare", {"against": "decode=beam"}),
     ("whatif", {}),
     ("positions", {}),
-    ("training", {}),
+    ("training", {"picture": "curves"}),
     ("checkpoint", {}),
 )
 
