@@ -82,14 +82,12 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
     """Draws the mask that fills the screen in big mode, and the choice among those that the site has."""
     trace = padded or page.trace
     attention = trace.at(page.attention.site)
-    masks_there = {
-        "combined": (_("Both combined: the mask of this layer"), attention.mask),
-        "causal": (_("Causal mask"), attention.mask_causal),
-        "padding": (_("Padding mask"), attention.mask_padding),
-    }
+    there = {"combined": attention.mask, "causal": attention.mask_causal, "padding": attention.mask_padding}
+    drawn = {name: allowed for name, allowed in there.items() if allowed is not None}
+    titles = {"combined": _("Both combined: the mask of this layer"), "causal": _("Causal mask"), "padding": _("Padding mask")}
     with one_screen():
-        name = choose_picture({name: title for name, (title, allowed) in masks_there.items() if allowed is not None})
-        title, allowed = masks_there[name]
+        name = choose_picture({name: titles[name] for name in drawn})
+        title, allowed = titles[name], drawn[name]
         said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
         st.html(f'<p class="heading">{escape(said)}</p>')
         figure = masks.mask(trace, attention, allowed, st.session_state.get("mask-form") or "boolean", page.dark)
