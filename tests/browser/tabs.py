@@ -21,7 +21,8 @@ UNDONE = ("add_init_script", "expose_binding", "expose_function")
 
 
 WITHIN = """async (url) => {
-  const ran = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+  const page = document.documentElement.dataset;
+  const ran = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]") && !("headlightLive" in page);
   const asked = () => fetch("/_stcore/health", { cache: "no-store" }).catch(() => {});
   for (let calm = 0, begun = performance.now(); calm < 2 && performance.now() < begun + 10000; ) {
     await asked(); // by then the server knows of what was clicked before

@@ -82,6 +82,7 @@ def test_explore_has_room_for_labels_calculations_similar_heads_and_typed_words(
     typed = page.locator(".st-key-sentence input")
     room = typed.evaluate("node => node.getBoundingClientRect().right - parseFloat(getComputedStyle(node).paddingRight)")
     assert box(counter)["x"] >= room, "the counter lay over the typed words"
+    rest(page)  # until then the sentence is on its way, and another page would take it along
 
 
 def a_help_closes_at_a_press_elsewhere(page: Page) -> None:
