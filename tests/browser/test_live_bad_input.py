@@ -93,7 +93,7 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
 
 
 def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:
-    page.set_default_timeout(PATIENCE_MS)
+    page.set_default_timeout(3 * PATIENCE_MS)  # Streamlit looks for a server that is away after 1, 2, 4 … 32 seconds
     port = free_port()
     models = tmp_path / "models"
     models.mkdir()
@@ -103,6 +103,7 @@ def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: P
     try:
         opened(page, f"{address}/?model={MODEL}&text=eine+frau")
         field = page.get_by_role("textbox", name="Input sentence")
+        expect(page.get_by_role("switch", name="Live")).to_be_checked()  # it listens to the box
         with page.expect_request("**/headlight/live/*"):
             field.fill("zwei hunde")
         server.kill()  # the answer is on its way, and the page's script does not know the sentence
