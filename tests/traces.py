@@ -165,3 +165,35 @@ def at_first(layers: int = 2, heads: int = 4, share: float = 0.8, prompt: int = 
 
     model = {**full.model, "fingerprint": f"{share}"}
     return replace(full, model=model, attention={site: moved(one) for site, one in full.attention.items()})
+
+
+def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, edits: list[str] | None = None, seed: int = 0) -> Trace:
+    """The run of a network that read an image of 4 × 5 patches, a class token and a register.
+
+    Args:
+        gray: the lightness of all of the image; None: random colors.
+        edits: of the request, as texts.
+    """
+    rng, added, side = np.random.default_rng(seed), ("[CLS]", "[REG1]"), 8
+    names = (*added, *(f"{row},{column}" for row in range(1, 5) for column in range(1, 6)))
+    special = tuple(name in added for name in names)
+    own = Tokens("source", (), names, special, (False,) * len(names))
+    every = np.ones((len(names), len(names)), bool)
+    found = (attention(Site("encoder", 0, layer, "self"), every, heads, rng) for layer in range(layers))
+    colors = rng.integers(0, 256, (4 * side, 5 * side, 3), np.uint8)
+    cut = {"rows": 4, "columns": 5, "side": side, "channels": 3, "added": list(added)}
+    return Trace(
+        model={
+            "name": "made-up",
+            "title": "A reader of images",
+            "fingerprint": f"{seed:064x}",
+            "device": "cpu",
+            "milliseconds": 41.0,
+            "spec": {"encoder": {"image": cut}, "decoder": None},
+            "image": {"name": "cat.png", "width": 70, "height": 50},
+        },
+        request={"model": "made-up", "source": "image-0123456789abcdef", "edits": edits or []},
+        tokens={"source": own},
+        attention={one.site: one for one in found},
+        image=colors if gray is None else np.full_like(colors, gray),
+    )

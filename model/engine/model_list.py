@@ -21,6 +21,7 @@ from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
 from model.hub import cache, names
+from model.inference import pictures
 from model.spec.network import to_json
 from model.spec.snapshots import at_step, without_step
 from model.tokenizers.chat import ReadsChats
@@ -185,25 +186,28 @@ def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
 
 def describe(name: str, loaded: Runner) -> ModelInfo:
     """Facts about a loaded checkpoint; `name` is that of a RunRequest."""
-    info, spec_ = loaded.info, loaded.info.spec
+    info, spec_, reads = loaded.info, loaded.info.spec, _reads(loaded)
+    shows_images = reads == "image"
     return ModelInfo(
         name=name,
         title=info.title,
         summary=info.summary,
         languages=info.languages,
-        examples=info.examples or _example(loaded),
+        examples=(pictures.EXAMPLE,) if shows_images else info.examples or _example(loaded),
         parameters=sum(p.numel() for p in loaded.network.parameters()),
         spec=to_json(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
-        reads=_reads(loaded),
-        example_labels=info.example_labels,
+        reads=reads,
+        example_labels=(pictures.EXAMPLE_LABEL,) if shows_images else info.example_labels,
         chats=isinstance(reader := loaded.tokenizers.get("source"), ReadsChats) and reader.template is not None,
         sampling=None if isinstance(loaded, native.Checkpoint) else loaded.info.sampling,
     )
 
 
 def _reads(checkpoint: Runner) -> Reads:
+    if pictures.reads_images(checkpoint):
+        return "image"
     tokenizer = checkpoint.tokenizers.get("source")
     if tokenizer is None:
         return "features"

@@ -121,13 +121,22 @@ class ImageReader:
                     wanted=" × ".join(map(str, wanted)),
                 ),
             )
-        seen = self._prepared(colors, do_rescale=False, do_normalize=False)
-        return cut(pixels, image), seen.permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8).numpy()
+        return cut(pixels, image), self._colors(pixels)
 
-    def _prepared(self, colors: Array, **changed: bool) -> Tensor:
+    def _prepared(self, colors: Array) -> Tensor:
         """[channel, row, column], by the library."""
-        made: Tensor = self.processor(colors, input_data_format="channels_last", return_tensors="pt", **changed)["pixel_values"][0]
+        made: Tensor = self.processor(colors, input_data_format="channels_last", return_tensors="pt")["pixel_values"][0]
         return made.float()
+
+    def _colors(self, pixels: Tensor) -> Array:
+        """[row, column, color] of uint8: the colors that were scaled to `pixels`, [channel, row, column]."""
+        made, by_channel = self.processor, (-1, 1, 1)
+        if made.do_normalize:
+            pixels = pixels * torch.tensor(made.image_std).reshape(by_channel) + torch.tensor(made.image_mean).reshape(by_channel)
+        if made.do_rescale:
+            pixels = pixels / made.rescale_factor
+        colors: Array = pixels.permute(1, 2, 0).round().clamp(0, 255).to(torch.uint8).numpy()
+        return colors
 
 
 def image_reader(folder: Folder) -> ImageReader:

@@ -25,7 +25,7 @@ from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
 from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
 from model.tokenizers.words import Tokenizer, check_ids
-from model.trace.types import Array, Tokens, sites
+from model.trace.types import Array, ImageFacts, Tokens, sites
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Input:
         chat: of a conversation: what the chat template made of it.
         image: [row, column, color] of uint8: of an image, what the network reads.
         heard: of a sound, what the network reads.
+        sent: of an image: the one that was sent.
         notes: sentences for viewers about how it was read.
     """
 
@@ -48,6 +49,7 @@ class Input:
     chat: Rendered | None = None
     image: Array | None = None
     heard: Heard | None = None
+    sent: ImageFacts | None = None
     notes: tuple[Words, ...] = ()
 
     def __len__(self) -> int:
@@ -269,7 +271,8 @@ class Reader:
         patches, seen = self.images.read(found.colors, image)
         tokens, rows = positions_of(name, patches, image)
         first = phrase("The file holds {frames:,} images, of which the first was read.", frames=found.frames)
-        return Input(tokens, rows[None].to(self.device), image=seen, notes=(first,) if found.frames > 1 else ())
+        notes = (first,) if found.frames > 1 else ()
+        return Input(tokens, rows[None].to(self.device), image=seen, sent=found.facts, notes=notes)
 
 
 LONG = 256

@@ -21,7 +21,7 @@ from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
 from model.trace.progress import Progress
 from model.trace.steps import Step
-from model.trace.types import CHAT, Array, ChatFacts, Tokens, Trace
+from model.trace.types import CHAT, IMAGE, Array, ChatFacts, Tokens, Trace
 from model.transformer.stacks import CausalLM, EmbeddingAlone
 
 ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
@@ -121,6 +121,8 @@ class TraceMaker:
         if (chat := self.source.chat) is not None:
             reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
             found[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))
+        if self.source.sent is not None:
+            found[IMAGE] = asdict(self.source.sent)
         trace = Trace(
             model=found,
             request=self.request.to_json(),

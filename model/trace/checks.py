@@ -13,7 +13,7 @@ from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
 from model.trace.steps import Step
-from model.trace.types import Array, Attention, Tokens, Trace, chat_of
+from model.trace.types import Array, Attention, Tokens, Trace, chat_of, image_facts
 
 SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
 """Largest deviation of a row's sum from 1 that rounding explains, by number type."""
@@ -117,6 +117,8 @@ def _check_facts(trace: Trace) -> None:
                 read(kind, trace.model.get(name), f"header.model.{name}")
         if (chat := chat_of(trace)) is not None and sorted({0, *chat.starts}) != list(dict.fromkeys((0, *chat.starts))):
             _refuse("the turns of its conversation are in no order")
+        if image_facts(trace) is not None and trace.image is None:
+            _refuse("it says what image it read, and holds none")
         request = None if trace.of_program else RunRequest.from_json(trace.request)
     except BadSetting as error:
         _refuse(error.inside)

@@ -320,6 +320,34 @@ class ChatFacts:
     reply: str
 
 
+IMAGE = "image"
+"""Key in `Trace.model` of what it says of an image that was read."""
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """The image of a run, as it was sent.
+
+    Attributes:
+        name: of its file; empty: it is the example that is drawn here.
+        width, height: in pixels, before it was resized and cropped.
+    """
+
+    name: str
+    width: int
+    height: int
+
+
+def image_facts(trace: Trace) -> ImageFacts | None:
+    """The facts about the image of a trace; None: there is no image, or its recording is older than they are.
+
+    Raises:
+        BadSetting: the fact has another form.
+    """
+    found = trace.model.get(IMAGE)
+    return None if found is None else read(ImageFacts, found, f"header.model.{IMAGE}")
+
+
 def chat_of(trace: Trace) -> ChatFacts | None:
     """The conversation of a trace; None: its input was of another form.
 

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from model.engine.api import Run
 from model.engine.local import LocalEngine
+from model.inference.pictures import EXAMPLE
 from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
@@ -120,13 +121,17 @@ def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_sa
         "This file is an image, and no image can be given to bert. Open a model that does, such as the folder of a ViT, and "
         "drop the image again."
     ]
-    visitor = Visitor("checkpoint", model="vit")
-    visitor.app.file_uploader[0].upload("photo.png", png(40, 30))
+    visitor = Visitor("explore", model="vit")
+    assert visitor.view.text == EXAMPLE
+    dropped = visitor.app.file_uploader[0]  # drops anywhere on the page end there
+    dropped.upload("photo.png", png(40, 30))
     visitor._run()
     assert visitor.problems == []
     assert visitor.view.text.startswith("image-")
-    visitor.go("explore")
-    assert visitor.problems == []
+    assert visitor.view.text != EXAMPLE
+    assert "<b>photo.png</b> <small>30 × 40 px · read as 32 × 32 px, patches: 4 × 4, each 8 × 8 px</small>" in visitor.words
+    scene = visitor.scene("overlay")  # the page stays: it has no page Checkpoint to show
+    assert (scene["patches"], scene["query"]) == ({"rows": 4, "columns": 4, "added": 1}, 0)
     trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("vit", visitor.view.text)))
     assert trace.image is not None
     assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])

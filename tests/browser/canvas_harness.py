@@ -11,7 +11,7 @@ from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import beam_tree, player
+from viz.canvas.scenes import beam_tree, overlay, player
 
 LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
 HOSTILE = [
@@ -49,6 +49,8 @@ def made(case: str) -> Trace:
             return traces.encoder_only()
         case "single":
             return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
+        case "image":
+            return traces.of_an_image(gray=100, edits=["forbid key=7,8"])
         case "twice":
             return traces.twice()
     return traces.translation()
@@ -60,7 +62,7 @@ def main() -> None:
     trace = made(ask.get("case", ""))
     last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
     state = st.session_state
-    for name in ("site", "head", "query", "step", "runs", "hypothesis") if state.get("asked") != ask else ():
+    for name in ("site", "head", "query", "step", "runs", "hypothesis", "overlay", "made") if state.get("asked") != ask else ():
         state.pop(name, None)  # not what a drawing of the last URL still reports
     state.asked, number = ask, ask.get("number", "")
     state.setdefault("site", ask.get("site", str(last[-1])))
@@ -75,6 +77,10 @@ def main() -> None:
         canvas.draw("atlas", scenes.atlas(trace, site, state.head, state.query), key=f"atlas{number}", chosen=choose)
     if "lines" in show:
         canvas.draw("lines", scenes.lines(trace, site, state.head, state.query), key=f"lines{number}", chosen=choose)
+    if "overlay" in show:
+        scene = overlay.scene(trace, site, state.head, state.query, state.setdefault("overlay", ""), hides="hides" in ask)
+        canvas.draw("overlay", scene, key=f"overlay{number}", chosen=choose, edited=lambda edit: state.update(made=edit))
+        st.text(f"made {state.get('made')}")
     if "player" in show:
         canvas.draw("player", player.scene(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
     if "tree" in show:  # each script run has another one, whose numbers differ in their last digits, as other runs' would

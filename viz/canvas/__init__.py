@@ -1,5 +1,5 @@
 """Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
-of the network, cells of a stage, tree of a beam search, bars of the next tokens.
+of the network, cells of a stage, tree of a beam search, bars of the next tokens, weights over an image.
 
 Python packs a scene into bytes (`viz.canvas.scenes`), `draw` mounts it and the browser draws it; hover, zoom and stepping never ask
 the server. When a person chooses something in it, `chosen` is called with fields of ViewState (viz/url/view_state.py) before the
@@ -7,14 +7,14 @@ script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next]` is a drawing; `changes` is an atlas of
-  differences.
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay]` is a drawing; `changes` is an
+  atlas of differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
   `rows` and `columns` count the visible cells, `row` and `column` are the first of them (with a fraction when zoomed). The middle
   of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. Player and
   cells have the same for their heatmap, the lines a list of `{side, index, x, y}`,
-  the circuit of `{site, head, x, y}`.
+  the circuit of `{site, head, x, y}`, and the overlay one rectangle whose cells are the patches of its image.
 - `.hl .readout` describes the cell or token under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`,
   `data-query`, `data-key`, `data-weight` (absent if there is none).
 - `.chip[data-position]` is a token; `data-row` is its query row, `data-probability` the probability it was generated with.
@@ -42,6 +42,7 @@ from model.errors import UnknownSite
 from model.trace.types import Site
 from viz.canvas.assets import component
 from viz.canvas.edit_events import Gesture, gesture
+from viz.url.parsers import OVERLAYS
 from viz.url.view_state import NEW_SENTENCE
 
 
@@ -72,6 +73,8 @@ def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
         found |= NEW_SENTENCE | {"begin": begin}  # rows and steps are those of another text
     if selection.get("hide") in ("first", "none"):
         found["hide"] = selection["hide"]
+    if isinstance(overlay := selection.get("overlay"), str) and set(overlay.split()) <= set(OVERLAYS):
+        found["overlay"] = overlay
     numbers = {name: selection.get(name) for name in ("head", "query", "key", "step", "hypothesis", "snapshot")}
     return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
@@ -89,7 +92,7 @@ def _is_site(text: str) -> bool:
 
 DRAWINGS = {
     name: st.components.v2.component(f"headlight.{name}", **component(name.capitalize()))
-    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells")
+    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells", "overlay")
 }
 
 

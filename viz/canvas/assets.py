@@ -48,6 +48,10 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
     ),
     "Lines": (("touch.js", "lines.js"), ("common.css",)),
+    "Overlay": (
+        ("touch.js", "paint.js", "tiles.js", "overlay_paint.js", "overlay.js"),
+        ("common.css", "chips.css", "overlay.css"),
+    ),
     "Player": ((*_HEATMAP, "chips.js", "transport.js", "player.js"), ("common.css", "chips.css", "player.css")),
     "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),

@@ -36,13 +36,16 @@ PARTS = ("numbers", "heads", "lens", "writes")
 """The parts of Explore that open below the pictures."""
 
 PICTURES = (
-    *("heads", "head", "lines", "changes", "difference"),
+    *("heads", "head", "lines", "image", "changes", "difference"),
     *("values", "curves", "similarity", "arrows", "score", "waves"),
     *("motion", "stage", "tree", "steps"),
     *("combined", "causal", "padding", "film", "losses", "weights"),
 )
 """Pictures that fill the screen in big mode: of heads, of positions, of a run's steps, and of other pages. A page shows its first
 one instead of one that it does not have."""
+
+OVERLAYS = ("smooth", "column")
+"""How weights lie over an image: smoothly, else patch by patch; the selected token's column, else its row."""
 
 LONGEST_TRAIL = 8
 """Most cells of a trail."""
@@ -173,11 +176,19 @@ def choice(*allowed: str) -> Callable[[str], str]:
     return read
 
 
-def parts(text: str) -> str:
-    """Parses parts of Explore, joined by spaces."""
-    if any(part not in PARTS for part in text.split()):
-        raise ValueError(join_list(PARTS))
-    return " ".join(part for part in PARTS if part in text.split())
+def some(*allowed: str) -> Callable[[str], str]:
+    """Parser for some of the `allowed` names, joined by spaces; it puts them in order."""
+
+    def read(text: str) -> str:
+        if any(word not in allowed for word in text.split()):
+            raise ValueError(join_list(allowed))
+        return " ".join(word for word in allowed if word in text.split())
+
+    return read
+
+
+parts = some(*PARTS)
+"""Parser for parts of Explore."""
 
 
 def key_or_mean(text: str) -> str:

@@ -189,6 +189,13 @@ class ViewState:
         "most heads have most of their weight on it, else none",
         values.choice("special", "first", "none"),
     )
+    overlay: str = parameter(
+        "",
+        "overlay",
+        "how weights lie over an image, joined by spaces: smooth, else patch by patch; column, the weights to the selected token, "
+        "else its row",
+        values.some(*values.OVERLAYS),
+    )
     against: str = parameter(
         "",
         "against",

@@ -144,6 +144,8 @@ def _why_not(page: Page) -> str:
         return _("This is a recorded run, so no padding can be added: the masks are those of the recording.")
     if spec["encoder"] is None:
         return _("A language model continues right after its prompt, so the prompt is not padded here.")
+    if page.info.reads == "image":
+        return _("An image has no padding: each of its patches is read.")
     if page.info.reads == "features":
         return _("This model reads vectors, none of which stands for padding, so nothing is padded here.")
     if spec.get("pad_id", 0) is None and spec.get("source_pad_id") is None:

@@ -32,6 +32,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "glossary.md",
     ),
+    "image": (
+        N_("On the image"),
+        N_(
+            "The weights from one token to the patches, or from the patches to it, as a color over the image. Click or tap a patch "
+            "to see where it looks; a class token and registers stand above the image."
+        ),
+        "images.md",
+    ),
     "facts": (
         N_("Statistics of the head"),
         N_("Each number summarizes the weights of the selected head in this run. Click or tap a number to read what it means."),

@@ -11,6 +11,7 @@ from model.trace.recorded import Recorded
 from model.trace.types import Site, Trace
 from viz.i18n.translate import _, _n, join_sentences, said
 from viz.labels import tokens
+from viz.labels.images import name_of
 from viz.url import view_state
 from viz.url.view_state import ViewState
 
@@ -56,6 +57,8 @@ def about(trace: Trace) -> str:
     strip = trace.tokens["source"]
     words = [text for text, special in zip(strip.texts, strip.special, strict=True) if not special]
     text = tokens.line(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
+    if trace.image is not None:
+        text = name_of(trace)
     return _("Recorded run of {title}: “{text}”.", title=tokens.model(trace), text=text)
 
 

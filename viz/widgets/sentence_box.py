@@ -132,12 +132,13 @@ def unknown_share(trace: Trace) -> float:
 
 
 def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
-    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run.
+    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run; nor has a model of images, which has
+    the box of `viz.widgets.image_box`.
 
     Args:
         beside: draws what the page adds to its row.
     """
-    if info.recorded:
+    if info.recorded or info.reads == "image":
         return
     view = get_view_state()[0]
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
@@ -174,10 +175,10 @@ def _examples(info: ModelInfo, view: ViewState) -> None:
 
 
 def _placeholder(info: ModelInfo) -> str:
+    match info.reads:
+        case "ids":
+            return _("This model has no vocabulary: type token ids separated by spaces or commas, and press Enter")
+        case "features":
+            return _("Type the number of random vectors and a seed, such as 6 0, and press Enter")
     goes_on = _("Type the beginning of a text and press Enter; the model continues it")
-    words = goes_on if info.continues else _("Type a sentence and press Enter")
-    return {
-        "words": words,
-        "ids": _("This model has no vocabulary: type token ids separated by spaces or commas, and press Enter"),
-        "features": _("Type the number of random vectors and a seed, such as 6 0, and press Enter"),
-    }[info.reads]
+    return goes_on if info.continues else _("Type a sentence and press Enter")

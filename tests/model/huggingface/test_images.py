@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ from model.spec.edits import Forbid, Silence
 from model.spec.request import RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
-from model.trace.types import Trace
+from model.trace.types import ImageFacts, Trace, image_facts
 from tests.folders import change_config
 from tests.pictures import PROCESSORS, colors, file_of, png, processor, saved_with_processor
 from tests.recorded_folders import saved
+from viz.canvas.scenes import overlay
 
 CPU = torch.device("cpu")
 CLOSE = 1e-6
@@ -242,6 +244,56 @@ def test_the_command_line_reads_an_image(shelf: Path, tmp_path: Path) -> None:
     assert isinstance(missing.exception, HeadlightError)
     both = CliRunner().invoke(cli, ["run", str(shelf / "vit"), "--image", str(tmp_path / "cat.png"), "--source", "16 0"])
     assert isinstance(both.exception, BadSetting)
+
+
+def test_what_lies_over_the_image_is_the_softmax_in_double_precision(engine: LocalEngine) -> None:
+    source = engine.ask(Receive(png(seed=3), "a.png"))
+    trace = engine.ask(Run(RunRequest("vit", source, keep=("qkv",))))
+    for site, attention in trace.attention.items():
+        assert attention.q is not None
+        assert attention.k is not None
+        q, k = attention.q.astype(np.float64), attention.k.astype(np.float64)
+        scores = np.einsum("hqd,hkd->hqk", q, k) / np.sqrt(q.shape[-1])
+        exact = np.exp(scores - scores.max(-1, keepdims=True))
+        exact /= exact.sum(-1, keepdims=True)
+        for head, token in product(range(attention.heads), (0, 6, 16)):
+            row = overlay.over_patches(trace, attention.head(head), token, column=False)
+            np.testing.assert_allclose(row.ravel(), exact[head, token, 1:], rtol=0, atol=CLOSE, err_msg=str(site))
+            column = overlay.over_patches(trace, attention.head(head), token, column=True)
+            np.testing.assert_allclose(column.ravel(), exact[head, 1:, token], rtol=0, atol=CLOSE, err_msg=str(site))
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_the_processor_prepares_an_image_once(shelf: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = loader.load(shelf / name, {}, CPU)
+    assert isinstance(found, Foreign)
+    assert found.images is not None
+    calls, called = list[object](), type(found.images.processor).__call__
+
+    def counted(*given: Any, **more: Any) -> Any:
+        calls.append(given)
+        return called(*given, **more)
+
+    monkeypatch.setattr(type(found.images.processor), "__call__", counted)
+    run(found, RunRequest(name, pictures.keep(png(), "a.png")), CPU, "CPU")
+    assert len(calls) == 1
+
+
+def test_the_trace_says_which_image_it_read(engine: LocalEngine) -> None:
+    trace = engine.ask(Run(RunRequest("deit", engine.ask(Receive(png(40, 30, seed=11), "C:/cats/cat.png")))))
+    assert image_facts(from_bytes(to_bytes(trace))) == ImageFacts("cat.png", 30, 40)
+    with pytest.raises(WireError, match="says what image it read, and holds none"):
+        check(replace(trace, image=None))
+
+
+def test_networks_of_images_open_on_one_that_is_drawn_here(engine: LocalEngine) -> None:
+    info = engine.ask(Describe("vit"))
+    assert (info.reads, info.examples) == ("image", (pictures.EXAMPLE,))
+    trace = engine.ask(Run(RunRequest("vit", info.examples[0])))
+    assert image_facts(trace) == ImageFacts("", 320, 240)
+    made = processor("vit")(pictures.drawn_scene(), do_rescale=False, do_normalize=False, input_data_format="channels_last")
+    assert trace.image is not None
+    np.testing.assert_array_equal(trace.image, np.moveaxis(np.asarray(made["pixel_values"][0]), 0, -1))
 
 
 def test_a_list_of_models_says_what_it_reads(engine: LocalEngine, shelf: Path) -> None:

@@ -12,7 +12,7 @@ from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
 from viz.session.state import get_view_state, remember, the_engine, update
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE
 from viz.views.checkpoint import tensor_roles, vocabulary
 from viz.widgets import sidebar
 from viz.widgets.upload_limit import catch_drops, watch
@@ -21,7 +21,7 @@ PATH = "widget:path"
 """The field for a path or a name."""
 
 _SENT, _DROPPED, _ROUND = "widget:upload", "widget:dropped", "checkpoint:round"
-_REFUSED, _ARRIVED = "checkpoint:refused", "checkpoint:arrived"
+_REFUSED, _ARRIVED, _MORE = "checkpoint:refused", "checkpoint:arrived", "checkpoint:more"
 
 
 def offer(engine: Engine) -> None:
@@ -48,7 +48,10 @@ def offer(engine: Engine) -> None:
 
 
 def take_drops(engine: Engine) -> None:
-    """Takes files that are dropped anywhere on the page; `arrived` tells the next run. Takes no space on the page."""
+    """Takes files that are dropped anywhere on the page; `arrived` tells the next run. Takes no space on the page.
+
+    An image or a sound that the model reads is shown on the page where it was dropped.
+    """
     if access.is_public():
         return
     with st.container(key="dropped"):
@@ -57,7 +60,7 @@ def take_drops(engine: Engine) -> None:
 
         def receive() -> None:
             _receive(engine, key)
-            st.session_state[_ARRIVED] = True
+            st.session_state[_ARRIVED] = st.session_state[_MORE]
 
         def refuse(name: str, megabytes: float) -> None:
             _refuse_too_large(name, megabytes)
@@ -105,58 +108,67 @@ def open_path(typed: str) -> None:
 
 
 def _receive(engine: Engine, key: str) -> None:
-    """Opens the files of the uploader with this key, or remembers why not."""
+    """Opens the files of the uploader with this key, or remembers why not, and whether the page Checkpoint has more to show."""
     forget_refusal()
     st.session_state[PATH] = ""  # what is said from now on is about these files
-    files = st.session_state[key]
+    files, more = st.session_state[key], True
     try:
-        _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
+        more = _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
     except HeadlightError as error:
         st.session_state[_REFUSED] = error_message(error)
+    st.session_state[_MORE] = more
     _empty()
 
 
-def _take(known: Mapping[str, str]) -> None:
-    """Selects the weights as the model, and offers it the layout file and the vocabularies.
+def _take(known: Mapping[str, str]) -> bool:
+    """Selects the weights as the model, and offers it the layout file and the vocabularies; gives it an image or a sound.
 
     Args:
         known: the engine's names, by file name.
+
+    Returns:
+        Whether there is more than images and sounds that the model reads.
     """
+    more = False
     sent = {sent_name: name for name, sent_name in known.items() if sent_name.startswith(VOCABULARY_PREFIX)}
     layouts = {sent_name: name for sent_name, name in sent.items() if tensor_roles.is_layout(name)}
     words = {sent_name: name for sent_name, name in sent.items() if sent_name not in layouts}
     for sent_name in known.values():
         if sent_name.startswith((IMAGE_PREFIX, SOUND_PREFIX)):
-            _show_sent(sent_name)
-        elif sent_name not in sent:
+            more = not _show_sent(sent_name) or more
+            continue
+        more = True
+        if sent_name not in sent:
             remember(the_engine().ask(Describe(sent_name)))
             end_dialog()
             update(**ANOTHER_MODEL | {"model": sent_name})
     tensor_roles.use_sent(layouts)
     if words:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
+    return more
 
 
-def _show_sent(name: str) -> None:
-    """Gives an image or a sound to the model that is shown, or says that it reads none."""
+def _show_sent(name: str) -> bool:
+    """Gives an image or a sound to the model that is shown, or says that it reads none. Returns whether it does."""
     shown = get_view_state()[0].model
     encoder = the_engine().ask(Describe(shown)).spec.get("encoder") or {}
     sound = name.startswith(SOUND_PREFIX)
     if encoder.get("sound" if sound else "image"):
-        update(text=name)
-        return
+        update(text=name, **NEW_SENTENCE)
+        return True
     if sound:
         st.session_state[_REFUSED] = _(
             "This file is a sound, and no sound can be given to {model}. Open a model that listens, such as the folder of a "
             "Whisper, and drop the sound again.",
             model=shown,
         )
-        return
+        return False
     st.session_state[_REFUSED] = _(
         "This file is an image, and no image can be given to {model}. Open a model that does, such as the folder of a ViT, and "
         "drop the image again.",
         model=shown,
     )
+    return False
 
 
 def end_dialog() -> None:

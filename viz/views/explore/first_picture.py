@@ -1,10 +1,9 @@
-"""The first picture: one head as lines between words, a sentence on what is seen, and the way to all heads."""
+"""The first picture: one head as lines between words, or over an image; a sentence on what is seen, and the way to all heads."""
 
 import streamlit as st
 
 from model.engine.api import Models
-from viz import canvas
-from viz.canvas.scenes import first_picture
+from viz.canvas.scenes import first_picture, overlay
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
 from viz.session import visits
@@ -16,10 +15,9 @@ from viz.views.explore import tour
 
 def show(page: Page) -> None:
     """Draws the first picture of a new visitor; everything else comes after a click."""
-    attention, head = page.attention, first_picture.clearest_head(page.attention)
     with st.container(key="first-picture", gap="small"):
         st.html(f"<h1>{_title(page)}</h1><p>{_sentence(page)}</p>")
-        canvas.draw("lines", first_picture.scene(page.trace, attention, head), key="first-lines", chosen=_stays)
+        tour.picture(page, first_picture.clearest_head(page.attention), "first-lines")
         heads = sum(one.heads for one in page.trace.attention.values())
         with st.container(horizontal=True, horizontal_alignment="center"):
             tours = _("Show me in five steps")
@@ -40,19 +38,19 @@ def _open(model: str) -> None:
 
 
 def _title(page: Page) -> str:
+    if overlay.fits(page.trace, page.attention.site):
+        return _("Where a network looks in an image")
     if page.attention.site.kind == "cross":
         return _("Where a network looks while it translates")
     return _("Where a network looks while it reads")
 
 
 def _sentence(page: Page) -> str:
+    if overlay.fits(page.trace, page.attention.site):
+        return _("Orange is where one head looked: the stronger, the more. Click a patch to see where the head looked from there.")
     if page.attention.site.kind == "cross":
         return _(
             "Each line leads from a word that the network wrote to a word of your sentence that it attended to: the wider, "
             "the more."
         )
     return _("Each line leads from a word to a word that the network attended to for it: the wider, the more.")
-
-
-def _stays(**_fields: str | int) -> None:
-    """A click on a word only shows its lines."""

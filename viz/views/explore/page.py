@@ -11,6 +11,7 @@ import streamlit as st
 
 from viz import canvas
 from viz.canvas import standalone
+from viz.canvas.scenes import overlay
 from viz.export import tables
 from viz.i18n.translate import _, _n, join_list
 from viz.i18n.translate import number as shown_number
@@ -44,13 +45,18 @@ def show(page: Page) -> None:
     if row is not None:
         with beside[0]:
             continuations.draw(page, row)
-    heat, lines, facts = st.columns([5, 5, 3])
     shown = reading.shown(page)
     drawn = reading.selected_head(page, shown)
+    columns = st.columns([5, 5, 3])
+    heat, lines, facts = columns if "overlay" not in drawn else (columns[1], columns[0], columns[2])
     with heat, card("heat", helped=False):
         reading_card.draw(page, shown, drawn.get("cells"))
-    with lines, card("lines", helped=False):
-        _lines(page, shown, drawn.get("lines"))
+    if "overlay" in drawn:
+        with lines, card("image", helped=False):
+            _image(page, shown, drawn["overlay"])
+    else:
+        with lines, card("lines", helped=False):
+            _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
     with st.expander(_("Similar heads"), icon=":material/join_inner:", **expander_state("alike")) as part:
@@ -67,13 +73,14 @@ def show(page: Page) -> None:
 
 def _one_picture(page: Page) -> None:
     """Draws the picture that big mode shows, and which one it is."""
-    names = {"heads": _("All heads"), "head": _("One head"), "lines": _("Lines")}
+    on_image = overlay.fits(page.trace, page.attention.site)
+    names = {"heads": _("All heads"), "head": _("One head")} | ({"image": _("On the image")} if on_image else {"lines": _("Lines")})
     with one_screen():
         picture = choose_picture(names)
         shown = reading.shown(page) if page.view.reading == "writes" else None
         scenes = reading.selected_head(page, shown) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
-        name = {"heads": "atlas", "head": "cells"}.get(picture, "lines")
-        if name == "cells":
+        name = {"heads": "atlas", "head": "cells", "image": "overlay"}.get(picture, "lines")
+        if name in ("cells", "overlay"):
             st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
         if name in scenes:
             chosen = partial(update, site=str(page.attention.site), head=page.head) if name == "cells" else update
@@ -134,6 +141,15 @@ def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
     if shown.values.ndim == 1:
         st.caption(_("This view has one number for each row. The lines show the weights of the selected head instead."))
     canvas.draw("lines", scene, key="lines", chosen=update)
+
+
+def _image(page: Page, shown: reading.Shown, scene: bytes) -> None:
+    """Draws the reading over the image, or the weights of the head if the reading has no number for each pair of patches."""
+    title = _("On the image: {title}", title=reading.title(page, shown))
+    st.html(heading(title, _("Gray: little weight. Orange: much, up to the largest weight of a patch"), help_of="image"))
+    if shown.values.ndim == 1:
+        st.caption(_("This view has one number for each row. The image shows the weights of the selected head instead."))
+    canvas.draw("overlay", scene, key="overlay", chosen=update)
 
 
 def _facts(page: Page, shown: reading.Shown) -> None:

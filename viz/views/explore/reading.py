@@ -10,7 +10,7 @@ from model.errors import HeadlightError
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site
-from viz.canvas.scenes import attention
+from viz.canvas.scenes import attention, overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews
 from viz.i18n.translate import _, _n, error_message
@@ -289,18 +289,21 @@ def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
 
 
 def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
-    """The scenes `lines` and, where the page draws the weights themselves, `cells`; none if there are too many tokens.
+    """The scenes `lines`, or `overlay` where an image was read, and, where the page draws the weights themselves, `cells`; no lines
+    and cells if there are too many tokens.
 
     Args:
         shown: the reading of the selected site; None: the weights of the selected head as they ran.
     """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    if not fits(page):
-        return {}
     raw = shown is None or is_raw(page, shown)
     read = None if shown is None or raw else _read(page, shown)
-    found = {"lines": attention.lines(trace, site, head, query, read, live=True)}
-    if raw:
+    found: dict[str, bytes] = {}
+    if trace.image is not None and overlay.fits(trace, site):
+        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read)
+    elif fits(page):
+        found["lines"] = attention.lines(trace, site, head, query, read, live=True)
+    if raw and fits(page):
         writes = cell_words.asks(page) if shown is not None and shown.reading.name == "writes" else None
         found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
     return found

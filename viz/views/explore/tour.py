@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 
 from viz import canvas
-from viz.canvas.scenes import first_picture
+from viz.canvas.scenes import first_picture, overlay
 from viz.i18n.translate import _, _n
 from viz.session.state import TOUR, Page, update
 from viz.views.explore import reading
@@ -76,12 +76,18 @@ def _go(step: int) -> None:
 def _texts(page: Page) -> list[tuple[str, str]]:
     """Title and sentence of each step."""
     heads = sum(one.heads for one in page.trace.attention.values())
-    return [
+    reads, attends, change = (
         (_("A text becomes tokens"), _("A network reads a text as tokens: words, parts of words, or characters.")),
-        (
-            _("A head attends"),
-            _("For each token, a head takes more from some tokens than from others: the wider a line, the more."),
-        ),
+        _("For each token, a head takes more from some tokens than from others: the wider a line, the more."),
+        _("Change a word in the box above and press Enter: the lines follow. On the What if page you can silence heads, too."),
+    )
+    if overlay.fits(page.trace, page.attention.site):
+        reads = _("An image becomes tokens"), _("A network reads an image as patches, each named by its row and column.")
+        attends = _("For each patch, a head takes more from some patches than from others: the stronger the color, the more.")
+        change = _("Choose another image above: the colors follow. On the What if page you can hide patches and silence heads.")
+    return [
+        reads,
+        (_("A head attends"), attends),
         (
             _("The same head as a map"),
             _("Each row is a token that attends, each column a token attended to. The weights of a row sum to 1."),
@@ -95,10 +101,7 @@ def _texts(page: Page) -> list[tuple[str, str]]:
                 count=heads,
             ),
         ),
-        (
-            _("Now change something"),
-            _("Change a word in the box above and press Enter: the lines follow. On the What if page you can silence heads, too."),
-        ),
+        (_("Now change something"), change),
     ]
 
 
@@ -116,7 +119,16 @@ def _draw(page: Page, at: int) -> None:
     elif at == 3:
         canvas.draw("atlas", reading.overview(page)["atlas"], key="tour-atlas", chosen=update)
     else:
-        canvas.draw("lines", first_picture.scene(page.trace, page.attention, head), key="tour-lines", chosen=_stays)
+        picture(page, head, "tour-lines")
+
+
+def picture(page: Page, head: int, key: str) -> None:
+    """Draws a head of the page's site: over the image that was read, else as lines between words. A click changes nothing else."""
+    trace, site = page.trace, page.attention.site
+    if overlay.fits(trace, site):
+        canvas.draw("overlay", overlay.scene(trace, site, head, -1, "smooth"), key=key, chosen=_stays)
+    else:
+        canvas.draw("lines", first_picture.scene(trace, page.attention, head), key=key, chosen=_stays)
 
 
 def _stays(**_fields: str | int) -> None:

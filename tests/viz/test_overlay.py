@@ -1,0 +1,106 @@
+"""Weights over an image: what lies over a patch is the cell of the map, and the scene names the patches that an edit hides."""
+
+import json
+
+import numpy as np
+import pytest
+
+from model.trace.types import Site
+from tests import traces
+from viz.canvas import fields_of
+from viz.canvas.scenes import overlay
+from viz.canvas.scenes.attention import ReadingScene
+from viz.canvas.wire.transport import PART_CACHE, unpack
+from viz.labels.images import hidden_positions, name_of
+from viz.url import links
+
+SITE = Site("encoder", 0, 1, "self")
+
+
+def test_a_patch_has_the_weight_of_its_token() -> None:
+    trace = traces.of_an_image()
+    weights, names = trace.at(SITE).head(2), trace.tokens["source"].texts
+    row, column = (overlay.over_patches(trace, weights, names.index("3,2"), column) for column in (False, True))
+    assert row.shape == column.shape == (4, 5)
+    for down in range(4):
+        for across in range(5):
+            patch = names.index(f"{down + 1},{across + 1}")
+            assert row[down, across] == weights[names.index("3,2"), patch]
+            assert column[down, across] == weights[patch, names.index("3,2")]
+
+
+def test_the_scene_holds_the_image_and_the_weights_as_they_were_recorded() -> None:
+    trace = traces.of_an_image()
+    header, blobs = unpack(overlay.scene(trace, SITE, 2, 7, "smooth"))
+    assert header["patches"] == {"rows": 4, "columns": 5, "added": 2}
+    assert (header["query"], header["overlay"], header["hidden"], header["hides"]) == (7, "smooth", [], False)
+    assert trace.image is not None
+    np.testing.assert_array_equal(unpack(blobs["image"].tobytes())[1]["image"], trace.image)
+    np.testing.assert_array_equal(unpack(blobs["exact"].tobytes())[1]["exact"], trace.at(SITE).head(2))
+    assert header["description"].startswith("Encoder self-attention, layer 2, head 3. Row “2,1”: ")
+
+
+def test_without_a_selected_row_it_is_that_of_the_first_token() -> None:
+    trace = traces.of_an_image()
+    assert unpack(overlay.scene(trace, SITE, 0, -1))[0]["query"] == 0
+    assert unpack(overlay.scene(trace, SITE, 0, 99))[0]["query"] == 0
+
+
+def test_a_reading_lies_over_the_image_in_place_of_the_weights() -> None:
+    trace, values = traces.of_an_image(), np.random.default_rng(1).random((22, 22))
+    header, blobs = unpack(overlay.scene(trace, SITE, 0, 3, "", ReadingScene("rollout", "Rollout", values)))
+    assert header["name"] == "Rollout"
+    np.testing.assert_array_equal(unpack(blobs["exact"].tobytes())[1]["exact"], values.astype(np.float32))
+
+
+def test_a_large_image_is_a_part_that_the_browser_fetches() -> None:
+    trace = traces.of_an_image()
+    large = np.random.default_rng(0).integers(0, 256, (320, 400, 3), np.uint8)
+    spec = {"encoder": {"image": {**trace.model["spec"]["encoder"]["image"], "side": 80}}, "decoder": None}
+    trace = type(trace)(**{**vars(trace), "image": large, "model": {**trace.model, "spec": spec}})
+    header, blobs = unpack(overlay.scene(trace, SITE, 0, 0))
+    assert "image" not in blobs
+    sent = PART_CACHE.piece(header["parts"]["image"]["name"], "whole")
+    assert sent is not None
+    np.testing.assert_array_equal(unpack(sent)[1]["image"], large)
+
+
+@pytest.mark.parametrize(
+    ("edits", "hidden"),
+    [
+        ([], ()),
+        (["forbid key=2,3,21"], (2, 3, 21)),
+        (['forbid key="2,3"'], (9,)),
+        (["forbid key=4", "forbid key=99"], (4,)),
+        (["forbid site=encoder.0.1.self key=4", "forbid query=3 key=5", "silence site=encoder.0.1.self"], ()),
+    ],
+)
+def test_hidden_patches_are_those_that_no_head_may_read(edits: list[str], hidden: tuple[int, ...]) -> None:
+    trace = traces.of_an_image(edits=edits)
+    assert hidden_positions(trace) == hidden
+    assert unpack(overlay.scene(trace, SITE, 0, 0))[0]["hidden"] == list(hidden)
+
+
+def test_only_runs_of_images_and_their_own_patches_have_one() -> None:
+    assert overlay.fits(traces.of_an_image(), SITE)
+    assert not overlay.fits(traces.encoder_only(), SITE)
+
+
+def test_the_image_is_called_like_its_file() -> None:
+    trace = traces.of_an_image()
+    assert name_of(trace) == "cat.png"
+    told = {**trace.model, "image": {"name": "", "width": 320, "height": 240}}
+    assert name_of(type(trace)(**{**vars(trace), "model": told})) == "A drawn scene"
+    unknown = {name: value for name, value in trace.model.items() if name != "image"}
+    assert name_of(type(trace)(**{**vars(trace), "model": unknown})) == "image-0123456789abcdef"
+
+
+def test_how_weights_lie_over_an_image_is_in_the_link() -> None:
+    view, problems = links.read({"overlay": "column smooth"})
+    assert (view.overlay, problems) == ("smooth column", [])
+    assert links.write(view) == {"overlay": "smooth column"}
+    assert links.read({"overlay": "thermal"})[1] != []
+    assert fields_of({"overlay": "smooth"}) == {"overlay": "smooth"}
+    assert fields_of({"overlay": ""}) == {"overlay": ""}
+    assert fields_of({"overlay": "thermal", "query": 3}) == {"query": 3}
+    json.dumps(overlay.texts(True))
