@@ -273,6 +273,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.survey.differences",
         "model.survey.examples",
         "model.survey.film",
+        "model.survey.mattering",
         "model.survey.measures",
         "model.survey.plane",
         "model.survey.questions",

@@ -18,11 +18,10 @@ from model.huggingface.network import ForeignNetwork
 from model.inference.calls import Ask, alone
 from model.inference.run import run
 from model.spec.inputs import POSITIONS
-from model.spec.request import KEEP, Decoding, Keep, RunRequest
+from model.spec.request import KEEP
 from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
-from model.survey.reading import ReadHead
 from model.survey.relations import Relations, relations_of
 from model.trace.types import Array
 from model.transformer.build import build
@@ -93,7 +92,7 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
 
 def _copying(question: MeasureTexts, text: Text, runner: Runner, place: Place, sites: Mapping[str, int]) -> Array:
     """[head], the copying score of each head of an unedited run; the text decides nothing but which layers there are."""
-    request = replace(request_of(question, text, runner, KEEP), edits=())
+    request = text.request(question, (), runner.info.spec.encoder is not None, KEEP)
     try:
         scores = copying_scores(runner.network, run(runner, request, place.device, "", place.ask, most=place.most))
     except (NotTakenApart, NotRecorded):
@@ -103,7 +102,7 @@ def _copying(question: MeasureTexts, text: Text, runner: Runner, place: Place, s
 
 def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text: Text) -> _Measured | HeadlightError:
     """The measures of one text, or why there are none. The run itself is not kept."""
-    request = request_of(question, text, runner, ("context",))
+    request = text.request(question, question.edits, runner.info.spec.encoder is not None, ("context",))
     try:
         trace = run(runner, request, place.device, "", place.ask, most=place.most)
     except InputError as error:
@@ -123,21 +122,6 @@ def _one(question: MeasureTexts, runner: Runner, place: Place, number: int, text
     contexts = {site: own.mean(axis=1, dtype=np.float64) for site, own in there.items()}
     relations = relations_of(trace, text.source, text.tree) if question.variant == "as it is" else None
     return _Measured(sites, tokens, measured(trace, shuffled, text.gold), contexts, relations=relations)
-
-
-def request_of(question: MeasureTexts | ReadHead, text: Text, runner: Runner, keep: tuple[Keep, ...]) -> RunRequest:
-    """The run of one text. A language model reads the text and writes nothing."""
-    alone = runner.info.spec.encoder is None
-    decoding = Decoding(max_length=0) if alone else Decoding()
-    return RunRequest(
-        question.model,
-        text.source,
-        None if alone else text.target,
-        decoding,
-        keep=keep,
-        edits=question.edits,
-        settings=question.settings,
-    )
 
 
 def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> MeasuredTexts:

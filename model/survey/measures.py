@@ -26,6 +26,10 @@ VERSION = 2
 """Version of the formulas. A survey of another version is not added to or compared."""
 
 
+OF_HEADS = ("change", "copying")
+"""Numbers of a head that are no means over texts: how much its map changes from text to text, and its copying score."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """One measure.

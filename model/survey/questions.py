@@ -12,6 +12,7 @@ from safetensors.numpy import load, save
 from model.errors import WireError
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
+from model.spec.request import Decoding, Keep, RunRequest
 from model.survey.agreement import Compared
 from model.survey.alignment import Gold, read_links
 from model.survey.measures import MEASURES, VERSION
@@ -55,6 +56,19 @@ class Text:
         if not (self.links and isinstance(self.source, str) and isinstance(self.target, str)):
             return None
         return read_links(self.source, self.target, self.links)
+
+    def request(
+        self, question: ModelQuestion[Any], edits: tuple[Edit, ...], encoder: bool, keep: tuple[Keep, ...] = ()
+    ) -> RunRequest:
+        """The run of this text. A language model reads the text and writes nothing.
+
+        Args:
+            question: says the model and its settings.
+            edits: changes to make while the network runs.
+            encoder: whether the network has one; a language model has none.
+        """
+        target, decoding = (self.target, Decoding()) if encoder else (None, Decoding(max_length=0))
+        return RunRequest(question.model, self.source, target, decoding, keep=keep, edits=edits, settings=question.settings)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from model.checkpoints.loader import Runner
 from model.errors import CannotSurvey, HeadlightError, InputError, phrase
 from model.inference.run import run
 from model.survey import answers
-from model.survey.answers import Place, request_of
+from model.survey.answers import Place
 from model.survey.questions import Text
 from model.survey.reading import HeadInText, HeadRead, ReadHead
 from model.trace.types import Site
@@ -32,7 +32,7 @@ def answer(question: ReadHead, runner: Runner, place: Place) -> HeadRead:
 
 def _one(question: ReadHead, site: Site, runner: Runner, place: Place, text: Text) -> HeadInText | HeadlightError:
     """The head in one text, or why there is none. The run itself is not kept."""
-    request = request_of(question, text, runner, ("qkv",))
+    request = text.request(question, question.edits, runner.info.spec.encoder is not None, ("qkv",))
     try:
         trace = run(runner, request, place.device, "", place.ask, most=place.most)
     except InputError as error:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import numpy as np
 
 from model.errors import CannotSurvey, phrase
 from model.survey.agreement import Compared
+from model.survey.mattering import Matters
 from model.survey.measures import MEASURES, VERSION
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, part, plain
 from model.survey.relations import Relations, accuracies
@@ -88,6 +88,7 @@ class Survey:
         compared: heads compared with each other, over `compared_done` texts.
         relations: counts along the dependencies of parsed texts; None: no text has a parse.
         copying: [head], the copying scores of the weights, NaN where there is none; None: not computed yet.
+        matters: how much heads matter over some of the texts; None: nobody asked for it.
         share: which share of the texts this is, and of how many: (1, 1) is all of them. What is done is counted within it.
     """
 
@@ -104,6 +105,7 @@ class Survey:
     relations: Relations | None = None
     share: tuple[int, int] = (1, 1)
     copying: Array | None = None
+    matters: Matters | None = None
 
     @property
     def finished(self) -> bool:
@@ -148,6 +150,16 @@ class Survey:
         means = [own.mean if own and own.done else None for own in (shuffled, untrained)]
         return roles(self.statistics, *means)
 
+    def of_heads(self, name: str) -> Array:
+        """[head], the mean of a measure over the texts, or one of OF_HEADS; NaN where it has no meaning or is not known."""
+        own = self.statistics
+        if name == "copying":
+            return np.full(len(own.heads), np.nan) if self.copying is None else self.copying
+        if name == "change":
+            return np.full(len(own.heads), np.nan) if self.compared is None else self.compared.change
+        column = list(MEASURES).index(name)
+        return np.where(own.count[:, column] > 0, own.mean[:, column], np.nan)
+
     def to_json(self) -> dict[str, Any]:
         """`about`, counts, and every head with its measures and roles, as JSON values."""
         names, own = list(MEASURES), self.statistics
@@ -183,9 +195,10 @@ def begun(question: MeasureTexts, texts: Texts, share: tuple[int, int] = (1, 1))
     Args:
         share: as of `Survey`: one process of several reads one share, and `merged` adds them up.
     """
-    content = sha256(repr(texts.items).encode("utf-8", "surrogatepass")).hexdigest()
     edits = tuple(map(str, question.edits))
-    return Survey(About(question.model, "", texts.name, len(texts.items), content, edits, texts.empty), empty({}), share=share)
+    return Survey(
+        About(question.model, "", texts.name, len(texts.items), texts.content, edits, texts.empty), empty({}), share=share
+    )
 
 
 def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts, texts: Texts, survey: Survey) -> Iterator[Survey]:

@@ -17,6 +17,7 @@ from model.checkpoints.surveyed import ABOUT, CONTEXTS
 from model.errors import BadSurvey, HeadlightError, phrase
 from model.spec.edits import read_edits
 from model.spec.validation import read as validated
+from model.survey import mattering
 from model.survey.agreement import Compared
 from model.survey.measures import MEASURES, units
 from model.survey.questions import Text, plain
@@ -98,6 +99,7 @@ def _table(survey: Survey) -> arrow.Table:
         "without": dict(survey.without),
         "compared": survey.compared_done,
         "copying": None if survey.copying is None else list(map(plain, survey.copying)),
+        "matters": None if survey.matters is None else mattering.to_json(survey.matters),
         "share": list(survey.share),
     }
     found = arrow.table(columns)
@@ -191,7 +193,7 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         raise ValueError("texts are missing")
     about = validated(About, others["about"], "survey.about")
     read_edits("; ".join(about.edits))
-    copying = others.get("copying")
+    copying, matters = others.get("copying"), others.get("matters")
     return Survey(
         about,
         statistics,
@@ -204,4 +206,5 @@ def _survey(table: arrow.Table, others: Mapping[str, Any], contexts: Mapping[str
         compared_done=int(others["compared"]),
         share=(int(others.get("share", [1])[0]), int(others.get("share", [1])[-1])),
         copying=None if copying is None else np.array(copying, np.float64).reshape(len(statistics.heads)),
+        matters=None if matters is None else mattering.from_json(matters, statistics.heads),
     )

@@ -9,7 +9,8 @@ import csv
 import gzip
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,15 @@ class Texts:
     items: tuple[Text, ...]
     empty: int = 0
 
+    @property
+    def content(self) -> str:
+        """SHA-256 of the texts: what tells a survey that it goes on with the same ones."""
+        return sha256(repr(self.items).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def first(self, count: int) -> "Texts":
+        """The first ones alone."""
+        return replace(self, items=self.items[:count])
+
 
 def bundled(model: str) -> Texts:
     """The bundled texts for a model: of its own corpus, or of English captions for every other.
@@ -61,6 +71,24 @@ def bundled(model: str) -> Texts:
     if name:
         return found
     return Texts("English captions of multi30k", tuple(Text(str(each.target)) for each in found.items), found.empty)
+
+
+def again(model: str, count: int, content: str, spec: Mapping[str, Any]) -> Texts | None:
+    """The texts of a survey that can be had without their file: the bundled ones, or random ones. None: it read others.
+
+    Args:
+        model: its name.
+        count: how many texts the survey reads.
+        content: of these.
+        spec: of the model, as JSON values.
+    """
+    if (found := bundled(model).first(count)).content == content:
+        return found
+    try:
+        found = repeated_for(count, spec)
+    except CannotSurvey:  # a network without a vocabulary has no random texts
+        return None
+    return found if found.content == content else None
 
 
 def read_file(path: Path) -> Texts:

@@ -8,21 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.engine.api import Run
+from model.engine.api import Describe, Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
 from model.spec.edits import read_edits
 from model.spec.request import RunRequest
 from model.survey import tables
+from model.survey.mattering import measured_on, not_measured
 from model.survey.measures import MEASURES, measured
 from model.survey.plane import Plane, plane
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import HeadInText, ReadHead
-from model.survey.survey import begun, gone_on
-from model.survey.texts import Texts, read
+from model.survey.survey import Survey, begun, gone_on
+from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
-from viz.views.survey import query_key
+from viz.views.survey import one_head, query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6") for number in range(4, 10)))
 
@@ -50,6 +51,107 @@ def test_a_stored_survey_is_shown_with_its_numbers(surveyed: Path) -> None:
     row, column = found.heads.index(("decoder.0.1.cross", 1)), list(MEASURES).index("largest")
     mean = sum(run[row, column] for run in runs) / len(runs)
     assert f"mean {mean:.3f}" in captions(visitor)
+
+
+def test_the_page_opens_on_a_head_that_has_both_numbers(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="next")
+    found = tables.read(surveyed / "tiny" / "survey.parquet")
+    best = int(np.nanargmax(found.of_heads("next")))
+    assert visitor.app.selectbox(key="survey-head-choice").value == best
+    assert "not defined for this head" not in captions(visitor)
+    assert f"mean {found.of_heads('next')[best]:.3f}" in captions(visitor)
+
+
+def test_a_head_without_the_measure_upwards_shows_another_one(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", site="decoder.0.0.cross", head="1", x="largest", y="previous")
+    found = tables.read(surveyed / "tiny" / "survey.parquet")
+    row = found.statistics.heads.index(("decoder.0.0.cross", 1))
+    assert "“Weight on the previous token” is not defined for this head." in captions(visitor)
+    assert f"“Largest weight”: mean {found.of_heads('largest')[row]:.3f}" in captions(visitor)
+
+
+def test_numbers_of_the_weights_alone_are_axes_and_colors(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="change", y="copying", color="entropy")
+    assert visitor.problems == []
+    found = tables.read(surveyed / "tiny" / "survey.parquet")
+    missing = int((~np.isfinite(found.of_heads("copying"))).sum())
+    assert f"not defined for them: {missing}." in captions(visitor)
+    table = next(each.value for each in visitor.app.dataframe if "copying" in each.value)
+    assert list(table["change"]) == pytest.approx(list(found.of_heads("change")), abs=6e-4)
+
+
+def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    assert "survey-matters-start" not in [each.key for each in visitor.app.button]
+    visitor.choose("dots", "matters")
+    assert visitor.app.query_params["size"] == "matters"
+    visitor.press("survey-matters-start")
+    making = visitor.app.session_state["survey-matters"]
+    making.thread.join(timeout=120)
+    assert making.error is None
+    visitor.app.run()
+    assert visitor.problems == []
+    engine, question = LocalEngine(surveyed, best_device("cpu")), MeasureTexts("tiny", texts=())
+    survey = tables.read(surveyed / "tiny" / "survey.parquet")
+    heads, texts = survey.statistics.heads, one_head.in_order(survey)
+    *_, found = measured_on(engine.ask, question, True, texts, not_measured(heads, len(texts)))
+    table = next(each.value for each in visitor.app.dataframe if "matters" in each.value)
+    assert list(table["matters"]) == pytest.approx(list(found.mean), abs=6e-4)
+    assert "mean over texts: 6" in captions(visitor)
+
+
+def test_a_head_that_is_chosen_by_its_name_is_the_selected_one(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    visitor.app.selectbox(key="survey-head-choice").set_value(3)
+    visitor.app.run()
+    heads = tables.read(surveyed / "tiny" / "survey.parquet").statistics.heads
+    assert (visitor.view.site, visitor.view.head) == heads[3]
+
+
+def unfinished(engine: LocalEngine, texts: Texts) -> Survey:
+    """The first batch of a survey."""
+    question = MeasureTexts("tiny", texts=())
+    return next(gone_on(engine.ask, question, texts, begun(question, texts)))
+
+
+def test_an_unfinished_survey_that_is_opened_goes_on_with_the_file_of_its_texts(stocked: Path) -> None:
+    engine = LocalEngine(stocked, best_device("cpu"))
+    lines = "\n".join(f"w4 w{4 + number % 9} w6" for number in range(40))
+    texts = read(lines, "mine.txt")
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    chosen_file(visitor, "part.parquet", tables.to_bytes(unfinished(engine, texts)))
+    visitor.press("survey-open-file")
+    assert "Texts that this survey has read: 32 of 40 (mine.txt)" in "\n".join(each.value for each in visitor.app.info).replace(
+        "\\", ""
+    )
+    again = visitor.app.file_uploader(key="survey-file-again")
+    again.set_value(("other.txt", lines.replace("w6", "w7").encode(), "text/plain"))
+    visitor.app.run()
+    visitor.press("survey-go-on-file")
+    assert "its texts are not those that this survey began with" in "\n".join(visitor.problems)
+    visitor.app.file_uploader(key="survey-file-again").set_value(("mine.txt", lines.encode(), "text/plain"))
+    visitor.app.run()
+    visitor.press("survey-go-on-file")
+    making = visitor.app.session_state["survey-made"]
+    making.thread.join(timeout=120)
+    assert making.error is None
+    question = MeasureTexts("tiny", texts=())
+    *_, plain = gone_on(engine.ask, question, texts, begun(question, texts))
+    np.testing.assert_allclose(making.newest.statistics.mean, plain.statistics.mean, atol=1e-6)
+    assert making.newest.finished
+
+
+def test_an_unfinished_survey_of_random_texts_goes_on_without_a_file(stocked: Path) -> None:
+    engine = LocalEngine(stocked, best_device("cpu"))
+    texts = repeated_for(40, engine.ask(Describe("tiny")).spec)
+    visitor = Visitor("survey", model="tiny", text="w4 w5")
+    chosen_file(visitor, "part.parquet", tables.to_bytes(unfinished(engine, texts)))
+    visitor.press("survey-open-file")
+    visitor.press("survey-go-on")
+    making = visitor.app.session_state["survey-made"]
+    making.thread.join(timeout=120)
+    assert making.error is None
+    assert (making.newest.finished, making.newest.done) == (True, 40)
 
 
 def test_a_head_that_is_chosen_is_the_selected_one(surveyed: Path) -> None:

@@ -82,7 +82,13 @@ def literal(text: str) -> str:
 
 
 def picture(
-    dark: bool, height: int, traces: Sequence[dict[str, Any]], layout: dict[str, Any], above: int = 8, bar: str = ""
+    dark: bool,
+    height: int,
+    traces: Sequence[dict[str, Any]],
+    layout: dict[str, Any],
+    above: int = 8,
+    bar: str = "",
+    buttons: int = 1,
 ) -> go.Figure:
     """A figure with a transparent background, in the theme's colors and fonts.
 
@@ -96,10 +102,11 @@ def picture(
         layout: axes, shapes and so on; overrides the common layout.
         above: upper margin in pixels.
         bar: title of the color bar; a figure that has one has an upper margin of BAR_HEIGHT.
+        buttons: as for `colour_bar`.
     """
     colours = scheme(dark)
     if bar:
-        above, layout = BAR_HEIGHT, layout | {"title": _bar_title(colours, bar)}
+        above, layout = BAR_HEIGHT, layout | {"title": _bar_title(colours, bar, buttons)}
     ground = {
         "template": _NO_TEMPLATE,
         "height": height,
@@ -123,6 +130,8 @@ def picture(
 
 def _with_placed_bar(trace: dict[str, Any], height: int, top: float) -> dict[str, Any]:
     """A trace whose color bar, if it has one, begins so many pixels below the upper end of the figure."""
+    if isinstance(marker := trace.get("marker"), dict) and "colorbar" in marker:
+        return trace | {"marker": _with_placed_bar(marker, height, top)}
     return trace | {"colorbar": trace["colorbar"] | {"y": 1 - top / height}} if "colorbar" in trace else trace
 
 
@@ -184,8 +193,12 @@ BUTTON_WIDTH = 26
 """Pixels at the upper right corner that stay free for the button of `downloadable`."""
 
 
-def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None) -> dict[str, Any]:
-    """A slim horizontal color bar above the picture, at its right end, below its title (`picture(bar=…)`)."""
+def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None, buttons: int = 1) -> dict[str, Any]:
+    """A slim horizontal color bar above the picture, at its right end, below its title (`picture(bar=…)`).
+
+    Args:
+        buttons: how many buttons of plotly's own stand at its right.
+    """
     return {
         "orientation": "h",
         "x": 1,
@@ -193,9 +206,9 @@ def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None) -> dict[st
         "yref": "container",
         "yanchor": "top",
         "ypad": 0,
-        "xpad": BUTTON_WIDTH,
+        "xpad": BUTTON_WIDTH * buttons,
         "lenmode": "pixels",
-        "len": 150,
+        "len": 98 + 2 * BUTTON_WIDTH * buttons,  # with the free room, which plotly leaves at both ends
         "thickness": 8,
         "outlinewidth": 0,
         "tickfont": {"size": 11, "color": colours.faint},
@@ -204,14 +217,19 @@ def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None) -> dict[st
     }
 
 
-def _bar_title(colours: Scheme, text: str) -> dict[str, Any]:
+def _bar_title(colours: Scheme, text: str, buttons: int) -> dict[str, Any]:
     """Title of the color bar, above its right end.
 
     It is the figure's title: the place of a color bar's own title depends on the height of the figure, and in a low one it lies on
     the bar.
     """
     place = {"x": 1, "xref": "paper", "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top"}
-    return {"text": literal(text), "font": {"size": 12, "color": colours.faint}, "pad": {"t": 4, "r": BUTTON_WIDTH}, **place}
+    return {
+        "text": literal(text),
+        "font": {"size": 12, "color": colours.faint},
+        "pad": {"t": 4, "r": BUTTON_WIDTH * buttons},
+        **place,
+    }
 
 
 def query_key_axes(colours: Scheme, trace: Trace, attention: Attention, shown: Array | None = None) -> dict[str, Any]:

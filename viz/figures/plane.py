@@ -67,7 +67,9 @@ def plane(
             marker: dict[str, Any] = {"color": paint, "size": 5, "symbol": SYMBOLS[is_key], "opacity": 0.7}
             if values is not None:
                 marker |= {"color": values[0][own], "cmin": 0, "cmax": max(float(values[0].max()), 1.0)}
-                marker |= {"colorscale": scale(colours.weights[2:])} | ({} if is_key else {"colorbar": colour_bar(colours)})
+                marker |= {"colorscale": scale(colours.weights[2:])} | (
+                    {} if is_key else {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
+                )
             traces.append(
                 {
                     "type": "scattergl",
@@ -89,4 +91,4 @@ def plane(
         "showlegend": values is None,
         "legend": LEGEND | {"x": 0, "xanchor": "left"},
     }
-    return picture(dark, 480, traces, layout, above=64 if values is None else 48, bar=values[1] if values else "")
+    return picture(dark, 480, traces, layout, above=64, bar=values[1] if values else "", buttons=len(MODES[0]))

@@ -1,110 +1,14 @@
-"""Pictures of a survey: the scatter of all heads, and how one head's number is spread over the texts."""
+"""Pictures of a survey, besides that of all heads (heads.py): how a number is spread, how alike heads are, two surveys, a film."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
+from viz.figures.layout import axis, colour_bar, literal, picture, scale
 from viz.figures.theme import scheme
 from viz.figures.training import places, steps_axis
-
-SYMBOLS = ("circle", "diamond", "square", "cross")
-"""One for each kind of site, so that color is not all that tells them apart."""
-
-
-def scatter(
-    names: Sequence[str],
-    groups: Sequence[str],
-    across: Array,
-    up: Array,
-    titles: tuple[str, str],
-    roles: Sequence[str],
-    selected: int,
-    dark: bool,
-) -> go.Figure:
-    """A dot for each head that has both measures; those with a role are labeled where there is room.
-
-    Args:
-        names, groups, roles: of each head: its name, the kind of its site, and its roles or "".
-        across, up: [head], the two measures.
-        titles: their titles.
-        selected: the head with a ring; -1: none.
-        dark: which scheme.
-    """
-    colours = scheme(dark)
-    kinds, paints = list(dict.fromkeys(groups)), (colours.second, colours.faint, colours.accent, colours.text)
-    told = [literal(role).replace(", ", ",<br>") for role in roles]
-    stands = _label_places(across, up, told, selected)
-    traces: list[dict[str, Any]] = []
-    for number, kind in enumerate(kinds):
-        own = [head for head in range(len(names)) if groups[head] == kind and np.isfinite(across[head]) and np.isfinite(up[head])]
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers+text",
-                "x": across[own],
-                "y": up[own],
-                "name": literal(kind),
-                "text": [told[head] if head in stands else "" for head in own],
-                "textposition": [stands.get(head, "top center") for head in own],
-                "textfont": {"size": 12, "color": colours.faint},
-                "customdata": [[literal(names[head]), head, f"<br>{literal(roles[head])}" if roles[head] else ""] for head in own],
-                "marker": {
-                    "size": [15 if head == selected else 10 for head in own],
-                    "symbol": SYMBOLS[number % len(SYMBOLS)],
-                    "color": paints[number % len(paints)],
-                    "line": {"width": [3 if head == selected else 1 for head in own], "color": colours.text},
-                },
-                "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b>%{customdata[2]}<extra></extra>",
-            }
-        )
-    grid = {"showgrid": True, "zeroline": False}
-    layout = {
-        "xaxis": axis(colours, titles[0]) | grid,
-        "yaxis": axis(colours, titles[1]) | grid,
-        "showlegend": len(kinds) > 1,
-        "legend": LEGEND | {"x": 0, "xanchor": "left"},
-    }
-    return picture(dark, 430, traces, layout, above=48 if len(kinds) > 1 else 16)
-
-
-_PLOT, _LETTER, _LINE, _DOT = np.array([250.0, 330.0]), 6.6, 15.6, 8.0
-_PLACES = ("top center", "bottom center", "middle right", "middle left", "top right", "top left", "bottom right", "bottom left")
-
-
-def _label_places(across: Array, up: Array, labels: Sequence[str], first: int) -> dict[int, str]:
-    """Where each label stands beside its dot, for those that have room: no label lies over another one, a dot or the edge.
-
-    It is decided for the plot of a phone, in pixels. On a wider screen the dots are further apart and the labels as large, so
-    labels that do not meet there meet nowhere.
-
-    Args:
-        across, up: [head], the places of the dots.
-        labels: of each head, lines separated by <br>; "": none.
-        first: the head whose label is placed first; -1: none.
-    """
-    at = np.stack([across, -up], axis=1)
-    drawn = np.isfinite(at).all(axis=1)
-    low, high = at[drawn].min(axis=0, initial=np.inf), at[drawn].max(axis=0, initial=-np.inf)
-    at = (0.06 + 0.88 * (at - low) / np.where(high > low, high - low, 1)) * _PLOT
-    taken = [np.array([dot - _DOT / 2, dot + _DOT / 2]) for dot in at[drawn]]
-    found: dict[int, str] = {}
-    for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: (head != first, -up[head])):
-        lines = labels[head].split("<br>")
-        size = np.array([_LETTER * max(sum(1 + (ord(one) > 0x2E7F) for one in line) for line in lines), _LINE * len(lines)])
-        for place in _PLACES if labels[head] else ():
-            towards = np.array([("right" in place) - ("left" in place), ("bottom" in place) - ("top" in place)])
-            middle = at[head] + towards * (size / 2 + _DOT)
-            box = np.array([middle - size / 2, middle + size / 2])
-            inside = (box[0] >= 0).all() and (box[1] <= _PLOT).all()
-            if inside and not any((box[0] < other[1]).all() and (other[0] < box[1]).all() for other in taken):
-                found[head] = place
-                taken.append(box)
-                break
-    return found
 
 
 def histogram(counts: Array, highest: float, title: str, texts: str, mean: float, dark: bool) -> go.Figure:

@@ -7,7 +7,8 @@ from urllib.parse import unquote
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
-from model.survey.measures import MEASURES as SURVEYED
+from model.survey.measures import MEASURES as SURVEY_MEASURES
+from model.survey.measures import OF_HEADS
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
 from viz.url.parsers import ALL_OFF as ALL_OFF
@@ -20,6 +21,10 @@ LARGEST_SEED = 2**53 - 1
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
+
+
+SURVEYED = (*SURVEY_MEASURES, *OF_HEADS)
+"""What Survey can draw of every head."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +184,8 @@ class ViewState:
         "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
     )
     up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
+    shade: str = parameter("", "color", "what colors Survey's heads: as x; default: their kind", values.choice(*SURVEYED))
+    dots: str = parameter("", "size", "matters: Survey's dots are as large as their heads matter", values.choice("matters"))
     least: float = parameter(0.05, "share", "Circuit: the smallest share of an edge that is drawn", values.number(0.01, 1))
     corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
     beside: str = parameter("", "survey", "the model whose stored survey Survey compares with", values.text, reset_by="model")

@@ -105,6 +105,9 @@ def _words(_language: str) -> dict[str, str]:
     return {word: translated(ours) for word, ours in _WORDS.items()} | named
 
 
+MOVES_DOTS = (Path(__file__).parent / "moving_dots.js").read_text(encoding="utf-8")
+"""Moves a picture of many dots without drawing them anew."""
+
 SCROLLS = """
 // Where something can be selected, Streamlit turns the dragmode `false` of a figure into `pan`, with which plotly keeps each touch.
 // So the page gets it, and a tap still arrives as a click. Where a line or a box was chosen above the figure, a finger draws it.
@@ -122,6 +125,7 @@ _WATCH = st.components.v2.component(
     + visits.KEEPS
     + panel_help.CLOSES
     + SCROLLS
+    + MOVES_DOTS
     + """
 const seen = new WeakMap();
 

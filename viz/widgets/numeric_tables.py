@@ -24,6 +24,7 @@ def draw(
     titles: Mapping[str, str] | None = None,
     decimals: int = 4,
     columns: Mapping[str, ColumnConfig] | None = None,
+    widths: Mapping[str, int] | None = None,
     **options: Any,
 ) -> None:
     """Draws a table with `st.dataframe`. An empty cell stays empty; −∞ is written in a table without empty cells.
@@ -33,6 +34,7 @@ def draw(
         titles: titles of columns by their names; another column's title is its name.
         decimals: of numbers that are not whole; two in big mode; more where a column has only small numbers.
         columns: columns that are drawn in their own way, by their names.
+        widths: pixels of columns, where a long one must leave room for others.
         options: those of `st.dataframe`.
     """
     names, floats = titles or {}, table.select_dtypes("floating")
@@ -40,6 +42,8 @@ def draw(
     for name, digits in decimals_of(table, usual(decimals)).items():
         configured[name] = _number(names.get(name), digits)
     configured |= columns or {}
+    for name, width in (widths or {}).items():
+        configured[name] |= {"width": width}
     shown = table.copy(deep=False)
     for name in floats:
         if step := configured[name]["type_config"].get("step"):

@@ -6,8 +6,8 @@ SURVEY: dict[str, tuple[str, str, str]] = {
     "survey": (
         N_("Survey: all heads"),
         N_(
-            "Each dot is the mean of one head over many texts, by two measures. "
-            "Heads that meet the criterion of a role carry its name."
+            "Each dot and each cell is one head over many texts; a head that meets the criterion of a role carries its name. "
+            "A box or a line drawn around dots marks their heads in the grid and in the table."
         ),
         "survey.md",
     ),

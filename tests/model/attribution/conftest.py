@@ -39,7 +39,11 @@ def answered(runner: Runner | str, question: Attribution[Any], **place: Any) -> 
 
 
 def one_by_one(name: str, silenced: dict[Site, set[int]], by: Any = "zeros") -> Array:
-    """Log-probabilities of the target of `asked` in a run of its own, as the run tells them."""
+    """Log-probabilities of the target of `asked` in a run of its own, as the run tells them.
+
+    Args:
+        by: what stands in the place of the contexts of the silenced heads.
+    """
     edits = tuple(Silence(str(site), (head,), by=by) for site, heads in silenced.items() for head in sorted(heads))
     found, request, count = tiny(name), asked(edits=edits), len(TARGET) - 1  # a start token is fed, not measured
     if found.info.spec.encoder is None:

@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from model.survey import tables as files
 from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz.export.print.catalogue import Figure, of_chart
-from viz.figures import survey as figures
+from viz.figures import heads as figures
 from viz.i18n.translate import _, number
 from viz.labels import survey as labels
 from viz.labels import tokens
@@ -19,6 +17,7 @@ from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
 from viz.session.state import Page
+from viz.views.survey.choice import head_of
 
 
 def stored(page: Page) -> Survey:
@@ -37,7 +36,7 @@ def stored(page: Page) -> Survey:
 
 def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
     """All heads as dots, the measures of the selected head, and every role with its criterion."""
-    names, axes, chosen = _names(found), _axes(page), _chosen(page, found)
+    names, axes, chosen = _names(found), _axes(page), head_of(page, found, chosen=True)
     named = [", ".join(roles) for roles in _role_names(found)]
     gaps = {"count": found.statistics.texts, "texts": found.about.texts}
     texts = _("Texts: {count:,} ({texts}). Every text weighs the same.", **gaps)
@@ -57,7 +56,7 @@ def printed(page: Page) -> Figure:
     found, axes = stored(page), _axes(page)
     kinds = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
     names, values, named = _names(found), _values(page, found), [", ".join(roles) for roles in _role_names(found)]
-    drawn = figures.scatter(names, kinds, *values, axes, named, _chosen(page, found), dark=False)
+    drawn = figures.scatter(names, kinds, *values, axes, named, head_of(page, found, chosen=True), dark=False)
     return of_chart("survey", _title(axes), drawn, labels.scatter(names, *values, axes))
 
 
@@ -71,7 +70,7 @@ def _role_names(found: Survey) -> list[list[str]]:
 
 
 def _axes(page: Page) -> tuple[str, str]:
-    titles = labels.measures()
+    titles = labels.of_heads()
     return titles[page.view.across], titles[page.view.up]
 
 
@@ -79,18 +78,9 @@ def _title(axes: tuple[str, str]) -> str:
     return _("All heads: {up}, {across}", up=axes[1], across=axes[0])
 
 
-def _chosen(page: Page, found: Survey) -> int:
-    """The place of the selected head."""
-    heads, place = found.statistics.heads, (str(page.attention.site), page.head)
-    return heads.index(place) if place in heads else 0
-
-
 def _values(page: Page, found: Survey) -> tuple[Array, Array]:
-    """The means of all heads on both axes; NaN where there is none."""
-    own = found.statistics
-    columns = (list(MEASURES).index(name) for name in (page.view.across, page.view.up))
-    across, up = (np.where(own.count[:, column] > 0, own.mean[:, column], np.nan) for column in columns)
-    return across, up
+    """The numbers of all heads on both axes; NaN where there is none."""
+    return found.of_heads(page.view.across), found.of_heads(page.view.up)
 
 
 def _criterion() -> str:

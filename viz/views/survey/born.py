@@ -5,18 +5,20 @@ import streamlit as st
 
 from model.errors import BadTexts
 from model.survey.measures import MEASURES
+from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.labels import survey as labels
 from viz.session.state import Page
+from viz.views.survey.choice import measure_of
 from viz.views.survey.stored import stored_film
 from viz.widgets.cards import card, chart, heading, say
 
 
-def draw(page: Page) -> None:
-    """Draws the film, where the model has one."""
+def draw(page: Page, found: Survey, selected: int) -> None:
+    """Draws the film, where the model has one, of the measure that the survey shows of its selected head."""
     if not page.info.snapshots:
         return
     try:
@@ -24,9 +26,10 @@ def draw(page: Page) -> None:
     except BadTexts as error:
         say(error_message(error))
         return
-    if film is None or len(film.steps) < 2:
+    measure = measure_of(page, found, selected)
+    if film is None or len(film.steps) < 2 or not measure:
         return
-    column, title = list(MEASURES).index(page.view.up), labels.measures()[page.view.up]
+    column, title = list(MEASURES).index(measure), labels.measures()[measure]
     there = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
     with card("survey-film"):
         st.html(
@@ -37,16 +40,16 @@ def draw(page: Page) -> None:
         if not there:
             st.caption(_("No head has this measure in every snapshot."))
             return
-        place = (str(page.attention.site), page.head)
-        selected = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
+        place = found.statistics.heads[selected]
+        shown = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
         names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in there)]
         mean, spread = film.mean[:, there, column], film.std[:, there, column]
-        chosen = there.index(selected)
+        chosen = there.index(shown)
         fastest = int(np.argmax(np.abs(np.diff(mean[:, chosen]))))
         gaps: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
         for name, values in (("mean", mean), ("std", spread)):
             gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
-        gaps |= {"count": int(film.count[:, selected, column].min()), "texts": film.about.texts}
+        gaps |= {"count": int(film.count[:, shown, column].min()), "texts": film.about.texts}
         text = _(
             "{head}: largest change between steps {before:,} and {after:,}, from {mean0} ± {std0} to {mean1} ± "
             "{std1}. Texts: {count:,} ({texts}).",

@@ -1,15 +1,17 @@
 """What a survey can read and where it is started, and a file of a survey that is opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import streamlit as st
 
-from model.errors import BadSurvey, HeadlightError, phrase
+from model.errors import BadSurvey, BadTexts, HeadlightError, phrase
+from model.spec.edits import read_edits
 from model.survey import tables, texts
 from model.survey.questions import MeasureTexts
-from model.survey.survey import begun, gone_on
+from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
 from viz.i18n.translate import _, error_message
+from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, background_engine
 from viz.views.survey import making
@@ -80,16 +82,62 @@ def _open(page: Page, name: str, data: bytes) -> None:
     if dict(found.statistics.sites) != {str(site): own.heads for site, own in page.trace.attention.items()}:
         reason = phrase("it is of “{model}”, whose heads are not those of the model shown", model=found.about.model)
         raise BadSurvey(file=name, reason=reason)
-    making.keep(making.Making(found, model=page.info.name))
+    about = found.about
+    there = None if found.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
+    steps = None if there is None else _steps(_question(page, about.edits), there)
+    making.keep(making.Making(found, steps, page.info.name))
+
+
+def go_on_with_file(page: Page, own: making.Making[Survey]) -> None:
+    """Draws the way to go on with a survey that was opened: its texts are in a file that the visitor has."""
+    found = own.newest
+    if own.steps is not None or found.finished or access.is_public():
+        return
+    gaps = {"done": found.done, "of": found.of_texts, "texts": found.about.texts}
+    st.info(
+        tokens.markdown(
+            _(
+                "Texts that this survey has read: {done:,} of {of:,} ({texts}). To go on with it, choose the file of its texts.",
+                **gaps,
+            )
+        ),
+        icon=":material/resume:",
+    )
+    sent = st.file_uploader(
+        _("The texts of this survey (.txt, .tsv, .csv, .conllu)"),
+        type=ENDINGS[:-1],
+        key="survey-file-again",
+        max_upload_size=texts.MOST_BYTES // 2**20,
+    )
+    if sent is not None and st.button(_("Go on"), icon=":material/play_arrow:", key="survey-go-on-file"):
+        _attempt(lambda: _go_on(page, own, texts.from_bytes(sent.getvalue(), sent.name)))
+
+
+def _go_on(page: Page, own: making.Making[Survey], sent: Texts) -> None:
+    """Goes on with a survey whose texts were sent.
+
+    Raises:
+        BadTexts: they are others.
+    """
+    about = own.newest.about
+    if (chosen := sent.first(about.asked)).content != about.content:
+        raise BadTexts(file=sent.name, reason=phrase("its texts are not those that this survey began with"))
+    engine = background_engine("survey")
+    making.keep(making.start(engine.ask, _steps(_question(page, about.edits), chosen), own.newest, own.model))
+
+
+def _question(page: Page, edits: Sequence[str]) -> MeasureTexts:
+    return MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(edits)))
+
+
+def _steps(question: MeasureTexts, chosen: Texts) -> Callable[[making.Ask, Survey], Iterator[Survey]]:
+    """What goes on with a survey over these texts."""
+    return lambda ask, before: gone_on(ask, question, chosen, before)
 
 
 def _begin(page: Page, found: Texts, count: int) -> None:
     """Starts a survey of the model with the page's edits over the first texts."""
-    chosen = Texts(found.name, found.items[:count], found.empty)
-    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=page.view.active_edits())
+    chosen = found.first(count)
+    question = _question(page, tuple(map(str, page.view.active_edits())))
     engine = background_engine("survey")
-    making.keep(
-        making.start(
-            engine.ask, lambda ask, before: gone_on(ask, question, chosen, before), begun(question, chosen), page.info.name
-        )
-    )
+    making.keep(making.start(engine.ask, _steps(question, chosen), begun(question, chosen), page.info.name))

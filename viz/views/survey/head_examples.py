@@ -51,7 +51,7 @@ def draw(page: Page, own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequen
     chosen = [row for row in (st.session_state.get(ROWS) or NOTHING)["selection"]["rows"] if row < len(rows)]
     best = found.examples[chosen[0] if chosen else 0]
     head = own.question.site, own.question.head
-    open_button(page, own.asked[own.places[best.text]], head, explore, "survey-examples-open", best.query)
+    open_button(page, own.asked[own.places[best.text]], head, explore, "survey-examples-open", best.query, own.question.edits)
 
 
 def _any(part: str) -> str:

@@ -1,5 +1,6 @@
 """The page Survey: what each head of the model does over many texts."""
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,17 +10,27 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.errors import BadTexts, from_json
 from model.survey import tables
-from model.survey.measures import MEASURES
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv
-from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message
 from viz.labels import survey as labels
 from viz.labels import tokens
-from viz.session.state import Page, background_engine, bind, update
-from viz.views.survey import alike, born, dependencies, form, making, one_head, selected_head, side_by_side, stored
-from viz.views.what_if.cell_clicks import clickable
+from viz.session.state import Page, background_engine, get_view_state
+from viz.url.view_state import SURVEYED
+from viz.views.survey import (
+    alike,
+    all_heads,
+    born,
+    dependencies,
+    form,
+    making,
+    one_head,
+    selected_head,
+    side_by_side,
+    stored,
+)
+from viz.views.survey.choice import head_of
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, heading, say
 
@@ -35,11 +46,13 @@ def show(page: Page, explore: StreamlitPage) -> None:
     elif own is not None:
         making.ended(own)
         making.go_on(background_engine("survey").ask, own)
+        form.go_on_with_file(page, own)
     found = own.newest if own is not None and own.newest.statistics.texts else _stored(page)
     if found is None:
         if own is None or not own.runs:
             st.info(_("There is no survey of this model yet. Make one below."), icon=":material/query_stats:")
     else:
+        found = all_heads.with_matters(found)
         _about(page, found)
         if own is not None and not own.runs:
             _kept(found)
@@ -98,13 +111,11 @@ def _kept(found: Survey) -> None:
 
 def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     """Draws all heads, the table and the selected head."""
-    heads = found.statistics.heads
-    names = [tokens.site(Site.parse(site), head) for site, head in heads]
-    there = (str(page.attention.site), page.head)
-    selected = heads.index(there) if there in heads else 0
-    all_heads, one = st.columns([3, 2])
-    with all_heads, card("survey"):
-        _scatter(page, found, names, selected)
+    names = [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
+    selected = head_of(page, found, bool(get_view_state()[0].site))  # the page's own view names the site that other pages open on
+    left, one = st.columns([3, 2])
+    with left, card("survey"):
+        all_heads.draw(page, found, names, _role_names(found), selected)
     with one, card("survey-head"):
         selected_head.draw(page, found, names, selected)
     with card("survey-texts"):
@@ -114,7 +125,7 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
     dependencies.draw(found, names, selected)
-    born.draw(page)
+    born.draw(page, found, selected)
     with card("survey-table"):
         _table(page, found)
     with card("survey-two"):
@@ -127,54 +138,34 @@ def _role_names(found: Survey) -> list[str]:
     return [", ".join(titles[role.criterion.role] for role in roles) for roles in found.roles]
 
 
-def _scatter(page: Page, found: Survey, names: list[str], selected: int) -> None:
-    """Draws a dot for each head, with two measures as axes; a click selects a head."""
-    own, titles = found.statistics, labels.measures()
-    st.html(heading(_("All heads"), _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")))
-    left, right = st.columns(2)
-    with left:
-        st.selectbox(_("From left to right"), list(MEASURES), format_func=titles.__getitem__, **bind("across"))
-    with right:
-        st.selectbox(_("From bottom to top"), list(MEASURES), format_func=titles.__getitem__, **bind("up"))
-    columns = [list(MEASURES).index(name) for name in (page.view.across, page.view.up)]
-    across, up = (np.where(own.count[:, column] > 0, own.mean[:, column], np.nan) for column in columns)
-    named = (titles[page.view.across], titles[page.view.up])
-    groups = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in own.heads)]
-    figure = figures.scatter(names, groups, across, up, named, _role_names(found), selected, page.dark)
-    alt = labels.scatter(names, across, up, named)
-    title = _("All heads: {up}, {across}", across=named[0], up=named[1])
-    clickable(figure, "survey-scatter", lambda data: _select(found, int(data[1])), alt, (page.trace, title))
-
-
-def _select(found: Survey, head: int) -> None:
-    site, number_ = found.statistics.heads[head]
-    update(site=site, head=number_)
-
-
 def _table(page: Page, found: Survey) -> None:
     """Draws the means of all heads as a sortable table; a click on a row selects its head."""
-    own, titles = found.statistics, labels.measures()
     st.html(heading(_("All numbers"), _("Means over the texts. An empty cell: the measure is not defined there.")))
-    columns = {name: np.where(own.count[:, n] > 0, own.mean[:, n], np.nan) for n, name in enumerate(MEASURES)}
-    columns |= {} if found.copying is None else {"copying": found.copying}
+    columns = {name: found.of_heads(name) for name in SURVEYED}
+    columns |= {} if found.matters is None else {"matters": found.matters.mean}
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
     table = pd.DataFrame(
-        {"head": [tokens.site(Site.parse(site), head) for site, head in own.heads], "roles": _role_names(found)} | columns
+        {"head": [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads], "roles": _role_names(found)}
+        | columns
     )
+    rows = all_heads.marked() or list(range(len(table)))
+    if len(rows) < len(table):
+        st.caption(_("Only the heads that are marked in the picture: {count:,}.", count=len(rows)))
+    table = table.iloc[[row for row in rows if row < len(table)]]
     numeric_tables.draw(
         table,
-        titles={"head": _("head"), "roles": _("roles"), "copying": _("Copying score")} | titles,
+        titles={"head": _("head"), "roles": _("roles"), "matters": _("loss without it (nats)")} | labels.of_heads(),
         decimals=3,
         hide_index=True,
         key="survey-heads",
         selection_mode="single-row",
-        on_select=partial(_row, found),
+        on_select=partial(_row, found, rows),
     )
     st.download_button(
         _("Download as CSV"), lambda: csv(table), "survey.csv", "text/csv", icon=":material/download:", on_click="ignore"
     )
 
 
-def _row(found: Survey) -> None:
+def _row(found: Survey, rows: Sequence[int]) -> None:
     for row in st.session_state["survey-heads"].selection.rows:
-        _select(found, row)
+        all_heads.select(found, rows[row])

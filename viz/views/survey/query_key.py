@@ -156,7 +156,8 @@ def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) 
     )
     chosen = [row for row in (st.session_state.get("survey-plane-rows") or NOTHING)["selection"]["rows"] if row < len(table)]
     text = own.asked[own.places[rows[chosen[0] if chosen else 0][0]]]
-    open_button(page, text, (own.question.site, own.question.head), explore, "survey-plane-open")
+    head = own.question.site, own.question.head
+    open_button(page, text, head, explore, "survey-plane-open", edits=own.question.edits)
 
 
 def sentences(dots: Sequence[int], texts: Sequence[HeadInText], plane: Plane) -> list[tuple[int, int, list[str]]]:

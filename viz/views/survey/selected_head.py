@@ -10,9 +10,9 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Run
 from model.errors import HeadlightError
-from model.spec.request import Decoding, RunRequest
+from model.spec.edits import Edit, read_edits
 from model.survey.measures import MEASURES
-from model.survey.questions import Text
+from model.survey.questions import MeasureTexts, Text
 from model.survey.roles import CRITERIA
 from model.survey.survey import Survey
 from viz.figures import survey as figures
@@ -22,6 +22,7 @@ from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.url.view_state import NEW_SENTENCE
+from viz.views.survey.choice import measure_of
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, heading, say
 
@@ -33,6 +34,10 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the roles of the selected head, and how one of its numbers is spread over the texts."""
     own, titles = found.statistics, labels.measures()
     st.html(heading(names[selected], _("What it does over all texts")))
+    st.session_state["survey-head-choice"] = selected
+    st.selectbox(
+        _("Head"), range(len(names)), format_func=names.__getitem__, key="survey-head-choice", on_change=partial(_choose, found)
+    )
     for role in found.roles[selected]:
         st.markdown(tokens.markdown(_criterion(role.criterion.role, found, selected)))
     if not found.roles[selected]:
@@ -40,19 +45,26 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     if found.copying is not None and np.isfinite(score := found.copying[selected]):
         gaps_ = {"head": names[selected], "copying": number(score, "+.2f")}
         st.caption(tokens.markdown(_("{head}: copying score {copying} (1: what it reads becomes more likely)", **gaps_)))
-    column = list(MEASURES).index(page.view.up)
-    if not own.count[selected, column]:
-        st.caption(_("This measure is not defined for this head."))
+    if (name := measure_of(page, found, selected)) != page.view.up and page.view.up in MEASURES:
+        st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.up])))
+    if not name:
         return
+    column = list(MEASURES).index(name)
     gaps = {"mean": number(own.mean[selected, column], ".3f"), "error": number(own.error[selected, column], ".3f")}
     gaps |= {"low": number(own.lowest[selected, column], ".3f"), "high": number(own.highest[selected, column], ".3f")}
-    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[page.view.up], **gaps)
+    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **gaps)
     st.caption(tokens.markdown(text))
-    measure = MEASURES[page.view.up]
+    measure = MEASURES[name]
     figure = figures.histogram(
         own.bins[selected, column], measure.highest, titles[measure.name], _("texts"), own.mean[selected, column], page.dark
     )
     chart(figure, (page.trace, text), key="survey-histogram", alt=text)
+
+
+def _choose(found: Survey) -> None:
+    """Selects the head that was chosen by its name."""
+    site, head = found.statistics.heads[st.session_state["survey-head-choice"]]
+    update(site=site, head=head)
 
 
 def _criterion(name: str, found: Survey, head: int) -> str:
@@ -96,29 +108,23 @@ def _no_role(found: Survey) -> str:
 
 def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
     """Lists texts in which the head's number is largest, smallest and between; draws the head's map in the chosen one, run now."""
-    titles = labels.measures()
-    st.html(
-        heading(
-            _("Texts"),
-            _(
-                "Texts in which “{measure}” is largest and smallest, and one from each tenth in between",
-                measure=titles[page.view.up],
-            ),
-        )
-    )
-    rows = _listed(found, selected, page.view.up)
-    if not rows:
-        st.caption(_("This measure is not defined for this head."))
+    measure = measure_of(page, found, selected)
+    if not measure:
         return
+    title = labels.measures()[measure]
+    subtitle = _("Texts in which “{measure}” is largest and smallest, and one from each tenth in between", measure=title)
+    st.html(heading(_("Texts"), subtitle))
+    rows = _listed(found, selected, measure)
     listed, drawn = st.columns([3, 2])
     table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["place", "value", "text"])
     with listed:
-        named = {"place": _("place"), "value": titles[page.view.up], "text": _("text")}
+        named = {"place": _("place"), "value": _("measure"), "text": _("text")}
         event: Mapping[str, Mapping[str, list[int]]] = st.session_state.get("survey-rows") or {"selection": {"rows": []}}
         numeric_tables.draw(
             table,
             titles=named,
             decimals=3,
+            widths={"place": 92, "value": 76},
             hide_index=True,
             key="survey-rows",
             on_select="rerun",
@@ -156,33 +162,39 @@ def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Te
 def _map_of(page: Page, found: Survey, head: int, text: Text, explore: StreamlitPage) -> None:
     """Runs one text and draws the head's map, with a button that opens it in Explore."""
     site, number_ = found.statistics.heads[head]
-    alone = page.info.spec.get("encoder") is None
-    decoding = Decoding(max_length=0) if alone else Decoding()
-    request = RunRequest(
-        page.info.name, text.source, None if alone else text.target, decoding, settings=page.view.parsed_settings()
-    )
+    question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(found.about.edits)))
     try:
-        trace = page.engine.ask(Run(request))
+        trace = page.engine.ask(Run(text.request(question, question.edits, page.info.spec.get("encoder") is not None)))
     except HeadlightError as error:
         say(error_message(error))
         return
     name = tokens.head_name(trace, trace.at(site).site, number_)
     figure = head_weights(trace, trace.at(site), number_, page.dark)
     chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, computed now: {head}", head=name))
-    open_button(page, text, (site, number_), explore, "survey-open")
+    open_button(page, text, (site, number_), explore, "survey-open", edits=question.edits)
 
 
-def open_button(page: Page, text: Text, head: tuple[str, int], explore: StreamlitPage, key: str, row: int = -1) -> None:
+def open_button(
+    page: Page,
+    text: Text,
+    head: tuple[str, int],
+    explore: StreamlitPage,
+    key: str,
+    row: int = -1,
+    edits: tuple[Edit, ...] = (),
+) -> None:
     """A button that opens a text in Explore, with a head and a row selected. Texts of bare ids cannot be typed there.
 
     Args:
         head: site and number.
         row: the query; -1: none.
+        edits: changes with which it was measured.
     """
     if not isinstance(text.source, str):
         return
     fields = NEW_SENTENCE | {"text": text.source, "target": text.target if isinstance(text.target, str) else ""}
-    fields |= {"site": head[0], "head": head[1], "query": row, "edits": "", "silence": ""}
+    fields |= {"site": head[0], "head": head[1], "query": row, "silence": "", "off": ""}
+    fields |= {"edits": "; ".join(map(str, edits))}
     fields |= {"max_length": 0} if page.info.spec.get("encoder") is None else {}
     if st.button(_("Open in Explore"), icon=":material/grid_view:", key=key, on_click=partial(update, **fields)):
         st.switch_page(explore)

@@ -70,7 +70,7 @@ def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
 
 def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
     """Draws one measure of every head in both surveys; on the line nothing changed. A click selects a head."""
-    title = labels.measures()[page.view.up]
+    title = labels.of_heads()[page.view.up]
     own = {(each.site, each.head): each for each in apart if each.measure == page.view.up}
     if not own:
         st.caption(_("No head has this measure in both surveys: choose another one above."))

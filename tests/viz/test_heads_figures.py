@@ -1,0 +1,75 @@
+"""The pictures of all heads of a survey: each head once, at its place, with the color and the area of its numbers."""
+
+import numpy as np
+import pytest
+
+from viz.figures import heads as figures
+from viz.figures.heads import LARGEST, Shade, grid, scatter
+from viz.figures.theme import scheme
+
+NAMES, KINDS = ["one", "two", "thr<ee", "four"], ["self", "cross", "self", "self"]
+ACROSS, UP = np.array([0.0, 1.0, 2.0, np.nan]), np.array([1.0, 0.5, 0.2, 0.1])
+
+
+def dots(**options: object) -> dict[int, dict[str, object]]:
+    figure = scatter(NAMES, KINDS, ACROSS, UP, ("x", "y"), ["", "first", "", ""], 2, False, **options)  # type: ignore[arg-type]
+    found: dict[int, dict[str, object]] = {}
+    for trace in figure.data:
+        for at, (name, head, told) in enumerate(trace.customdata):
+            colour = trace.marker.color
+            found[head] = {
+                "at": (trace.x[at], trace.y[at]),
+                "name": name,
+                "told": told,
+                "color": colour if isinstance(colour, str) else colour[at],
+                "size": trace.marker.size[at],
+                "symbol": trace.marker.symbol,
+            }
+    return found
+
+
+def test_each_head_with_both_numbers_has_a_dot_and_the_selected_one_a_ring() -> None:
+    found = dots()
+    assert {head: dot["at"] for head, dot in found.items()} == {0: (0.0, 1.0), 1: (1.0, 0.5), 2: (2.0, 0.2)}
+    assert found[2]["name"] == "thr&lt;ee"
+    assert found[2]["size"] > found[0]["size"]  # type: ignore[operator]
+    assert found[0]["symbol"] != found[1]["symbol"]
+    assert found[0]["color"] != found[1]["color"]
+    assert found[1]["told"] == "<br>first"
+
+
+def test_colors_are_a_measure_and_areas_another() -> None:
+    loss = Shade(np.array([0.4, 0.1, -0.2, 9.0]), "loss")
+    found = dots(shade=Shade(np.array([1.0, 2.0, 3.0, 4.0]), "entropy"), weight=loss)
+    assert [found[head]["color"] for head in range(3)] == [1.0, 2.0, 3.0]
+    sizes = [float(found[head]["size"]) for head in range(2)]  # type: ignore[arg-type]
+    assert sizes[0] ** 2 / sizes[1] ** 2 == pytest.approx(4, rel=0.01) or sizes[1] == 5.0
+    assert max(sizes) <= LARGEST
+    assert found[1]["told"] == "<br>first<br>entropy: 2.000<br>loss: 0.100"
+    assert found[2]["told"] == "<br>entropy: 3.000<br>loss: −0.200"
+
+
+def test_areas_are_in_proportion_to_the_losses() -> None:
+    sizes = figures._sizes(4, Shade(np.array([0.9, 0.1, -1.0, np.nan]), "loss"))
+    assert sizes[0] == LARGEST
+    assert sizes[0] ** 2 / sizes[1] ** 2 == pytest.approx(9)
+    assert sizes[2] == sizes[3] < sizes[1]
+
+
+def test_numbers_on_both_sides_of_zero_have_two_hues() -> None:
+    colours = scheme(False)
+    marker = Shade(np.array([-0.2, 0.5, np.nan, 0.1]), "copying").marker(colours, [0, 1])
+    assert (marker["cmin"], marker["cmax"]) == (-0.5, 0.5)
+    assert marker["colorscale"][0][1] == colours.diverging[0]
+    assert Shade(np.array([0.2, 0.5]), "entropy").marker(colours, [0])["cmin"] == 0.2
+
+
+def test_the_grid_has_a_cell_for_each_head_and_frames_for_the_selected_and_the_marked_ones() -> None:
+    places = [(0, 0), (0, 1), (1, 0)]
+    shade = Shade(np.array([0.1, np.nan, 0.3]), "m")
+    figure = grid(NAMES[:3], ["layer 1", "layer 2"], places, ["H1", "H2"], shade, 2, [0], True)
+    np.testing.assert_array_equal(figure.data[0].z, [[0.1, np.nan], [0.3, np.nan]])
+    assert [tuple(each) for each in figure.data[1].customdata] == [("one", 0), ("two", 1), ("thr&lt;ee", 2)]
+    assert list(figure.data[1].text) == ["0.100", "–", "0.300"]
+    frames = [((shape.x0 + shape.x1) / 2, (shape.y0 + shape.y1) / 2, shape.line.width) for shape in figure.layout.shapes]
+    assert frames == [(0, 0, 1), (0, 1, 3)]

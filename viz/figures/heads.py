@@ -1,0 +1,245 @@
+"""Pictures of all heads of a survey: as dots by two numbers, and as a grid of layers × heads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from model.trace.types import Array
+from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
+from viz.figures.theme import Scheme, scheme
+from viz.labels import tokens as labels
+
+SYMBOLS = ("circle", "diamond", "square", "cross")
+"""One for each kind of site, so that color is not all that tells them apart."""
+
+MODES: list[list[str]] = [["select2d", "lasso2d"]]
+"""Buttons of the dots: before one is chosen, a finger scrolls the page."""
+
+DOT, LARGEST = 10, 34
+"""Pixels of a dot whose size says nothing, and of the largest one where it does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shade:
+    """A number of every head as a color.
+
+    Attributes:
+        values: [head]; NaN: there is none, and the dot is empty.
+        title: what the numbers are.
+    """
+
+    values: Array
+    title: str
+
+    def marker(self, colours: Scheme, heads: Sequence[int]) -> dict[str, Any]:
+        """Colors of some heads on the scale of all of them; numbers on both sides of 0 have two hues."""
+        known = self.values[np.isfinite(self.values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+        stops = scale(colours.weights[1:])
+        if low < 0:
+            low, high, stops = -max(-low, high), max(-low, high), scale(colours.diverging)
+        return {"color": self.values[list(heads)], "cmin": low, "cmax": max(high, low + 1e-9), "colorscale": stops}
+
+
+def scatter(
+    names: Sequence[str],
+    groups: Sequence[str],
+    across: Array,
+    up: Array,
+    titles: tuple[str, str],
+    roles: Sequence[str],
+    selected: int,
+    dark: bool,
+    shade: Shade | None = None,
+    weight: Shade | None = None,
+) -> go.Figure:
+    """A dot for each head that has both numbers; those with a role are labeled where there is room.
+
+    Args:
+        names, groups, roles: of each head: its name, the kind of its site, and its roles or "".
+        across, up: [head], the two numbers.
+        titles: their titles.
+        selected: the head with a ring; -1: none.
+        dark: which scheme.
+        shade: what decides the colors; None: the kind of site does.
+        weight: what decides the areas of the dots, numbers below 0 and unknown ones as 0; None: all are equal.
+    """
+    colours = scheme(dark)
+    kinds, paints = list(dict.fromkeys(groups)), (colours.second, colours.faint, colours.accent, colours.text)
+    told = [literal(role).replace(", ", ",<br>") for role in roles]
+    sizes = _sizes(len(names), weight)
+    stands = _label_places(across, up, told, selected)
+    also = [(literal(roles[head]), *(_said(each, head) for each in (shade, weight) if each)) for head in range(len(names))]
+    told_of = ["".join(f"<br>{line}" for line in lines if line) for lines in also]
+    traces: list[dict[str, Any]] = []
+    drawn = np.isfinite(across) & np.isfinite(up)
+    for number, kind in enumerate(kinds):
+        own = [head for head in np.flatnonzero(drawn).tolist() if groups[head] == kind]
+        own.sort(key=lambda head: -sizes[head])  # small dots lie on large ones
+        marker: dict[str, Any] = {"color": paints[number % len(paints)]} if shade is None else shade.marker(colours, own)
+        if shade is not None and not any("colorbar" in each["marker"] for each in traces):
+            marker |= {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "markers+text",
+                "x": across[own],
+                "y": up[own],
+                "name": literal(kind),
+                "text": [told[head] if head in stands else "" for head in own],
+                "textposition": [stands.get(head, "top center") for head in own],
+                "textfont": {"size": 12, "color": colours.faint},
+                "customdata": [[literal(names[head]), head, told_of[head]] for head in own],
+                "marker": marker
+                | {
+                    "size": [sizes[head] + 5 * (head == selected) for head in own],
+                    "symbol": SYMBOLS[number % len(SYMBOLS)],
+                    "opacity": 1 if weight is None else 0.8,
+                    "line": {"width": [3 if head == selected else 1 for head in own], "color": colours.text},
+                },
+                "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b>%{customdata[2]}<extra></extra>",
+            }
+        )
+    grid_ = {"showgrid": True, "zeroline": False}
+    below = {} if shade is None else {"yref": "paper", "y": -0.16}
+    layout = {
+        "xaxis": axis(colours, titles[0]) | grid_,
+        "yaxis": axis(colours, titles[1]) | grid_,
+        "showlegend": len(kinds) > 1,
+        "legend": LEGEND | {"x": 0, "xanchor": "left", "itemsizing": "constant"} | below,
+    }
+    above = 48 if len(kinds) > 1 else 16
+    if shade is None:
+        return picture(dark, 430, traces, layout, above=above)
+    return picture(dark, 470, traces, layout, bar=shade.title, buttons=len(MODES[0]))
+
+
+def _said(shade: Shade, head: int) -> str:
+    """A number of a head, as pointing at it says it."""
+    value = float(shade.values[head])
+    return f"{literal(shade.title)}: {_number(value)}"
+
+
+def _number(value: float) -> str:
+    return labels.number(value, ".3f") if np.isfinite(value) else "–"
+
+
+def _sizes(count: int, weight: Shade | None) -> Array:
+    """[head], the width of each dot in pixels: areas are in proportion to the numbers, above a smallest one that is still seen."""
+    if weight is None:
+        return np.full(count, float(DOT))
+    values = np.nan_to_num(np.maximum(weight.values, 0.0))
+    return np.asarray(np.maximum(LARGEST * np.sqrt(values / (values.max() or 1.0)), 5.0))
+
+
+CELL = 22
+"""Pixels of a row of the grid."""
+
+
+def grid(
+    names: Sequence[str],
+    rows: Sequence[str],
+    places: Sequence[tuple[int, int]],
+    columns: Sequence[str],
+    shade: Shade,
+    selected: int,
+    marked: Sequence[int],
+    dark: bool,
+) -> go.Figure:
+    """A cell for each head: a row for each site, a column for each head in it. A head without the number has an empty cell.
+
+    plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell.
+
+    Args:
+        names: of the heads.
+        rows, columns: what the axes say.
+        places: of each head its row and its column.
+        shade: the number that is drawn.
+        selected: the head with a frame; -1: none.
+        marked: heads with a thin frame.
+        dark: which scheme.
+    """
+    colours = scheme(dark)
+    values = np.full((len(rows), len(columns)), np.nan)
+    for head, place in enumerate(places):
+        values[place] = shade.values[head]
+    marker = shade.marker(colours, range(len(names)))
+    cells = {
+        "type": "heatmap",
+        "x": list(range(len(columns))),
+        "y": list(range(len(rows))),
+        "z": values,
+        "zmin": marker["cmin"],
+        "zmax": marker["cmax"],
+        "colorscale": marker["colorscale"],
+        "colorbar": colour_bar(colours),
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [column for _row, column in places],
+        "y": [row for row, _column in places],
+        "marker": {"opacity": 0, "size": CELL - 4, "symbol": "square"},
+        "customdata": [[literal(name), head] for head, name in enumerate(names)],
+        "text": [_number(float(value)) for value in shade.values],
+        "hovertemplate": "%{customdata[0]}: <b>%{text}</b><extra></extra>",
+    }
+    frames = [
+        {
+            "type": "rect",
+            "x0": places[head][1] - 0.5,
+            "x1": places[head][1] + 0.5,
+            "y0": places[head][0] - 0.5,
+            "y1": places[head][0] + 0.5,
+            "line": {"color": colours.text, "width": 3 if head == selected else 1},
+        }
+        for head in (*marked, *([selected] if selected >= 0 else []))
+    ]
+    ticks = {"showgrid": False, "tickfont": {"size": 12, "color": colours.text}}
+    down = {"tickvals": list(range(len(rows))), "ticktext": [literal(name) for name in rows], "range": [len(rows) - 0.5, -0.5]}
+    across = {"tickvals": list(range(len(columns))), "ticktext": list(columns), "range": [-0.5, len(columns) - 0.5], "tickangle": 0}
+    layout = {"xaxis": axis(colours, "") | ticks | across, "yaxis": axis(colours, "") | ticks | down, "shapes": frames}
+    layout |= {"hovermode": "closest"}
+    return picture(dark, 90 + CELL * len(rows), [cells, points], layout, bar=shade.title)
+
+
+_PLOT, _LETTER, _LINE, _DOT = np.array([250.0, 330.0]), 6.6, 15.6, 8.0
+_PLACES = ("top center", "bottom center", "middle right", "middle left", "top right", "top left", "bottom right", "bottom left")
+
+
+def _label_places(across: Array, up: Array, labels: Sequence[str], first: int) -> dict[int, str]:
+    """Where each label stands beside its dot, for those that have room: no label lies over another one, a dot or the edge.
+
+    It is decided for the plot of a phone, in pixels. On a wider screen the dots are further apart and the labels as large, so
+    labels that do not meet there meet nowhere.
+
+    Args:
+        across, up: [head], the places of the dots.
+        labels: of each head, lines separated by <br>; "": none.
+        first: the head whose label is placed first; -1: none.
+    """
+    at = np.stack([across, -up], axis=1)
+    drawn = np.isfinite(at).all(axis=1)
+    low, high = at[drawn].min(axis=0, initial=np.inf), at[drawn].max(axis=0, initial=-np.inf)
+    at = (0.06 + 0.88 * (at - low) / np.where(high > low, high - low, 1)) * _PLOT
+    taken = [np.array([dot - _DOT / 2, dot + _DOT / 2]) for dot in at[drawn]]
+    found: dict[int, str] = {}
+    for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: (head != first, -up[head])):
+        lines = labels[head].split("<br>")
+        size = np.array([_LETTER * max(sum(1 + (ord(one) > 0x2E7F) for one in line) for line in lines), _LINE * len(lines)])
+        for place in _PLACES if labels[head] else ():
+            towards = np.array([("right" in place) - ("left" in place), ("bottom" in place) - ("top" in place)])
+            middle = at[head] + towards * (size / 2 + _DOT)
+            box = np.array([middle - size / 2, middle + size / 2])
+            inside = (box[0] >= 0).all() and (box[1] <= _PLOT).all()
+            if inside and not any((box[0] < other[1]).all() and (other[0] < box[1]).all() for other in taken):
+                found[head] = place
+                taken.append(box)
+                break
+    return found

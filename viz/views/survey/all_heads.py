@@ -1,0 +1,175 @@
+"""All heads of a survey: as dots by two numbers, as large as they matter if asked for, and as a grid of layers × heads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from model.spec.edits import read_edits
+from model.survey import mattering
+from model.survey.mattering import Matters
+from model.survey.questions import MeasureTexts
+from model.survey.survey import Survey
+from model.trace.types import Site
+from viz.figures import heads as figures
+from viz.figures.layout import CONFIG
+from viz.i18n.translate import _, number
+from viz.labels import survey as labels
+from viz.labels import tokens
+from viz.session import access
+from viz.session.state import Page, background_engine, bind, update
+from viz.url.view_state import SURVEYED
+from viz.views.survey import making
+from viz.views.survey.one_head import in_order
+from viz.views.what_if.cell_clicks import clickable
+from viz.views.what_if.importance_run import by_kind
+from viz.widgets.cards import chart, heading
+
+DOTS, MATTERS = "survey-scatter", "survey-matters"
+
+USUAL, MOST, MOST_IN_PUBLIC = 30, 1000, 30
+"""Texts over which it is measured how much heads matter, unless asked otherwise, and at most."""
+
+
+def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], selected: int) -> None:
+    """Draws a dot and a cell for each head; a click selects a head, and a box or a line marks several.
+
+    Args:
+        names, roles: of each head: its name, and its roles or "".
+    """
+    titles = labels.of_heads()
+    subtitle = _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")
+    st.html(heading(_("All heads"), subtitle))
+    sizes = {"": _("all the same"), "matters": _("how much the head matters")}
+    with st.container(horizontal=True):
+        st.selectbox(_("From left to right"), SURVEYED, format_func=titles.__getitem__, **bind("across"))
+        st.selectbox(_("From bottom to top"), SURVEYED, format_func=titles.__getitem__, **bind("up"))
+    with st.container(horizontal=True):
+        kind = {"": _("kind of attention")} | titles
+        st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
+        st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
+    weight = _weight(page, found, names) if page.view.dots else None
+    shade = figures.Shade(found.of_heads(page.view.shade), titles[page.view.shade]) if page.view.shade else None
+    across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
+    named = (titles[page.view.across], titles[page.view.up])
+    sites = [Site.parse(site) for site, _head in found.statistics.heads]
+    groups = [tokens.kind(site.stack, site.kind) for site in sites]
+    figure = figures.scatter(names, groups, across, up, named, roles, selected, page.dark, shade, weight)
+    chart(
+        figure,
+        (page.trace, _("All heads: {up}, {across}", across=named[0], up=named[1])),
+        config=CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES},
+        key=DOTS,
+        alt=labels.scatter(names, across, up, named),
+        on_select=lambda: _clicked(found),
+        selection_mode=("points", "box", "lasso"),
+    )
+    if missing := int((~(np.isfinite(across) & np.isfinite(up))).sum()):
+        st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
+    _grid(page, found, names, shade or figures.Shade(up, named[1]), selected)
+
+
+def marked() -> list[int]:
+    """The heads in the box or the line that somebody drew around dots; none: nobody did."""
+    selection = (st.session_state.get(DOTS) or {}).get("selection", {})
+    return _heads(selection) if selection.get("box") or selection.get("lasso") else []
+
+
+def _heads(selection: Any) -> list[int]:
+    return [int(point["customdata"][1]) for point in selection["points"] if point.get("customdata")]
+
+
+def _clicked(found: Survey) -> None:
+    """Selects the head of the dot that was clicked."""
+    if not marked():
+        for head in _heads(st.session_state[DOTS]["selection"]):
+            select(found, head)
+
+
+def select(found: Survey, head: int) -> None:
+    """Makes a head the selected one; for callbacks."""
+    site, number_ = found.statistics.heads[head]
+    update(site=site, head=number_)
+
+
+def _grid(page: Page, found: Survey, names: Sequence[str], shade: figures.Shade, selected: int) -> None:
+    """Draws layers × heads by the number that colors the dots, else by the one upwards."""
+    heads = found.statistics.heads
+    rows = by_kind(list(found.statistics.sites))
+    places = [(rows.index(site), head) for site, head in heads]
+    columns = [_("H{head}", head=head + 1) for head in range(max(found.statistics.sites.values()))]
+    sites = [tokens.site(Site.parse(site)) for site in rows]
+    around = [head for head in marked() if head < len(heads)]
+    figure = figures.grid(names, sites, places, columns, shade, selected, around, page.dark)
+    alt = _("“{measure}” of every head: layers × heads; the table “All numbers” has the numbers", measure=shade.title)
+    clickable(figure, "survey-grid", lambda data: select(found, int(data[1])), alt, (page.trace, shade.title))
+
+
+def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
+    """How much each head matters, where it was measured; else what measures it, or how far that is."""
+    own: making.Making[Matters] | None = st.session_state.get(MATTERS)
+    mine = own if own is not None and own.model == _key(found) else None
+    matters = mine.newest if mine is not None else found.matters
+    if mine is not None and mine.runs:
+        making.progress(mine, MATTERS)
+    elif mine is not None:
+        making.ended(mine)
+    if mine is None or not mine.runs:
+        _form(page, found, again=matters is not None)
+    if matters is None or not matters.count:
+        return None
+    most = int(np.nanargmax(matters.mean))
+    gaps = {"count": matters.count, "head": names[most], "loss": number(float(matters.mean[most]), ".3f")}
+    gaps |= {"error": number(float(matters.error[most]), ".3f")}
+    st.caption(
+        tokens.markdown(
+            _(
+                "The area of a dot: how much log-probability a token of the target loses when this head alone is silenced (nats, "
+                "mean over texts: {count:,}). Most: {head}, {loss} ± {error}. Heads can replace each other, so a small dot may "
+                "still be of use.",
+                **gaps,
+            )
+        )
+    )
+    return figures.Shade(matters.mean, _("loss without it (nats)"))
+
+
+def _key(found: Survey) -> str:
+    """What tells surveys apart."""
+    about = found.about
+    return " ".join((about.model, about.fingerprint, about.content, *about.edits))
+
+
+def _form(page: Page, found: Survey, again: bool) -> None:
+    """Draws over how many texts it is measured how much heads matter, and the button that starts it."""
+    texts = in_order(found)
+    most = min(MOST_IN_PUBLIC if access.is_public() else MOST, len(texts))
+    if not most:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", key="survey-matters-form"):
+        count = int(st.number_input(_("Maximum number of texts"), 1, most, min(USUAL, most), key="survey-matters-most"))
+        title = _("Measure again") if again else _("Measure how much heads matter")
+        if st.button(title, icon=":material/play_arrow:", key="survey-matters-start"):
+            edits = read_edits("; ".join(found.about.edits))
+            question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=edits)
+            encoder, chosen = page.info.spec.get("encoder") is not None, texts[:count]
+            first = mattering.not_measured(found.statistics.heads, count)
+            engine = background_engine("matters")
+            making.keep(
+                making.start(
+                    engine.ask,
+                    lambda ask, before: mattering.measured_on(ask, question, encoder, chosen, before),
+                    first,
+                    _key(found),
+                ),
+                MATTERS,
+            )
+            st.rerun()
+
+
+def with_matters(found: Survey) -> Survey:
+    """The survey with what this visitor measured of how much its heads matter, if anything."""
+    own: making.Making[Matters] | None = st.session_state.get(MATTERS)
+    return replace(found, matters=own.newest) if own is not None and own.model == _key(found) and own.newest.count else found

@@ -1,0 +1,28 @@
+"""Which head, and which of its measures, the page Survey shows."""
+
+import numpy as np
+
+from model.survey.measures import MEASURES
+from model.survey.survey import Survey
+from viz.session.state import Page
+
+
+def head_of(page: Page, found: Survey, chosen: bool) -> int:
+    """The selected head; where nobody selected one, that with the largest number upwards, among those that have a dot.
+
+    Args:
+        chosen: whether somebody selected one.
+    """
+    heads, there = found.statistics.heads, (str(page.attention.site), page.head)
+    across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
+    drawn = np.isfinite(across) & np.isfinite(up)
+    if there in heads and (chosen or not drawn.any()):
+        return heads.index(there)
+    return int(np.argmax(np.where(drawn, up, -np.inf))) if drawn.any() else 0
+
+
+def measure_of(page: Page, found: Survey, head: int) -> str:
+    """The measure whose spread over the texts is shown: that upwards, else that from left to right, else the first that the head
+    has. The empty text: it has none."""
+    names = [name for name in (page.view.up, page.view.across, *MEASURES) if name in MEASURES]
+    return next((name for name in names if found.statistics.count[head, list(MEASURES).index(name)]), "")
