@@ -89,9 +89,12 @@ class CircuitGraph(Arrays):
 
     @property
     def agrees(self) -> bool:
-        """Whether every sum is what the run recorded, up to rounding. Heads that an edit changed are left out."""
+        """Whether every sum is what the run recorded, up to rounding; False if no sum is known.
+
+        Heads that an edit changed, or whose numbers are NaN, are left out.
+        """
         known = ~np.isnan(self.total)
-        return bool((self.difference[known] <= self.tolerance[known]).all())
+        return bool(known.any() and (self.difference[known] <= self.tolerance[known]).all())
 
     @property
     def shares(self) -> Array:

@@ -129,3 +129,22 @@ def test_a_sentence_of_another_length_is_one_sentence(stocked: Path) -> None:
 
 def test_without_a_corrupted_sentence_nothing_can_be_measured(stocked: Path) -> None:
     assert Visitor("circuit", model="tiny", text=TEXT).app.toggle(key="paths-shown").disabled
+
+
+@pytest.mark.parametrize(("picture", "drawn"), [("graph", 1), ("composition", 1), ("paths", 1), ("kept", 1), ("heads", 1)])
+def test_big_mode_shows_one_picture(stocked: Path, graph: CircuitGraph, picture: str, drawn: int) -> None:
+    visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted=CORRUPTED, big="1", picture=picture, share="0.1")
+    if picture in ("paths", "kept"):
+        visitor.app.toggle(key="paths-shown").set_value(True)
+        visitor._run()
+    assert visitor.problems == []
+    charts = len(visitor.app.get("plotly_chart"))
+    assert charts == (0 if picture in ("graph", "heads") else drawn)
+    assert not visitor.app.dataframe
+    if picture in ("graph", "heads"):
+        assert f"{graph.left_out(0.1):.0%} is not shown" in said(visitor)
+        assert visitor.scene("circuit")["edges"]
+
+
+def test_a_run_that_was_made_again_is_said_to_be(stocked: Path) -> None:
+    assert "so it was made again with all intermediate values" in said(Visitor("circuit", model="tiny", text=TEXT))

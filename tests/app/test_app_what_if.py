@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -185,6 +185,25 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     assert len(EditList.of(visitor.view).edits) in (1, 2)
     measure(visitor, "edges")
     assert "Click or tap to forbid that edge above" in " ".join(caption.value for caption in visitor.app.caption)
+    assert visitor.problems == []
+
+
+def test_what_matters_silences_by_the_mean_if_that_is_chosen_and_names_the_way(stocked: Path) -> None:
+    visitor = Visitor("whatif", text=TEXT, off="all")
+    engine = LocalEngine(stocked, torch.device("cpu"))
+    measure(visitor, "heads")
+    ways: list[tuple[Literal["zeros", "mean"], str]] = [
+        ("zeros", "A silenced head gives zeros."),
+        ("mean", "gives the mean of its output"),
+    ]
+    for by, words in ways:
+        visitor.app.session_state["matters:by"] = by
+        visitor._run()
+        assert words in " ".join(caption.value for caption in visitor.app.caption).replace("\\", "")
+        table = next(frame.value for frame in visitor.app.dataframe if "without" in frame.value)
+        found = engine.ask(Heads(RunRequest("tiny", TEXT), by=by))
+        assert found.without is not None
+        np.testing.assert_allclose(table["without"], found.without.sum(axis=1), atol=1e-4)
     assert visitor.problems == []
 
 

@@ -136,6 +136,8 @@ SCREENS: dict[str, dict[str, str]] = {
     "step      ": {"decode": "beam", "beam": "4", "picture": "steps"},
     "checkpoint": {"model": MODEL},
     "checkpoint ": {"model": MODEL, "picture": "weights"},
+    "circuit": {},
+    "circuit ": {"picture": "composition"},
 }
 """Pages in big mode, with parameters of their links; blanks after a name make it another one."""
 
@@ -177,6 +179,70 @@ def test_one_picture_fills_the_screen_and_nothing_scrolls_or_is_covered(
         high, wide = found["share"]
         assert wide > 0.45, (path, more, found)
         assert high > 0.45 or (path in WIDE and high > 0.25 and wide > 0.9), (path, more, found)
+
+
+REPEATED = "fox moon tea harry"
+
+
+@pytest.mark.parametrize("picture", ["Paths", "Strongest paths"])
+def test_measured_paths_fill_the_screen_too(watched: Page, within: Callable[[str], Page], serve: Serve, picture: str) -> None:
+    clean, corrupted = (
+        "fox moon tea harry potter rain key fox moon tea harry",
+        "fox moon tea harry rain potter key fox moon tea harry",
+    )
+    link = {"model": "induction", "text": clean, "corrupted": corrupted, "max": "1", "big": "1"}
+    watched.set_viewport_size({"width": 1280, "height": 720})
+    page = within(f"{serve(APP)}/circuit?{urlencode(link)}")
+    page.get_by_text(picture, exact=True).click()
+    page.get_by_text("Measure all paths (12)").click()
+    rest(page, drawn=".js-plotly-plot .plot-container")
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        rest(page, drawn=".js-plotly-plot .plot-container")
+        found = page.evaluate(BOXES)
+        assert found["scrolls"] <= 1, (width, height)
+        assert found["below"] <= 1, (width, height)
+        assert min(found["share"]) > 0.45, (width, height, found)
+        assert small(page.evaluate(TEXTS)) == [], (width, height)
+
+
+NUMBERS = """() => {
+  const all = [...document.querySelectorAll("g.heatmap-label text")];
+  const texts = all.filter((text) => getComputedStyle(text).visibility !== "hidden");
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const within = (one, other) => one.left < other.right && one.top < other.bottom;
+  const meets = (one, other) => within(one, other) && within(other, one);
+  return {
+    count: texts.length,
+    smallest: Math.min(...texts.map((text) => parseFloat(getComputedStyle(text).fontSize))),
+    meeting: boxes.filter((one, place) => boxes.slice(place + 1).some((other) => meets(one, other))).length,
+  };
+}"""
+"""The numbers that are seen in the cells of the page's heatmaps: how many, their smallest size, and how many lie on another one."""
+
+
+def test_numbers_of_a_sum_never_run_into_each_other(watched: Page, within: Callable[[str], Page], serve: Serve) -> None:
+    """They become smaller, to 16 pixels, and are left out where the cells are too narrow even for that; pointing says them."""
+    watched.set_viewport_size({"width": 1920, "height": 1080})
+    page = within(address(serve, "explore", query="3", key="3", cell="why"))
+    seen = {}
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        rest(page, drawn="g.heatmap-label")
+        found = page.evaluate(NUMBERS)
+        assert found["meeting"] == 0, (width, height, found)
+        seen[width] = found["count"] and found["smallest"]
+    assert seen[1024] == seen[3840] == 21
+    assert SMALLEST <= seen[1920] < 21
+    assert seen[1280] == 0, "there the dialog leaves the cells twenty pixels"
+    page.set_viewport_size({"width": 1280, "height": 720})
+    rest(page, drawn="g.heatmap-label")
+    cells = page.locator(".st-key-card-why .js-plotly-plot .hm")
+    cells.scroll_into_view_if_needed()
+    box = cells.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 16, box["y"] + box["height"] / 16)
+    expect(page.locator(".st-key-card-why .hoverlayer .hovertext")).to_contain_text("×")
 
 
 def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(projector: Page, serve: Serve) -> None:

@@ -19,6 +19,7 @@ from model.inference.run import run_in
 from model.spec.edits import read_edits
 from model.spec.questions import Question
 from model.spec.request import Decoding
+from model.trace.lazy_attention import LazyAttention
 from model.trace.types import Array
 from tests.pages import figures, open_view, words
 from tests.runs import CPU, SPECS, checkpoint, request, traced
@@ -168,13 +169,30 @@ def test_a_lower_precision_shows_its_difference_and_its_bound(precision: Any) ->
 
 def test_numbers_that_are_none_are_said_beside_the_sum() -> None:
     found, trace = made("paper")
-    attention = trace.at(CROSS)
+    for site, show in (("encoder.0.0.self", opened), (CROSS, explored)):
+        attention = trace.at(site)
+        assert attention.context is not None
+        spoiled = replace(attention, context=np.full_like(attention.context, np.nan))
+        nan = replace(trace, attention={**trace.attention, attention.site: spoiled})
+        said = words(show(SummingEngine(trace=nan, found=found)))
+        assert "cannot be checked: it contains NaN" in said
+        assert "says where such values first appear" in said
+
+
+def test_a_run_that_was_made_again_for_its_sums_is_said_to_be() -> None:
+    """The engine makes it again with everything; the page shows the run that kept nothing."""
+    found, whole = made("paper")
+    again = "so it was made again with all intermediate values"
+    for trace in (replace(whole, stages={}), whole):
+        page = SummingEngine(trace=trace, found=found)
+        assert (again in " ".join(stream_parts.about_the_run(page.trace, sound=True))) == (trace is not whole)
+    assert again not in words(explored(SummingEngine(trace=whole, found=found)))
+    attention = whole.at(CROSS)
     assert attention.q is not None
-    attention = trace.at("encoder.0.0.self")
-    assert attention.context is not None
-    spoiled = replace(attention, context=np.full_like(attention.context, np.nan))
-    nan = replace(trace, attention={**trace.attention, attention.site: spoiled})
-    assert "cannot be checked: it contains NaN" in words(opened(SummingEngine(trace=nan, found=found)))
+    assert attention.k is not None
+    lazy = replace(attention, weights=LazyAttention(attention.q, attention.k, attention.mask, 0.5).array)
+    long = replace(whole, attention={attention.site: lazy}, stages={})
+    assert "fused kernel" in " ".join(stream_parts.about_the_run(long, sound=True))
 
 
 def test_a_hypothesis_of_beam_search_has_its_sums() -> None:

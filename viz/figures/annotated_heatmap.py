@@ -13,6 +13,9 @@ from viz.labels import tokens as labels
 ROW = 30
 """Pixels of a row."""
 
+FITTED = "fitted-numbers"
+"""Asks the page (`viz/widgets/cell_numbers.js`) to make the numbers smaller where cells are narrow, or to leave them out."""
+
 
 def grid(
     rows: Sequence[str],
@@ -37,7 +40,7 @@ def grid(
         dark: which scheme.
         quantity: what the numbers are, for the color bar.
         limit: the number at the ends of the scale; None: the largest of the numbers.
-        written: format specification of the number in each cell; empty: no numbers are written.
+        written: format specification of the number in each cell, which is shown where it fits; empty: no numbers are written.
         longest: most characters of a column's name; pointing at a cell should say all of them.
     """
     colours = scheme(dark)
@@ -76,7 +79,8 @@ def grid(
     across = token_axis(colours, "", [_cut(name, longest) for name in columns]) | {"side": "bottom"}
     names_of_columns = 40 + 6 * min(max(map(len, columns), default=0), longest)  # upright on a phone
     height = BAR_HEIGHT + names_of_columns + ROW * len(rows)
-    return picture(dark, height, [cells, points], {"xaxis": across, "yaxis": down, "hovermode": "closest"}, bar=quantity)
+    layout = {"xaxis": across, "yaxis": down, "hovermode": "closest"} | ({"meta": FITTED} if written else {})
+    return picture(dark, height, [cells, points], layout, bar=quantity)
 
 
 def _cut(text: str, longest: int) -> str:

@@ -40,6 +40,7 @@ PICTURES = (
     *("values", "curves", "similarity", "arrows", "score", "waves"),
     *("motion", "stage", "tree", "steps"),
     *("combined", "causal", "padding", "film", "losses", "weights"),
+    *("graph", "composition", "paths", "kept"),
 )
 """Pictures that fill the screen in big mode: of heads, of positions, of a run's steps, and of other pages. A page shows its first
 one instead of one that it does not have."""

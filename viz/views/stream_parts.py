@@ -116,6 +116,34 @@ def _place(place: str) -> str:
     return _("Output") if place == "output" else tokens.stack(place)
 
 
+def about_the_run(trace: Trace, sound: bool) -> list[str]:
+    """Sentences on the run that a sum is of: that it was made again, and that its numbers are none.
+
+    Args:
+        trace: the run that the page shows.
+        sound: whether all numbers of the sum are finite.
+    """
+    said = list[str]()
+    weights: object = next(iter(trace.attention.values())).weights
+    if not isinstance(weights, np.ndarray):  # those of a long run are computed when they are shown
+        said.append(
+            _(
+                "The run shown used a fused kernel, which stores no scores, so it was made again with all intermediate values. "
+                "Where scores do not fit into memory, the recorded score is the product of the recorded query and key."
+            )
+        )
+    elif not trace.stages:
+        said.append(_("The run shown stores only its weights, so it was made again with all intermediate values."))
+    if not sound:
+        said.append(
+            _(
+                "This run contains NaN or infinite values, so its parts cannot be added up. Step through, inside the network, says "
+                "where such values first appear."
+            )
+        )
+    return said
+
+
 def row_of(trace: Trace, part: Part, position: int) -> dict[str, Any]:
     """The fields of a view that show the row of a head that wrote a part at a position: its strongest cell is chosen."""
     attention = trace.at(part.place)

@@ -118,6 +118,9 @@ document.addEventListener("touchstart", (event) => {
 """
 """Lets a finger that begins on a figure scroll the page."""
 
+FITS = (Path(__file__).parent / "cell_numbers.js").read_text(encoding="utf-8")
+"""Fits the numbers in the cells of heatmaps that ask for it (`viz.figures.annotated_heatmap`) into the cells of this window."""
+
 _WATCH = st.components.v2.component(
     "headlight.scheme",
     html="<span hidden></span>",
@@ -126,6 +129,7 @@ _WATCH = st.components.v2.component(
     + panel_help.CLOSES
     + SCROLLS
     + MOVES_DOTS
+    + FITS
     + """
 const seen = new WeakMap();
 

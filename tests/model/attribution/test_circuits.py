@@ -51,6 +51,14 @@ def test_what_a_head_used_adds_up_to_what_ran(name: str, forced: bool) -> None:
         assert graph.total[1, row] == graph.total[0, row]
 
 
+def test_a_run_whose_numbers_are_none_agrees_with_nothing() -> None:
+    found, trace = made("paper")
+    nan = {site: replace(own, weights=np.full_like(own.weights, np.nan)) for site, own in trace.attention.items()}
+    assert circuit(found.network, trace).agrees
+    with np.errstate(invalid="ignore"):
+        assert not circuit(found.network, replace(trace, attention=nan)).agrees
+
+
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_each_part_of_it_is_what_plain_matrices_give(name: str) -> None:
     found, trace = made(name, 1)

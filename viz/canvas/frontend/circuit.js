@@ -5,6 +5,7 @@ const GRAPH_ROW = 54; // distance between layers; twice as much where there are 
 const GRAPH_HEAD = 120; // largest distance between heads
 const GRAPH_EDGE = 26; // free space at the edges
 const GRAPH_LAYER = 56; // room for a layer's name at the left of each row
+const GRAPH_BELOW = 8; // room for the sentence below a graph that fills a screen
 const SIDES_DRAWN = { query: ["accent", "dashed"], key: ["second", "solid"], value: ["text", "dotted"] };
 const graphLibraries = new Map();
 
@@ -51,13 +52,20 @@ class Circuit extends Drawing {
     return this.width / stacks - GRAPH_EDGE - GRAPH_LAYER;
   }
 
+  /** The distance between layers; it fills the screen where the graph is the only picture of a page. */
+  between(rows) {
+    if (!fillsScreen()) return rows > 12 ? 0.7 * GRAPH_ROW : rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
+    const below = this.root.getBoundingClientRect().bottom - this.box.getBoundingClientRect().bottom;
+    return (roomBelow(this.box, below / zoomOf(this.box) + GRAPH_BELOW) - 2 * GRAPH_EDGE) / Math.max(1, rows - 1);
+  }
+
   /** Places of the heads: stacks side by side, the first layer at the bottom. */
   places() {
     const { nodes } = this.header;
     const rows = 1 + Math.max(...nodes.map(({ row }) => row));
-    const high = rows > 12 ? 0.7 * GRAPH_ROW : rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
+    const high = this.between(rows);
     const whole = this.room();
-    this.box.style.height = `${(rows - 1) * high + 2 * GRAPH_EDGE}px`;
+    this.box.style.height = `${Math.max(1, rows - 1) * high + 2 * GRAPH_EDGE}px`;
     return new Map(nodes.flatMap(({ id, stack, row, head, heads }) => {
       const wide = Math.min(whole, heads * GRAPH_HEAD);
       const left = GRAPH_LAYER + stack * (whole + GRAPH_EDGE + GRAPH_LAYER) + (whole - wide) / 2;
@@ -81,6 +89,7 @@ class Circuit extends Drawing {
           ...edges.map((edge, place) => ({ group: "edges", data: { id: `edge-${place}`, ...edge, place } })),
         ],
         layout: { name: "preset" },
+        pixelRatio: resolution(this.box), // sharp in big mode, too
         autoungrabify: true, boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false, autounselectify: true,
       });
       this.cy.on("tap", "node.head", ({ target }) => this.open(target.id()));

@@ -1,6 +1,7 @@
 """The page Circuit: which earlier head each head's queries, keys and values used, as a graph beside the overview."""
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -22,14 +23,14 @@ from viz.views import stream_parts
 from viz.views.circuit import paths
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import download, numeric_tables, recorded_run
-from viz.widgets.cards import panel, say
+from viz.widgets.cards import choose_picture, one_screen, panel, say
 
 MOST_SAID = 3
 """Edges of the selected head that a sentence names, for each side."""
 
 
 def show(page: Page) -> None:
-    """Draws the page."""
+    """Draws the page; in big mode one of its pictures, as large as the screen."""
     if page.info.recorded:
         st.info(recorded_run.needs_network(), icon=":material/info:")
         return
@@ -38,6 +39,9 @@ def show(page: Page) -> None:
             found = page.engine.ask(Circuit(page.view.request()))
         except HeadlightError as error:
             say(error_message(error))
+            return
+        if page.view.big:
+            _one_picture(page, found)
             return
         with panel("circuit"):
             _about(page, found)
@@ -55,6 +59,28 @@ def show(page: Page) -> None:
         paths.draw(page, found)
 
 
+def _one_picture(page: Page, found: CircuitGraph) -> None:
+    """Draws the picture that big mode shows, which one it is, and the sentence that it needs."""
+    names = {"graph": _("Graph of heads"), "composition": _("From the weights alone")}
+    if page.trace.steps:
+        names |= {"paths": _("Paths"), "kept": _("Strongest paths")}
+    with one_screen():
+        row = st.container(horizontal=True, vertical_alignment="center")
+        with row:
+            picture = choose_picture(names)
+        if picture == "graph":
+            with row:
+                _threshold("collapsed")
+            edges, left = _shown(page, found)
+            gaps = {"count": len(edges), "left": left}
+            st.caption(_("Edges shown: {count:,}. Of what heads used from earlier heads, {left} is not shown.", **gaps))
+            canvas.draw("circuit", graph(page, found)[0], key="circuit", chosen=update)
+        elif picture == "composition":
+            _composition_picture(page, found)
+        else:
+            paths.draw_picture(page, found, picture == "kept")
+
+
 def side_name(side: Side) -> str:
     """The side of a head, in the plural."""
     return {"query": _("queries"), "key": _("keys"), "value": _("values")}[side]
@@ -69,13 +95,19 @@ def _about(page: Page, found: CircuitGraph) -> None:
     """Draws the title, whether the sums are what ran, and the threshold."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{title()}**", width="content")
-        _badge(found)
+        _badge(page, found)
+    _threshold("visible")
+
+
+def _threshold(label: Literal["visible", "collapsed"]) -> None:
+    """Draws the slider of the smallest share."""
     st.slider(
         _("Smallest share of an edge"),
         0.01,
         1.0,
         step=0.01,
         help=_("A share is the size of what one part adds, divided by the sum of these sizes over all parts of that side."),
+        label_visibility=label,
         **bind("least"),
     )
 
@@ -85,12 +117,13 @@ def _graph(page: Page, found: CircuitGraph) -> None:
     drawn, said = graph(page, found)
     canvas.draw("circuit", drawn, key="circuit", chosen=update)
     st.caption(said)
+    for sentence in stream_parts.about_the_run(page.trace, _is_sound(page)):
+        st.caption(sentence)
 
 
 def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
     """The scene of the graph, whose edges have at least the share of the view, and what it leaves out."""
-    least = page.view.least
-    edges = [edge for edge in found.edges(least) if edge.part.kind == "head"]
+    edges, left = _shown(page, found)
     drawn = [
         scene.Edge(
             edge.side,
@@ -102,7 +135,7 @@ def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
         )
         for edge in edges
     ]
-    gaps = {"count": len(edges), "least": number(least, ".2f"), "left": number(found.left_out(least), ".0%")}
+    gaps = {"count": len(edges), "least": number(page.view.least, ".2f"), "left": left}
     said = _(
         "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
         "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
@@ -112,13 +145,28 @@ def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
     return scene.scene(page.trace, drawn, page.attention.site, page.head), said
 
 
+def _shown(page: Page, found: CircuitGraph) -> tuple[list[Edge], str]:
+    """The edges between heads that are shown, and the share that is not, in percent."""
+    least = page.view.least
+    return [edge for edge in found.edges(least) if edge.part.kind == "head"], number(found.left_out(least), ".0%")
+
+
 def title() -> str:
     """What the graph shows."""
     return _("Which earlier heads each head used in this run")
 
 
-def _badge(found: CircuitGraph) -> None:
+def _is_sound(page: Page) -> bool:
+    """Whether all weights of the run are numbers; those of a long run are computed when they are shown, and not for this."""
+    kept = [own.weights for own in page.trace.attention.values() if isinstance(own.weights, np.ndarray)]
+    return all(bool(np.isfinite(weights).all()) for weights in kept)
+
+
+def _badge(page: Page, found: CircuitGraph) -> None:
     """Draws whether all sums are what the run recorded."""
+    if not _is_sound(page):
+        st.badge(_("cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
+        return
     gap = tokens.power_of_ten(float(np.nanmax(found.difference)))
     if found.agrees:
         said = _("all sums match the run, largest difference {difference}", difference=gap)
@@ -192,6 +240,16 @@ def _composition(page: Page, found: CircuitGraph) -> None:
             "matrices, as a multiple of that of random matrices. From bottom to top: its share in this run."
         )
     )
+    _composition_picture(page, found)
+    copies = [row for row, value in enumerate(found.copying) if not np.isnan(value)]
+    if copies:
+        with st.expander(_("Copying scores of all heads"), icon=":material/table:"):
+            scores = pd.DataFrame({_("head"): [head_name(found.heads[row]) for row in copies], _("copying"): found.copying[copies]})
+            numeric_tables.draw(scores, hide_index=True, decimals=int(decimals(2)[1]))
+
+
+def _composition_picture(page: Page, found: CircuitGraph) -> None:
+    """Draws a point for each pair of heads and each side."""
     edges = [edge for edge in found.edges() if not np.isnan(edge.composition)]
     if not edges:
         st.caption(_("No head reads what an earlier head wrote."))
@@ -203,12 +261,7 @@ def _composition(page: Page, found: CircuitGraph) -> None:
     figure = importance.scatter(across, shares, names, [side_name(edge.side) for edge in edges], page.dark, axes)
     alt = _("For each pair of heads: how strongly they compose by their weights, and the share in this run")
     places = tuple((edge.head.site, edge.head.head) for edge in edges)
-    clickable(figure, "composition", partial(_select, places), alt, (page.trace, alt.partition(":")[0]))
-    copies = [row for row, value in enumerate(found.copying) if not np.isnan(value)]
-    if copies:
-        with st.expander(_("Copying scores of all heads"), icon=":material/table:"):
-            scores = pd.DataFrame({_("head"): [head_name(found.heads[row]) for row in copies], _("copying"): found.copying[copies]})
-            numeric_tables.draw(scores, hide_index=True, decimals=int(decimals(2)[1]))
+    clickable(figure, "composition", partial(_select, places), alt, (page.trace, alt.partition(":")[0]), fills=True)
 
 
 def _select(places: tuple[tuple[str, int], ...], index: int) -> None:

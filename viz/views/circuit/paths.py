@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import streamlit as st
 
 from model.attribution.circuits import SIDES, CircuitGraph, PathEffects, Side, mean_of, read_pairs
 from model.attribution.questions import Paths
+from model.attribution.results import Head
+from model.attribution.sums import Part
 from model.errors import BadSetting, HeadlightError, phrase
 from model.spec.inputs import Given
 from model.trace.types import Site
@@ -20,6 +23,7 @@ from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.state import Page, bind, decimals, update
+from viz.views import stream_parts
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart, panel, say
@@ -30,6 +34,12 @@ MOST_PAIRS = 32
 MOST_ROWS = 24
 """Heads on either side of the map: those that the largest effects lead to, or come from."""
 
+LONG = 32
+"""Most characters of a head's name on an axis of the map: "Decoder: layer 12, cross, head 16" is whole."""
+
+MOST_PROJECTED = 8
+"""The same in big mode, where the map fills the screen and its names are large."""
+
 
 def draw(page: Page, graph: CircuitGraph) -> None:
     """Draws the corrupted sentence, or a file of pairs, and on demand what each path carries."""
@@ -39,11 +49,7 @@ def draw(page: Page, graph: CircuitGraph) -> None:
         st.markdown("**" + _("Path by path: what distinguishes this sentence from a corrupted one") + "**")
         left, right = st.columns(2)
         with left:
-            st.text_input(
-                _("Corrupted sentence"),
-                help=_("A sentence with the same number of tokens, changed so that the output changes."),
-                **bind("corrupted"),
-            )
+            _corrupted("visible")
         with right:
             _token(page)
         shared = _shared(page)
@@ -55,14 +61,58 @@ def draw(page: Page, graph: CircuitGraph) -> None:
         if not _wanted(page, graph, len(pairs)):
             return
         with patient_engine.show_pending():
-            try:
-                found = [page.engine.ask(_question(page, clean, corrupted, shared)) for clean, corrupted in pairs]
-            except HeadlightError as error:
-                say(error_message(error))
+            if not (found := _measured(page, pairs, shared)):
                 return
             if len(pairs) > 1:
                 _of_pairs(page, pairs, found)
             _found(page, mean_of(found), len(pairs))
+
+
+def draw_picture(page: Page, graph: CircuitGraph, kept: bool) -> None:
+    """Draws one picture alone, as large as the screen of a projector, with what starts the measurement of this sentence.
+
+    Args:
+        kept: how much of the run the strongest paths carry, instead of the map of paths.
+    """
+    with st.container(horizontal=True, vertical_alignment="center"):
+        _corrupted("collapsed")
+        wanted = _wanted(page, graph, len(_own_pair(page)))
+    if not wanted:
+        return
+    with patient_engine.show_pending():
+        if not (measured := _measured(page, _own_pair(page), shared=False)):
+            return
+        found = mean_of(measured)
+        if kept:
+            _kept_picture(page, found)
+        else:
+            st.markdown(tokens.markdown(_sentence(found, 1)))
+            _map(page, found, _side(found))
+
+
+def _measured(page: Page, pairs: Sequence[tuple[Given, str]], shared: bool) -> list[PathEffects]:
+    """What each path carries in each pair; none, and a sentence, where that cannot be measured."""
+    try:
+        return [page.engine.ask(_question(page, clean, corrupted, shared)) for clean, corrupted in pairs]
+    except HeadlightError as error:
+        say(error_message(error))
+        return []
+
+
+def _corrupted(label: Literal["visible", "collapsed"]) -> None:
+    """Draws the box of the corrupted sentence."""
+    st.text_input(
+        _("Corrupted sentence"),
+        help=_("A sentence with the same number of tokens, changed so that the output changes."),
+        placeholder=_("Corrupted sentence") if label == "collapsed" else None,
+        label_visibility=label,
+        **bind("corrupted"),
+    )
+
+
+def _own_pair(page: Page) -> list[tuple[Given, str]]:
+    """The sentence of the page and the corrupted one, if there is one."""
+    return [(page.view.request().source, page.view.corrupted)] if page.view.corrupted.strip() else []
 
 
 def _pairs(page: Page) -> list[tuple[Given, str]]:
@@ -71,8 +121,7 @@ def _pairs(page: Page) -> list[tuple[Given, str]]:
     Raises:
         BadSetting: the file is none of pairs, or has too many.
     """
-    request = page.view.request()
-    own: list[tuple[Given, str]] = [(request.source, page.view.corrupted)] if page.view.corrupted.strip() else []
+    own = _own_pair(page)
     if access.is_public():
         return own
     file = st.file_uploader(
@@ -140,7 +189,8 @@ def _shared(page: Page) -> bool:
     return bool(st.checkbox(_("A path to a key or value leads to all heads that share it"), key="paths-together"))
 
 
-def _found(page: Page, found: PathEffects, pairs: int) -> None:
+def _sentence(found: PathEffects, pairs: int) -> str:
+    """What was measured, and its ends."""
     form = decimals(3)
     gaps = {
         "token": tokens.word(found.tokens[found.token]),
@@ -148,21 +198,29 @@ def _found(page: Page, found: PathEffects, pairs: int) -> None:
         "clean": number(found.clean, form),
         "corrupted": number(found.corrupted, form),
     }
-    said = _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps)
     if pairs > 1:
-        said = _(
+        return _(
             "Means over all pairs ({pairs:,}). Logit of the token minus that of the other one: {clean} in the clean runs, "
             "{corrupted} in the corrupted ones.",
             pairs=pairs,
             **gaps,
         )
-    st.markdown(tokens.markdown(said))
+    return _("Logit of “{token}” minus that of “{other}”: {clean} here, {corrupted} in the corrupted run.", **gaps)
+
+
+def _side(found: PathEffects) -> Side:
+    """Draws the choice of what the paths lead to; at first the side with the largest effect."""
     names = {"query": _("to queries"), "key": _("to keys"), "value": _("to values")}
     strongest = max(SIDES, key=lambda side: float(np.nanmax(np.abs(found.effects[SIDES.index(side)]), initial=0.0)))
-    side: Side = (
-        st.segmented_control(_("Paths"), SIDES, format_func=names.__getitem__, default=strongest, key="paths-side") or strongest
+    chosen: Side | None = st.segmented_control(
+        _("Paths"), SIDES, format_func=names.__getitem__, default=strongest, key="paths-side", label_visibility="collapsed"
     )
-    _map(page, found, side)
+    return chosen or strongest
+
+
+def _found(page: Page, found: PathEffects, pairs: int) -> None:
+    st.markdown(tokens.markdown(_sentence(found, pairs)))
+    _map(page, found, _side(found))
     if np.isnan(found.rank):
         st.caption(_("There are too few paths for a rank correlation."))
     else:
@@ -184,8 +242,9 @@ def _map(page: Page, found: PathEffects, side: Side) -> None:
     """Draws the effects of the paths to one side: later heads by earlier heads."""
     effects = found.effects[SIDES.index(side)]
     sizes = np.nan_to_num(np.abs(effects))
-    to = np.sort(np.argsort(-sizes.max(axis=1), kind="stable")[:MOST_ROWS])
-    since = np.sort(np.argsort(-sizes.max(axis=0), kind="stable")[:MOST_ROWS])
+    most = MOST_PROJECTED if page.view.big else MOST_ROWS
+    to = np.sort(np.argsort(-sizes.max(axis=1), kind="stable")[:most])
+    since = np.sort(np.argsort(-sizes.max(axis=0), kind="stable")[:most])
     to = to[~np.isnan(effects[to]).all(axis=1)]
     since = since[~np.isnan(effects[:, since]).all(axis=0)]
     if not len(to) or not len(since):
@@ -199,13 +258,21 @@ def _map(page: Page, found: PathEffects, side: Side) -> None:
         return _("{since} → {to}: {effect}", **gaps)
 
     hover = [[said(row, column) for column in since] for row in to]
+    down, across = ([_short(found.heads[one], found.heads) for one in ones] for ones in (to, since))
     shown = effects[np.ix_(to, since)]
-    figure = grid(
-        [labels[row] for row in to], [labels[one] for one in since], shown, hover, page.dark, _("change of the logit difference")
-    )
+    figure = grid(down, across, shown, hover, page.dark, _("change of the logit difference"), longest=LONG)
     alt = _("Map of paths: one row per later head, one column per earlier head; the table below has the numbers")
     heads = tuple((found.heads[row].site, found.heads[row].head) for row in to)
-    clickable(figure, f"paths-{side}", partial(_select, heads), alt, (page.trace, alt.partition(":")[0]))
+    clickable(figure, f"paths-{side}", partial(_select, heads), alt, (page.trace, alt.partition(":")[0]), fills=True)
+
+
+def _short(head: Head, heads: Sequence[Head]) -> str:
+    """The name of a head for an axis: with its stack where the run has two."""
+    stack = Site.parse(head.site).stack
+    name = stream_parts.short_name(Part("head", head.site, head.head))
+    if all(Site.parse(each.site).stack == stack for each in heads):
+        return name
+    return _("{what}: {value}", what=tokens.stack(stack), value=name)
 
 
 def _select(heads: tuple[tuple[str, int], ...], at: list[int]) -> None:
@@ -224,6 +291,11 @@ def _kept(page: Page, found: PathEffects) -> None:
             "logits are not cut."
         )
     )
+    _kept_picture(page, found)
+
+
+def _kept_picture(page: Page, found: PathEffects) -> None:
+    """Draws the log-probability by the number of paths kept."""
     figure = figures.kept(found.kept, found.kept_log_probability, page.dark)
     ends = number(float(found.kept_log_probability[0]), ".2f"), number(float(found.kept_log_probability[-1]), ".2f")
     alt = _(
@@ -231,7 +303,7 @@ def _kept(page: Page, found: PathEffects) -> None:
         none=ends[0],
         all=ends[1],
     )
-    chart(figure, (page.trace, alt.partition(":")[0]), config=CONFIG, key="paths-kept", alt=alt)
+    chart(figure, (page.trace, alt.partition(":")[0]), fills=True, config=CONFIG, key="paths-kept", alt=alt)
 
 
 def table(found: PathEffects) -> pd.DataFrame:

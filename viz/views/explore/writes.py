@@ -55,6 +55,8 @@ def _sum(page: Page) -> None:
         st.markdown(f"**{tokens.markdown(title(found))}**", width="content")
         badge(found)
     st.caption(tokens.markdown(meaning(found)))
+    for sentence in stream_parts.about_the_run(page.trace, bool(np.isfinite(found.values).all())):
+        st.caption(sentence)
     _bars(page, found)
     _map(page, found)
     _sources(page, found)
@@ -243,6 +245,12 @@ def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
     names = [tokens.site(Site.parse(site), head) for site, head in heads]
     kinds = [tokens.kind(Site.parse(site).stack, Site.parse(site).kind) for site, _head in heads]
     st.caption(tokens.markdown(said(one, other, sum(abs(value) for head, value in total.items() if head not in direct))))
+    st.caption(
+        _(
+            "For a total effect the head’s output is replaced by its mean over the sentence. “What matters?” in “What if” "
+            "uses zeros, unless the mean is chosen there."
+        )
+    )
     axes = _("direct effect"), _("total effect: drop in log-probability without the head (nats)")
     figure = importance.scatter(one, other, names, kinds, page.dark, axes)
     alt = _("For each head: its direct and its total effect on this token")

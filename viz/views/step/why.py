@@ -51,6 +51,8 @@ def draw(page: Page, query: int, key: int) -> None:
             badge(found)
         for sentence in sentences(found, texts):
             st.caption(tokens.markdown(sentence))
+        for sentence in stream_parts.about_the_run(page.trace, bool(np.isfinite(found.matrix).all())):
+            st.caption(sentence)
         _matrix(page, found, rows, columns, (page.trace, title(found, texts)))
         _heads(page, found, rows, columns, texts)
         _table(page, found)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from model.spec.edits import Silence
 from model.trace.types import Array, Site
 from viz.figures import importance as figures
 from viz.figures.annotated_heatmap import grid
-from viz.i18n.translate import _, number
+from viz.i18n.translate import _, join_sentences, number
 from viz.labels import tokens
 from viz.metrics import head_statistics as statistics
 from viz.metrics.ranks import spearman
@@ -23,7 +24,10 @@ from viz.views.what_if.importance_run import by_kind, of_token, request, token_c
 from viz.views.what_if.undo import change_edits
 from viz.widgets import download, numeric_tables
 
-_MEASURE, _AGREED = "matters:measure", "matters:agreed"
+_MEASURE, _BY, _AGREED = "matters:measure", "matters:by", "matters:agreed"
+
+_EDIT_BY: dict[str, Literal["zeros", "sentence"]] = {"zeros": "zeros", "mean": "sentence"}
+"""What silences a head of a question, as the edit says it."""
 
 COSTLY = 4000
 """Most edited copies of a run that are fed without asking: those of the bundled models."""
@@ -41,25 +45,48 @@ def draw(page: Page) -> None:
         chosen = st.segmented_control(
             _("Measure"), list(titles), format_func=titles.__getitem__, default="without", required=True, key=_MEASURE, wrap=True
         )
-    question = _question(page, chosen)
+        by = _replaced_by()
+    question = _question(page, chosen, by)
     if chosen == "share" and not _agreed(page, question):
         return
     found = page.engine.ask(question)
     with right:
         token = token_choice(found, "heads")
-    st.caption(tokens.markdown(_meaning(chosen)))
+    st.caption(tokens.markdown(join_sentences([_meaning(chosen), _silence_means(by)])))
     titles = {name: title for name, title in titles.items() if name in question.measures}
     numbers = {name: of_token(getattr(found, name), token) for name in titles}
-    _map(page, found, numbers[chosen], titles[chosen])
+    _map(page, found, numbers[chosen], titles[chosen], by)
     st.caption(tokens.markdown(_redundancy(found, token)))
     table = all_heads(page, found, numbers)
-    _scatter(page, found, table, chosen, titles[chosen])
-    _table(page, found, table, titles)
+    _scatter(page, found, table, chosen, titles[chosen], by)
+    _table(page, found, table, titles, by)
 
 
-def _question(page: Page, chosen: str) -> Heads:
+def _replaced_by() -> Literal["zeros", "mean"]:
+    """Draws the choice of what the output of a silenced head becomes."""
+    titles = {"zeros": _("zeros"), "mean": _("its mean over the sentence")}
+    chosen = st.segmented_control(
+        _("A silenced head gives"), list(titles), format_func=titles.__getitem__, default="zeros", required=True, key=_BY, wrap=True
+    )
+    return "mean" if chosen == "mean" else "zeros"
+
+
+def _silence_means(by: str) -> str:
+    """What a silenced head gives, and where the other way is used."""
+    if by == "mean":
+        return _(
+            "A silenced head gives the mean of its output over the sentence, and so it does in the total effects of “Why this "
+            "token” on Explore."
+        )
+    return _(
+        "A silenced head gives zeros. The total effects of “Why this token” on Explore use the mean over the sentence instead, so "
+        "the numbers differ."
+    )
+
+
+def _question(page: Page, chosen: str, by: Literal["zeros", "mean"]) -> Heads:
     """What is asked: everything at once, unless that takes so many copies that each measure is asked by itself."""
-    everything = Heads(request(page))
+    everything = Heads(request(page), by=by)
     if _copies(page, everything) <= COSTLY:
         return everything
     few: dict[str, tuple[Measure, ...]] = {"without": ("without",), "alone": ("without", "alone")}
@@ -104,7 +131,7 @@ def _meaning(name: str) -> str:
     }[name]
 
 
-def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
+def _map(page: Page, found: HeadEffects, numbers: Array, title: str, by: str) -> None:
     """Draws layers by heads."""
     sites = by_kind(found.sites)
     rows = {site: row for row, site in enumerate(sites)}
@@ -118,19 +145,19 @@ def _map(page: Page, found: HeadEffects, numbers: Array, title: str) -> None:
         hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, form))
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid([tokens.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
-    silence = partial(_silence_cell, tuple(sites))
+    silence = partial(_silence_cell, tuple(sites), by)
     alt = _("{title}: layers × heads; the table below has the numbers", title=title)
     clickable(figure, "matters-heads", silence, alt, (page.trace, title))
 
 
-def _silence_cell(sites: tuple[str, ...], place: list[int]) -> None:
+def _silence_cell(sites: tuple[str, ...], by: str, place: list[int]) -> None:
     row, head = place
-    _silence(sites[row], head)
+    _silence(by, sites[row], head)
 
 
-def _silence(site: str, head: int) -> None:
+def _silence(by: str, site: str, head: int) -> None:
     """Adds the silenced head to the edits and selects it; a head that is already silenced is heard again."""
-    wanted = Silence(site=site, head=(head,))
+    wanted = Silence(site=site, head=(head,), by=_EDIT_BY[by])
     change_edits(lambda edits: edits.with_or_without(wanted), site=site, head=head)
 
 
@@ -173,7 +200,7 @@ def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.D
     return table
 
 
-def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, title: str) -> None:
+def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, title: str, by: str) -> None:
     """Draws how sharp each head looks against how much it matters, and says what the rank correlation means."""
     matters = -table[chosen].to_numpy() if chosen == "without" else table[chosen].to_numpy()
     sharp = table["mean_maximum"].to_numpy()
@@ -191,11 +218,11 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     st.caption(tokens.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
     alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)
-    clickable(figure, "matters-scatter", partial(_silence_point, heads), alt, (page.trace, title))
+    clickable(figure, "matters-scatter", partial(_silence_point, heads, by), alt, (page.trace, title))
 
 
-def _silence_point(heads: tuple[tuple[str, int], ...], index: int) -> None:
-    _silence(*heads[index])
+def _silence_point(heads: tuple[tuple[str, int], ...], by: str, index: int) -> None:
+    _silence(by, *heads[index])
 
 
 def _correlated(value: float) -> str:
@@ -214,7 +241,7 @@ WEAK = 0.3
 """Rank correlations below this are called next to nothing."""
 
 
-def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str, str]) -> None:
+def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str, str], by: str) -> None:
     """Draws the numbers as a sortable table; a click on a row silences its head."""
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
     numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
@@ -226,11 +253,11 @@ def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str
         hide_index=True,
         selection_mode="single-row",
         key=key,
-        on_select=partial(_row_clicked, key, heads),
+        on_select=partial(_row_clicked, key, heads, by),
     )
     download.csv(table, page.trace, "matters", key="matters-csv")
 
 
-def _row_clicked(key: str, heads: tuple[tuple[str, int], ...]) -> None:
+def _row_clicked(key: str, heads: tuple[tuple[str, int], ...], by: str) -> None:
     for row in st.session_state[key].selection.rows:
-        _silence(*heads[row])
+        _silence(by, *heads[row])

@@ -44,7 +44,8 @@ def draw(page: Page) -> None:
     totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}
     alt = _("Log-probability of the target against the number of silenced heads, for both orders")
     chart(curves(totals, at, page.dark), printed=(page.trace, alt), config=CONFIG, key="matters-prune", alt=alt)
-    st.caption(_("Greedy: after each head, the others are ranked again. (Michel, Levy and Neubig 2019 rank the heads only once.)"))
+    greedy = _("Greedy: after each head, the others are ranked again. (Michel, Levy and Neubig 2019 rank the heads only once.)")
+    st.caption(join_sentences([_("A silenced head gives zeros."), greedy]))
 
 
 def _prune(heads: tuple[tuple[str, int], ...]) -> None:
