@@ -33,6 +33,9 @@ DEADLINE = 120.0
 IDLE_SECONDS = 10.0
 """A worker thread that is idle for so long ends."""
 
+ALONE_SECONDS = 30.0
+"""Longest time that a run without enough memory waits for the runs beside it to end, before it begins again."""
+
 _log = logging.getLogger("headlight.engine")
 
 
@@ -61,6 +64,9 @@ class Scheduler:
         self._lock = threading.Lock()
         self._called = threading.Condition(self._lock)  # the compute thread waits for it
         self._joined = threading.Condition(self._lock)  # idle worker threads wait for it
+        self._ended = threading.Condition(self._lock)  # runs that had too little memory wait for it
+        self._one_by_one = threading.Lock()  # of those runs
+        self._failed = 0  # how many there are
         self._queue = Queue(most_waiting)
         self._calls = CallQueue(gather)
         self._running = self._workers = self._idle = 0
@@ -242,18 +248,38 @@ class Scheduler:
         return ticket
 
     def _run(self, ticket: Ticket) -> None:
-        try:
-            outcome = ticket.work(lambda call: self._ask(ticket, call), ticket.report)
-        except BaseException as error:
-            outcome = _as_exception(error)
+        outcome, tries = self._tried(ticket), 1
         if isinstance(outcome, OutOfMemory):
-            batching.release()
+            del outcome  # it holds what the try recorded
+            outcome, tries = self._tried_alone(ticket), 2
         with self._lock:
             self._running -= 1
+            self._failed -= tries - 1
             self._calls.end(ticket)
             self._queue.done(ticket)
             ticket.finish(outcome)
             self._called.notify()
+            self._ended.notify_all()
+
+    def _tried(self, ticket: Ticket) -> Any:
+        try:
+            return ticket.work(lambda call: self._ask(ticket, call), ticket.report)
+        except BaseException as error:
+            return _as_exception(error)
+
+    def _tried_alone(self, ticket: Ticket) -> Any:
+        """The outcome of a run that had too little memory. What the runs beside it recorded may have taken it: it begins again when
+        they have ended, or failed like this one. Else a device with room for one run would refuse all that ask at once."""
+        with self._lock:
+            self._failed += 1
+            self._ended.notify_all()
+            self._ended.wait_for(lambda: self._running == self._failed, ALONE_SECONDS)
+        batching.release()
+        with self._one_by_one:
+            outcome = self._tried(ticket)
+        if isinstance(outcome, OutOfMemory):
+            batching.release()
+        return outcome
 
     def _ask(self, ticket: Ticket, call: Call) -> Tensor:
         """The compute thread's answer to a call, or to the last call that follows it. A run whose callers all left ends here."""

@@ -1,9 +1,11 @@
 """Many callers, one device: bounded, fair, nothing computed twice, and nobody waits for what is not wanted any more."""
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,33 @@ def test_memory_that_runs_out_in_the_thread_of_a_run_is_said_in_words(scheduler:
     with pytest.raises(OutOfMemory):
         scheduler.do("one", work)
     assert scheduler.do("two", lambda ask, report: 2) == 2
+
+
+def test_runs_that_do_not_fit_beside_each_other_are_tried_again_one_by_one(scheduler: Scheduler) -> None:
+    together, begun, held = threading.Barrier(4), threading.Lock(), [0]
+    tries: Counter[str] = Counter()
+
+    def work(name: str, ask: Any, report: Any) -> str:
+        with begun:
+            tries[name] += 1
+            held[0] += 1
+        try:
+            if tries[name] == 1:
+                together.wait(60)  # all four have recorded something
+            if held[0] > 1:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return name
+        finally:
+            if tries[name] == 1:
+                together.wait(60)
+            with begun:
+                held[0] -= 1
+
+    names = ["one", "two", "three", "four"]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda name: for_session(name, scheduler.do)(name, partial(work, name)), names))
+    assert answers == names
+    assert tries == dict.fromkeys(names, 2)
 
 
 def test_a_network_that_the_device_has_no_room_for_is_said_and_the_others_go_on(
