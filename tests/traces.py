@@ -167,12 +167,11 @@ def at_first(layers: int = 2, heads: int = 4, share: float = 0.8, prompt: int = 
     return replace(full, model=model, attention={site: moved(one) for site, one in full.attention.items()})
 
 
-def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, edits: list[str] | None = None, seed: int = 0) -> Trace:
+def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, seed: int = 0) -> Trace:
     """The run of a network that read an image of 4 × 5 patches, a class token and a register.
 
     Args:
         gray: the lightness of all of the image; None: random colors.
-        edits: of the request, as texts.
     """
     rng, added, side = np.random.default_rng(seed), ("[CLS]", "[REG1]"), 8
     names = (*added, *(f"{row},{column}" for row in range(1, 5) for column in range(1, 6)))
@@ -192,7 +191,7 @@ def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, edits:
             "spec": {"encoder": {"image": cut}, "decoder": None},
             "image": {"name": "cat.png", "width": 70, "height": 50},
         },
-        request={"model": "made-up", "source": "image-0123456789abcdef", "edits": edits or []},
+        request={"model": "made-up", "source": "image-0123456789abcdef"},
         tokens={"source": own},
         attention={one.site: one for one in found},
         image=colors if gray is None else np.full_like(colors, gray),

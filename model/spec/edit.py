@@ -3,8 +3,8 @@
 Import from `model.spec.edits`, which also has the kinds of edits.
 
 The text form, `NAME key=value …`, is used in links, on the command line and in JSON. A value with spaces, or one that would be read
-as something else, is in double quotes, as JSON writes a string: `key="4"` is the token 4, and `key=4` the fifth token. A field
-that has its default is left out, so that equal edits have equal texts.
+as something else, is in double quotes, as JSON writes a string: `key="4"` is the token 4, `key=4` the fifth token, and `key=5..8`
+are those at 5, 6, 7 and 8. A field that has its default is left out, so that equal edits have equal texts.
 """
 
 import json
@@ -21,6 +21,12 @@ from model.errors import BadEdit, Phrase, phrase
 Token: TypeAlias = int | str
 """A token of a strip: an index, counted from 0, or a text, which names all of its places."""
 
+SHORTEST_RANGE, LONGEST_RANGE = 4, 2**14
+"""Fewest and most tokens in a row that are written as a range, such as `5..8`."""
+
+LARGEST_OF_RANGE = 999_999
+"""Largest index in a range, of six digits as `_RANGE` reads."""
+
 LONGEST = 4000
 """Most characters of one text; a link holds no longer ones."""
 
@@ -33,7 +39,10 @@ _ITEM = re.compile(f"{_QUOTED}|{_BARE}")
 _PAIR = re.compile(rf"\s+([a-z]+)=((?:{_QUOTED}|[^\s\";=])*)")
 _NAME = re.compile(r"\s*([a-z]+(?:-[a-z]+)*)")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_RANGE = re.compile(r"(0|[1-9][0-9]{0,5})\.\.(0|[1-9][0-9]{0,5})")
 _ONE = re.compile(rf"(?:{_QUOTED}|[^;])*")
+
+_TOKENS = tuple[Token, ...]
 
 EDITS: dict[str, type["Edit"]] = {}
 """All kinds of edits by name."""
@@ -153,8 +162,22 @@ class AtSites(Edit):
 
 def _text_of(name: str, value: Any) -> str:
     """The text of `value`, a dataclass."""
+    hints = get_type_hints(type(value))
     said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.default is MISSING or getattr(value, f.name) != f.default]
-    return " ".join([name, *(f"{field}={_written(content)}" for field, content in said)])
+    return " ".join([name, *(f"{field}={(_ranges if hints[field] == _TOKENS else _written)(content)}" for field, content in said)])
+
+
+def _ranges(tokens: tuple[Token, ...]) -> str:
+    """Tokens as a list in which SHORTEST_RANGE and more indices in a row are a range."""
+    parts: list[list[Token]] = []
+    for token in tokens:
+        last = parts[-1][-1] if parts else ""
+        follows = isinstance(last, int) and 0 <= last < LARGEST_OF_RANGE and token == last + 1
+        if follows and len(parts[-1]) < LONGEST_RANGE:
+            parts[-1].append(token)
+        else:
+            parts.append([token])
+    return ",".join(f"{run[0]}..{run[-1]}" if len(run) >= SHORTEST_RANGE else ",".join(map(_written, run)) for run in parts)
 
 
 def _split(text: str) -> list[str]:
@@ -187,7 +210,7 @@ def _written(value: Any) -> str:
         from_text = any(hasattr(type(item), "from_text") for item in value)
         return json.dumps("; ".join(map(str, value)), ensure_ascii=False) if from_text else ",".join(map(_written, value))
     if isinstance(value, str):
-        plain = _ITEM.fullmatch(value) and not value.startswith('"') and not _WHOLE.fullmatch(value)
+        plain = _ITEM.fullmatch(value) and not value.startswith('"') and not (_WHOLE.fullmatch(value) or _RANGE.fullmatch(value))
         return value if plain else json.dumps(value, ensure_ascii=False)
     if isinstance(value, float):
         short = f"{value:g}"
@@ -206,10 +229,34 @@ def _value(kind: Any, value: str, text: str, key: str) -> Any:
             raise BadEdit(
                 edit=text, reason=phrase("{key} must be a list separated by commas; a comma inside an item needs quotes", key=key)
             )
-        return tuple(_single(choices[0], item, text, key) for item in items)
+        ranges = choices[0] == Token
+        return tuple(
+            each for item in items for each in ((ranges and _of_range(item, text, key)) or [_single(choices[0], item, text, key)])
+        )
     if NoneType in choices:
         kind = next(choice for choice in (Token, int, str) if choice | None == kind)
     return _single(kind, value, text, key)
+
+
+def _of_range(item: str, text: str, key: str) -> range | None:
+    """The indices of a range such as `5..8`; None: it is another item.
+
+    Raises:
+        BadEdit: it ends before it begins, or is too long.
+    """
+    found = _RANGE.fullmatch(item)
+    if found is None:
+        return None
+    first, last = map(int, found.groups())
+    if not first <= last < first + LONGEST_RANGE:
+        reason = phrase(
+            "{key} has the range {found}, which must end after its beginning and hold at most {most:,} tokens",
+            key=key,
+            found=item,
+            most=LONGEST_RANGE,
+        )
+        raise BadEdit(edit=text, reason=reason)
+    return range(first, last + 1)
 
 
 def _single(kind: Any, value: str, text: str, key: str) -> Any:

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference.pictures import EXAMPLE
+from model.spec.edits import Forbid
 from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
@@ -135,3 +136,20 @@ def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_sa
     trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("vit", visitor.view.text)))
     assert trace.image is not None
     assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])
+
+
+def test_brushed_patches_are_hidden_in_the_run_and_in_its_link(shelf: Path) -> None:
+    saved_with_processor(shelf / "vit", "vit")
+    visitor = Visitor("whatif", model="vit", text=EXAMPLE, edit="forbid key=5..8", off="")
+    scene = visitor.scene("overlay")
+    assert (scene["hidden"], scene["hides"]) == ([5, 6, 7, 8], True)
+    assert visitor.url["edit"] == "forbid key=5..8"
+    visitor.go("explore")
+    assert visitor.problems == []
+    assert visitor.scene("overlay")["hidden"] == [5, 6, 7, 8]
+    request = RunRequest("vit", EXAMPLE, edits=(Forbid(key=(5, 6, 7, 8)),))
+    trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(request))
+    assert not any(one.weights[:, :, 5:9].any() for one in trace.attention.values())
+    visitor = Visitor("explore", model="vit", text=EXAMPLE, reading="rollout")
+    assert visitor.problems == []
+    assert visitor.scene("overlay")["name"].startswith("Rollout")

@@ -50,7 +50,7 @@ def made(case: str) -> Trace:
         case "single":
             return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
         case "image":
-            return traces.of_an_image(gray=100, edits=["forbid key=7,8"])
+            return traces.of_an_image(gray=100)
         case "twice":
             return traces.twice()
     return traces.translation()
@@ -78,7 +78,8 @@ def main() -> None:
     if "lines" in show:
         canvas.draw("lines", scenes.lines(trace, site, state.head, state.query), key=f"lines{number}", chosen=choose)
     if "overlay" in show:
-        scene = overlay.scene(trace, site, state.head, state.query, state.setdefault("overlay", ""), hides="hides" in ask)
+        words, hidden = state.setdefault("overlay", ""), (7, 8)
+        scene = overlay.scene(trace, site, state.head, state.query, words, hidden=hidden, hides="hides" in ask)
         canvas.draw("overlay", scene, key=f"overlay{number}", chosen=choose, edited=lambda edit: state.update(made=edit))
         st.text(f"made {state.get('made')}")
     if "player" in show:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 Open = Callable[[str], Page]
 SITE, QUERY, HEAD, ADDED = "encoder.0.1.self", "show=overlay&case=image&site=encoder.0.1.self", 1, 2
-TRUE = traces.of_an_image(gray=100, edits=["forbid key=7,8"]).at(Site.parse(SITE)).head(HEAD)
+TRUE = traces.of_an_image(gray=100).at(Site.parse(SITE)).head(HEAD)
 COLOR = """(canvas, [across, down]) => {
   const ratio = canvas.width / canvas.clientWidth;
   return [...canvas.getContext("2d").getImageData(across * ratio, down * ratio, 1, 1).data].slice(0, 3);
@@ -105,3 +105,25 @@ def test_pointing_in_another_drawing_shows_that_row_on_the_image(drawings: Open)
     expect(drawing(page, "overlay")).to_have_attribute("data-token", "12")
     page.mouse.move(5, 5)
     expect(drawing(page, "overlay")).to_have_attribute("data-token", "0")
+
+
+def test_a_drag_hides_patches_and_one_that_begins_on_a_hidden_one_shows_them(drawings: Open) -> None:
+    page = drawings(f"{QUERY}&head={HEAD}&query=0&hides=1")
+    (place,) = tiles(page, "overlay")
+    page.mouse.move(*middle(place, 0, 1))
+    page.mouse.down()
+    page.mouse.move(*middle(place, 0, 4))
+    page.mouse.move(*middle(place, 2, 4))
+    page.mouse.up()
+    expect(page.get_by_text("made Gesture")).to_contain_text("positions=(3, 4, 5, 6, 11, 16)")
+    rest(page)
+    page.mouse.move(*middle(place, 1, 0))  # 7 and 8 are hidden
+    page.mouse.down()
+    page.mouse.move(*middle(place, 1, 3))
+    page.mouse.up()
+    expect(page.get_by_text("made Gesture")).to_contain_text("positions=(7, 8)")
+    page.mouse.move(5, 5)
+    drawing(page, "overlay").locator("canvas.image").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("made Gesture")).to_contain_text("positions=(2,)")

@@ -5,14 +5,18 @@ import json
 import numpy as np
 import pytest
 
+from model.spec.edits import Forbid, read_edits
 from model.trace.types import Site
 from tests import traces
 from viz.canvas import fields_of
+from viz.canvas.edit_events import Gesture, gesture
 from viz.canvas.scenes import overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire.transport import PART_CACHE, unpack
 from viz.labels.images import hidden_positions, name_of
 from viz.url import links
+from viz.views.what_if import drawn_edits
+from viz.views.what_if.edit_list import EditList
 
 SITE = Site("encoder", 0, 1, "self")
 
@@ -68,17 +72,39 @@ def test_a_large_image_is_a_part_that_the_browser_fetches() -> None:
 @pytest.mark.parametrize(
     ("edits", "hidden"),
     [
-        ([], ()),
-        (["forbid key=2,3,21"], (2, 3, 21)),
-        (['forbid key="2,3"'], (9,)),
-        (["forbid key=4", "forbid key=99"], (4,)),
-        (["forbid site=encoder.0.1.self key=4", "forbid query=3 key=5", "silence site=encoder.0.1.self"], ()),
+        ("", ()),
+        ("forbid key=2..5,21", (2, 3, 4, 5, 21)),
+        ('forbid key="2,3"', (9,)),
+        ("forbid key=4; forbid key=99", (4,)),
+        ("forbid site=encoder.0.1.self key=4; forbid query=3 key=5; silence site=encoder.0.1.self", ()),
     ],
 )
-def test_hidden_patches_are_those_that_no_head_may_read(edits: list[str], hidden: tuple[int, ...]) -> None:
-    trace = traces.of_an_image(edits=edits)
-    assert hidden_positions(trace) == hidden
-    assert unpack(overlay.scene(trace, SITE, 0, 0))[0]["hidden"] == list(hidden)
+def test_hidden_patches_are_those_that_no_head_may_read(edits: str, hidden: tuple[int, ...]) -> None:
+    assert hidden_positions(read_edits(edits), traces.of_an_image().tokens["source"].texts) == hidden
+
+
+def test_a_brush_makes_one_edit_of_all_patches_that_it_hides() -> None:
+    strips, made = dict(traces.of_an_image().tokens), [EditList(read_edits("silence site=encoder.0.1.self head=1"))]
+    for positions in ((7, 8, 9, 10), (12, 11), (8, 9)):
+        made.append(drawn_edits.drawn(made[-1], Gesture("hide", strip="source", positions=positions), strips, (0, 0)))
+    silenced = "silence site=encoder.0.1.self head=1"
+    assert [edits.fields()["edits"] for edits in made[1:]] == [
+        f"{silenced}; forbid key=7..10",
+        f"{silenced}; forbid key=7..12",
+        f"{silenced}; forbid key=7,10,11,12",
+    ]
+    rest = Gesture("hide", strip="source", positions=(7, 10, 11, 12))
+    assert drawn_edits.drawn(made[-1], rest, strips, (0, 0)).fields()["edits"] == silenced
+    named = EditList(read_edits('forbid key="2,3"'))
+    assert drawn_edits.drawn(named, Gesture("hide", strip="source", positions=(3,)), strips, (0, 0)).edits == (Forbid(key=(3, 9)),)
+
+
+def test_what_a_browser_says_of_a_brush_is_checked() -> None:
+    said = {"act": "hide", "strip": "source", "positions": [4, 2]}
+    assert gesture(said) == Gesture("hide", strip="source", positions=(4, 2))
+    for bad in ([], [-1], [True], ["2"], "23", {"a": 1}, [1] * 20_000):
+        assert gesture(said | {"positions": bad}) is None
+    assert gesture(said | {"strip": "target"}) is None
 
 
 def test_only_runs_of_images_and_their_own_patches_have_one() -> None:

@@ -12,6 +12,9 @@ Act: TypeAlias = Literal["forbid", "allow", "onehot", "uniform", "silence", "hid
 MOST_PLACES = 100_000
 """No stack has more positions or heads than this."""
 
+MOST_BRUSHED = 2**14
+"""Most patches of a drag."""
+
 
 @dataclass(frozen=True)
 class Gesture:
@@ -24,6 +27,7 @@ class Gesture:
         queries, keys: the first and the last of the marked rows and columns.
         strip: the strip of the token; for `hide` alone.
         position: of the token.
+        positions: of the tokens of an image that were brushed over, in place of one.
     """
 
     act: Act
@@ -33,6 +37,7 @@ class Gesture:
     keys: tuple[int, int] = (0, 0)
     strip: str = ""
     position: int = 0
+    positions: tuple[int, ...] = ()
 
 
 def gesture(report: object) -> Gesture | None:
@@ -40,6 +45,9 @@ def gesture(report: object) -> Gesture | None:
     if not isinstance(report, Mapping) or report.get("act") not in get_args(Act):
         return None
     act: Act = report["act"]
+    if act == "hide" and report.get("positions") is not None:
+        found = _places(report["positions"])
+        return Gesture(act, strip="source", positions=found) if found and report.get("strip") == "source" else None
     if act == "hide":
         strip, position = report.get("strip"), _place(report.get("position"))
         return None if strip not in ("source", "target") or position is None else Gesture(act, strip=strip, position=position)
@@ -62,6 +70,12 @@ def _site(text: object) -> str | None:
 def _place(value: object) -> int | None:
     """A position or a head."""
     return value if type(value) is int and 0 <= value < MOST_PLACES else None
+
+
+def _places(value: Any) -> tuple[int, ...]:
+    """Some positions; none if one of them is none."""
+    found = [_place(one) for one in value] if isinstance(value, list) and len(value) <= MOST_BRUSHED else []
+    return () if None in found else tuple(one for one in found if one is not None)
 
 
 def _range(value: Any) -> tuple[int, int] | None:

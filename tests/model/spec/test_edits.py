@@ -54,6 +54,9 @@ TEXTS: list[tuple[str, Edit]] = [
     ("forbid key=4", Forbid(key=(4,))),
     ('forbid key="4"', Forbid(key=("4",))),
     ('forbid key=hund,",",3', Forbid(key=("hund", ",", 3))),
+    ("forbid key=5..8,2", Forbid(key=(5, 6, 7, 8, 2))),
+    ('forbid key="5..8"', Forbid(key=("5..8",))),
+    ("forbid query=0..0 key=1..3", Forbid(query=(0,), key=(1, 2, 3))),
     ("allow stack=decoder kind=self", Allow(stack="decoder", kind="self")),
     (
         "set-row site=decoder.0.2.cross to=numbers numbers=0.5,0.25,1e-3",
@@ -90,6 +93,15 @@ def test_a_text_names_an_edit(text: str, edit: Edit) -> None:
     assert Edit.from_text(str(edit)) == edit
 
 
+def test_four_and_more_tokens_in_a_row_are_written_as_a_range() -> None:
+    assert str(Forbid(key=(3, 4, 5))) == "forbid key=3,4,5"
+    assert str(Forbid(key=(3, 4, 5, 6, 9, 8, 20, 21, 22, 23, 24))) == "forbid key=3..6,9,8,20..24"
+    assert str(Forbid(key=(-2, -1, 0, 1, 2, 3))) == "forbid key=-2,-1,0..3"
+    assert str(Silence("decoder.0.2.cross", (0, 1, 2, 3))) == "silence site=decoder.0.2.cross head=0,1,2,3"
+    long = Forbid(key=tuple(range(999_990, 1_000_005)))
+    assert Edit.from_text(str(long)) == long
+
+
 def test_every_kind_of_edit_is_among_the_texts() -> None:
     assert {edit.name for _, edit in TEXTS} == set(EDITS)
 
@@ -109,6 +121,8 @@ def test_every_kind_of_edit_is_among_the_texts() -> None:
         ("silence site=decoder.0.2.cross kind=cross", "site=… already says stack=… and kind=…"),
         ("forbid key=a,,b", "key must be a list separated by commas"),
         ("forbid key=", "key must be a list"),
+        ("forbid key=8..5", "key has the range 8..5, which must end after its beginning and hold at most 16,384 tokens"),
+        ("forbid key=0..999999", "key has the range 0..999999"),
         ("forbid key=Ein Hund", "“Hund” is not of the form key=value"),
         ('forbid key="a', "key must be a list"),
         ('forbid key="a\\q"', "is not a string in quotes as JSON writes it"),

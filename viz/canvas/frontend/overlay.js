@@ -58,6 +58,7 @@ class Overlay extends Drawing {
     this.canvas.setAttribute("aria-label", fill(texts.label, { head: name }));
     this.canvas.classList.toggle("brushed", Boolean(hides));
     if (this.focus === null) this.tell();
+    else this.enter(this.focus, this.spot); // its weight may be another one now
   }
 
   /** Whether the link's parameter `overlay` has a word. */
@@ -101,8 +102,8 @@ class Overlay extends Drawing {
   }
 
   draw() {
-    const { header: { patches: { rows, columns, added }, schemes }, colours, width } = this;
-    const side = Math.max(2, Math.min(width / columns, mapHeight(this.canvas, AROUND_IT, 260, 640, 74) / rows));
+    const { header: { patches: { rows, columns, added }, schemes, hides }, colours, width } = this;
+    const side = Math.max(2, Math.min(width / columns, mapHeight(this.canvas, AROUND_IT, 260, hides ? 400 : 640, 74) / rows));
     this.side = side;
     const [wide, high] = [side * columns, side * rows];
     const pen = sized(this.canvas, wide, high);
@@ -184,6 +185,7 @@ class Overlay extends Drawing {
       const at = pointerIn(event);
       const token = this.patchAt(at.x, at.y);
       if (!this.header.hides || event.button || token === null) return;
+      this.leave(); // the tooltip would lie over what is brushed
       this.shows = this.header.hidden.includes(token); // a drag that begins on a hidden patch shows patches again
       Object.assign(this, { brushed: new Set(), last: at });
       canvas.setPointerCapture(event.pointerId);
@@ -242,7 +244,7 @@ class Overlay extends Drawing {
 
   /** Reads out the weight of a token and tells the other drawings. */
   enter(token, place) {
-    this.focus = token;
+    Object.assign(this, { focus: token, spot: place });
     const { texts, queries, keys, queryStrip, keyStrip, name, site, head, patches: { added }, query: selected } = this.header;
     const found = this.cell(token, selected);
     const [query, key] = this.has("column") ? [token, selected] : [selected, token];

@@ -1,6 +1,6 @@
 """Scene of the image that a network read, with a row or a column of one head's weights over it, patch by patch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from viz.canvas.wire.transport import PART_CACHE, Blob, pack
 from viz.i18n.translate import _, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
-from viz.labels.images import hidden_positions
 
 
 def fits(trace: Trace, site: Site) -> bool:
@@ -51,6 +50,7 @@ def scene(
     query: int,
     overlay: str = "",
     read: ReadingScene | None = None,
+    hidden: Sequence[int] = (),
     hides: bool = False,
 ) -> bytes:
     """One head over the image: parts `image` and `exact`, of which the drawing takes the token's row or column.
@@ -59,6 +59,7 @@ def scene(
         query: the selected row; -1: none, so that the first token's is shown.
         overlay: the parameter `overlay` of a link: `smooth`, `column`.
         read: what is shown instead of the head's weights.
+        hidden: positions that an edit hides from every head.
         hides: whether a drag over patches hides them, or shows them again; else a click selects a patch.
     """
     attention = trace.at(site)
@@ -75,7 +76,7 @@ def scene(
         "query": token_of(query, attention),
         "patches": {"rows": rows, "columns": columns, "added": added},
         "overlay": overlay,
-        "hidden": list(hidden_positions(trace)),
+        "hidden": list(hidden),
         "hides": hides,
         "description": titled(title, _described(trace, attention, head, token_of(query, attention), read)),
     }

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
+from model.spec.request import RunRequest
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site
@@ -15,6 +16,7 @@ from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
+from viz.labels.images import hidden_positions
 from viz.metrics import aggregation
 from viz.metrics.catalogue import Reading, catalogue
 from viz.session.state import Page
@@ -300,13 +302,18 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
     read = None if shown is None or raw else _read(page, shown)
     found: dict[str, bytes] = {}
     if trace.image is not None and overlay.fits(trace, site):
-        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read)
+        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read, _hidden(page))
     elif fits(page):
         found["lines"] = attention.lines(trace, site, head, query, read, live=True)
     if raw and fits(page):
         writes = cell_words.asks(page) if shown is not None and shown.reading.name == "writes" else None
         found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
     return found
+
+
+def _hidden(page: Page) -> tuple[int, ...]:
+    """The positions that the run's edits hide from every head."""
+    return hidden_positions(RunRequest.edits_in(page.trace.request), page.trace.tokens["source"].texts)
 
 
 def _read(page: Page, shown: Shown) -> ReadingScene | None:

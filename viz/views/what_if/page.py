@@ -13,7 +13,7 @@ from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.edit_events import Gesture
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import difference
+from viz.canvas.scenes import difference, overlay
 from viz.canvas.wire import overviews
 from viz.i18n.translate import _, join_clauses
 from viz.labels import edits as edit_words
@@ -61,6 +61,7 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
         return
     with top:
         _edits(page, edits, begins, steps, comparison)
+        _hiding(page, edits, fed)
     with effects:
         if answers is not None:
             _effect(page, answers)
@@ -111,7 +112,6 @@ def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comp
                     edit_form.draw(page)
             if edits.active:
                 _links(page, edits, steps, comparison)
-    _strips(page, edits)
 
 
 def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
@@ -146,17 +146,25 @@ def _effect(page: Page, answers: Answers) -> None:
             effect_view.likelihood(effect(found.before, found.now, found.first))
 
 
-def _strips(page: Page, edits: EditList) -> None:
-    """Draws the tokens; a click hides one."""
-    hidden = drawn_edits.hidden_tokens(edits.active, page.trace)
+def _hiding(page: Page, edits: EditList, fed: Fed) -> None:
+    """Draws the tokens, a click on which hides one; of an image its patches, which are brushed over, under the head as it is."""
+    trace, site = page.trace, page.attention.site
+    hidden = drawn_edits.hidden_tokens(edits.active, trace)
+    edited = partial(_drawn, _SiteShapes.of(page))
+    if overlay.fits(trace, site):
+        mouse = _("Drag over patches to hide them from every head; drag over hidden ones to show them again.")
+        touch = _("Draw over patches with a finger to hide them from every head; over hidden ones to show them again.")
+        st.html(heading(tokens.site(site, page.head), "") + by_pointer(mouse, touch))
+        scene = overlay.scene(fed.now, site, page.head, page.view.query, page.view.overlay, None, hidden["source"], hides=True)
+        canvas.draw("overlay", scene, key="whatif-overlay", chosen=update, edited=edited)
+        return
     st.html(
         by_pointer(
             _("Click a token to hide it from every head; click again to show it."),
             _("Tap a token to hide it from every head; tap again to show it."),
         )
     )
-    edited = partial(_drawn, _SiteShapes.of(page))
-    canvas.draw("strips", scenes.strips(page.trace, page.attention.site, -1, hidden), key="whatif-strips", edited=edited)
+    canvas.draw("strips", scenes.strips(trace, site, -1, hidden), key="whatif-strips", edited=edited)
 
 
 @dataclass(frozen=True)
