@@ -12,8 +12,12 @@ from torch import nn
 
 from model.trace.types import Array
 
-WORDS = "Ġand Ġso Ġmy Ġfellow Ġamerica ns Ġask Ġnot Ġwhat Ġyour Ġcountry Ġcan Ġdo Ġfor Ġyou Ġthe Ġquick Ġbrown Ġfox s".split()
-END, START, ENGLISH, GERMAN, TRANSLATE, TRANSCRIBE, NO_TIMES = range(256 + len(WORDS), 256 + len(WORDS) + 7)
+WORDS = "Ġand Ġso Ġmy Ġfellow Ġamerica ns Ġask Ġnot Ġwhat Ġyour Ġcountry Ġcan Ġdo Ġfor Ġyou Ġthe Ġquick Ġbrown Ġfox Ġover".split()
+PIECES = list(dict.fromkeys(word[:end] for word in WORDS for end in range(2, len(word)) if word[:end] not in WORDS))
+"""Beginnings of these words, of which a tokenizer makes them."""
+
+FIRST = 256 + len(WORDS) + len(PIECES)
+END, START, ENGLISH, GERMAN, TRANSLATE, TRANSCRIBE, NO_TIMES = range(FIRST, FIRST + 7)
 SPECIAL = ("<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>", "<|notimestamps|>")
 RATE = 16_000
 
@@ -21,7 +25,8 @@ RATE = 16_000
 def tokenizer() -> Tokenizer:
     """A tokenizer as Whisper's: bytes, some words, and what begins a text."""
     signs = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({text: id_ for id_, text in enumerate([*signs, *WORDS])}, []))
+    merges = [(text[:-1], text[-1]) for text in sorted([*PIECES, *WORDS], key=len)]
+    made = Tokenizer(models.BPE({text: id_ for id_, text in enumerate([*signs, *WORDS, *PIECES])}, merges))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     made.add_special_tokens(list(SPECIAL))
@@ -46,7 +51,7 @@ def saved_listener(folder: Path, seconds: int = 2, several: bool = True, **gener
 
     torch.manual_seed(7)
     config = WhisperConfig(
-        vocab_size=256 + len(WORDS) + len(SPECIAL),
+        vocab_size=FIRST + len(SPECIAL),
         d_model=32,
         encoder_layers=2,
         decoder_layers=3,
@@ -77,7 +82,7 @@ def saved_listener(folder: Path, seconds: int = 2, several: bool = True, **gener
         "alignment_heads": [[1, 2], [2, 0], [2, 3]],
         "no_timestamps_token_id": NO_TIMES,
         "is_multilingual": several,
-        "suppress_tokens": [*range(256), *range(START, START + 6)],
+        "suppress_tokens": [*range(256), *range(256 + len(WORDS), END), *range(START, START + 6)],
         "return_timestamps": False,
         **({"lang_to_id": {"<|en|>": ENGLISH, "<|de|>": GERMAN}} if several else {}),
         **({"forced_decoder_ids": [[1, None], [2, TRANSCRIBE]]} if several else {}),

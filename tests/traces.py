@@ -1,9 +1,10 @@
 """Traces made of numbers alone, for tests of what draws them: no network, no torch."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
+from model.spec.external import ForeignSound
 from model.trace.steps import Candidate, Step
 from model.trace.types import Array, Attention, Kind, Site, Tokens, Trace
 
@@ -65,6 +66,34 @@ def translation(source: list[str] = GERMAN, target: list[str] = ENGLISH, layers:
         logits=rng.normal(size=(rows, 50)).astype(np.float32),
         steps=tuple(steps),
         missing={"attention/*/q": "not kept: ask for it with --keep qkv"},
+    )
+
+
+def heard(seed: int = 0, heads: int = 4) -> Trace:
+    """The run of a network that listened to 1.3 of 2 seconds: tokens look around one moment after the other."""
+    rng = np.random.default_rng(seed)
+    sound = ForeignSound(positions=100, bands=8, joined=2, hop=160, rate=16_000)
+    target = "<sos> <en> <said> and so , my friends , ask <eos>".split()
+    full = translation(list(sound.names), target, layers=2, heads=heads, seed=seed)
+    silent = (False,) * 65 + (True,) * 35
+    source = replace(full.tokens["source"], ids=(), special=silent)
+    moments = np.arange(100) * 1.0
+
+    def looking(one: Attention) -> Attention:
+        if one.site.kind != "cross":
+            return one
+        middles = np.linspace(0, 62, one.weights.shape[1])[None, :, None] + rng.normal(0, 2, (heads, 1, 1))
+        weights = np.exp(-(((moments - middles) / 4) ** 2)) + 0.01 * rng.random(one.weights.shape)
+        return replace(one, weights=(weights / weights.sum(-1, keepdims=True)).astype(np.float32), scores=None)
+
+    texts = tuple(text if text.startswith("<") or text == "," else f" {text}" for text in target)
+    return replace(
+        full,
+        model={**full.model, "spec": {"encoder": {"sound": asdict(sound)}, "alignment": [[0, 1], [1, 2]], "median": 3}},
+        tokens={"source": source, "target": replace(full.tokens["target"], texts=texts)},
+        attention={site: looking(one) for site, one in full.attention.items()},
+        sound=(0.2 * np.sin(np.arange(20_800) / 9)).astype(np.float32),
+        spectrogram=rng.normal(size=(8, 200)).astype(np.float32),
     )
 
 

@@ -14,6 +14,9 @@ UNTABLED = 2**12
 """Positions of a stack without a position table or limit of its own."""
 
 
+MOST_SMOOTHED = 1000
+"""Positions of a median that smooths a map are fewer."""
+
 MOST_ENDS = 32
 """Most tokens that end a text; more are ignored."""
 
@@ -113,6 +116,16 @@ def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
         "suppressed": _suppressed(folder, vocab) if writes else (),
         "opening": _opening(folder, vocab) if folder.kind == "both" else (),
     }
+
+
+def alignment(folder: Folder, config: Any, layers: int, heads: int) -> dict[str, Any]:
+    """By which heads of a decoder of so many layers and heads the folder aligns words with a sound, and how it smooths maps."""
+    listed = folder.generation.get("alignment_heads")
+    pairs = [tuple(pair) for pair in listed if isinstance(pair, list)] if isinstance(listed, list) else []
+    there = {(layer, head) for layer in range(layers) for head in range(heads)}
+    width = getattr(config, "median_filter_width", None)
+    known = type(width) is int and 1 <= width < MOST_SMOOTHED and width % 2 == 1
+    return {"alignment": tuple(pair for pair in pairs if pair in there), **({"median": width} if known else {})}
 
 
 def _opening(folder: Folder, vocab: int) -> tuple[tuple[int, ...], ...]:

@@ -170,6 +170,8 @@ class ForeignSpec:
         forced: ids that follow the start token of every target, such as the token of the target's language.
         more_ends: ids of other tokens that end a text, such as one that ends a turn.
         opening: ids of which each of the first tokens is one that are written, such as those of all languages that it knows.
+        alignment: layer and head of each cross-attention by which its folder aligns words with a sound; empty: it names none.
+        median: positions of the median that smooths these maps.
         recorded: whether its architecture has no row of module names, so that its runs are recorded by what is computed.
     """
 
@@ -186,6 +188,8 @@ class ForeignSpec:
     recorded: bool = False
     more_ends: tuple[Id, ...] = ()
     opening: tuple[tuple[Id, ...], ...] = ()
+    alignment: tuple[tuple[int, int], ...] = ()
+    median: Few = 7
 
     @property
     def ends(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import beam_tree, overlay, player
+from viz.canvas.scenes import beam_tree, overlay, player, sound
 
 LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
 HOSTILE = [
@@ -47,6 +47,8 @@ def made(case: str) -> Trace:
             return traces.language_model()
         case "encoder":
             return traces.encoder_only()
+        case "heard":
+            return traces.heard()
         case "single":
             return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
         case "image":
@@ -82,6 +84,8 @@ def main() -> None:
         scene = overlay.scene(trace, site, state.head, state.query, words, hidden=hidden, hides="hides" in ask)
         canvas.draw("overlay", scene, key=f"overlay{number}", chosen=choose, edited=lambda edit: state.update(made=edit))
         st.text(f"made {state.get('made')}")
+    if "sound" in show:
+        canvas.draw("sound", sound.scene(trace, site, state.head, state.query), key=f"sound{number}", chosen=choose)
     if "player" in show:
         canvas.draw("player", player.scene(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
     if "tree" in show:  # each script run has another one, whose numbers differ in their last digits, as other runs' would

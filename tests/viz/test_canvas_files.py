@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from viz import canvas
-from viz.canvas.scenes import continuations
+from viz.canvas.scenes import continuations, sound
 from viz.canvas.wire import strings
 
 FOLDER = Path(canvas.__file__).parent / "frontend"
@@ -22,6 +22,7 @@ USES: dict[str, Callable[[], dict[str, str]]] = {
     "player.js": strings.player,
     "tree.js": strings.tree,
     "next.js": continuations.texts,
+    "sound.js": sound.texts,
     "transport.js": strings.player,
 }
 
@@ -64,7 +65,7 @@ def test_the_player_has_what_chips_and_maps_ask_for() -> None:
 
 @pytest.mark.parametrize(
     "texts",
-    [strings.strips, strings.atlas, strings.film, strings.lines, strings.player, strings.tree, continuations.texts],
+    [strings.strips, strings.atlas, strings.film, strings.lines, strings.player, strings.tree, continuations.texts, sound.texts],
     ids=lambda texts: texts.__name__,
 )
 def test_every_sentence_is_asked_for(texts: Callable[[], dict[str, str]]) -> None:

@@ -1,5 +1,6 @@
 """Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
-of the network, cells of a stage, tree of a beam search, bars of the next tokens, weights over an image.
+of the network, cells of a stage, tree of a beam search, bars of the next tokens, weights over an image, a sound over
+time.
 
 Python packs a scene into bytes (`viz.canvas.scenes`), `draw` mounts it and the browser draws it; hover, zoom and stepping never ask
 the server. When a person chooses something in it, `chosen` is called with fields of ViewState (viz/url/view_state.py) before the
@@ -7,8 +8,8 @@ script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay]` is a drawing; `changes` is an
-  atlas of differences.
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay|sound]` is a drawing;
+  `changes` is an atlas of differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
   `rows` and `columns` count the visible cells, `row` and `column` are the first of them (with a fraction when zoomed). The middle
@@ -22,6 +23,7 @@ Where to find things, for tests and other tools (all elements are in the compone
 - The player has `data-step` and `data-head`; a candidate is `.candidate[data-probability]`, the chosen one `.chosen`.
 - In the tree of a beam search a node is `.node[data-place]`; one that can be shown has `data-rank`, the shown one `aria-current`.
 - The film is an atlas with `data-snapshot`, the step of the current snapshot; its tokens are `.fed .chip` and `.own .chip`.
+- The sound has `data-now`, the second that plays, and the rectangle of its map as an atlas of one head.
 - The map of the network has `data-stage`; a stage on it is `.segment[data-stage]`, the current one `.segment.now`.
   Where a token moves beside it, `data-come` says how far the stage has come, from 0 to 1, and `data-layout` has a rectangle for
   each shape with its `stage`, `row`, `rows` and `columns`; `.film` records what plays.
@@ -92,7 +94,7 @@ def _is_site(text: str) -> bool:
 
 DRAWINGS = {
     name: st.components.v2.component(f"headlight.{name}", **component(name.capitalize()))
-    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells", "overlay")
+    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells", "overlay", "sound")
 }
 
 

@@ -57,6 +57,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Tree": (("tree.js",), ("common.css", "tree.css")),
     "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
     "Next": (("chips.js", "next.js"), ("common.css", "chips.css", "next.css")),
+    "Sound": (("touch.js", "sound.js"), ("common.css", "sound.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),
 }
 """The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""

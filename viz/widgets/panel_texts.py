@@ -20,6 +20,14 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "glossary.md",
     ),
+    "sound": (
+        N_("The sound"),
+        N_(
+            "The spectrogram is what the network read. Below it, each row is a token that it wrote, each column a moment. The "
+            "words stand where dynamic time warping puts them."
+        ),
+        "sound.md",
+    ),
     "heat": (
         N_("The selected head"),
         N_("Each row shows how one token spreads its attention. Click or tap a cell to see how its weight was calculated."),

@@ -7,7 +7,7 @@ from torch import nn
 
 import headlight
 from model.errors import BadSetting, DamagedFile
-from model.huggingface.config import UNTABLED, special_ids
+from model.huggingface.config import UNTABLED, alignment, special_ids
 from model.huggingface.folder import CONFIG, Folder
 from model.huggingface.recorded.inputs import Reads
 from model.huggingface.recorded.sites import layers_and_heads
@@ -38,11 +38,17 @@ def spec_of(
             output=None if folder.kind == "encoder" else OutputSpec(),
             recorded=True,
             **special_ids(folder, config, vocab),
+            **(_alignment(folder, config, stacks) if form.sound is not None else {}),
         )
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
         detail = error.inside
         raise DamagedFile(path=folder.settings, detail=detail) from error
+
+
+def _alignment(folder: Folder, config: Any, stacks: dict[str, ForeignStack]) -> dict[str, Any]:
+    decoder = stacks.get("decoder")
+    return {} if decoder is None else alignment(folder, config, decoder.layers, decoder.attention.heads)
 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:

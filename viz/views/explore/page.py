@@ -21,7 +21,7 @@ from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead, update
 from viz.url import links
 from viz.url.parsers import PARTS, parts
-from viz.views.explore import continuations, exports, first_picture, logit_lens, reading, reading_card, tour, writes
+from viz.views.explore import continuations, exports, first_picture, logit_lens, reading, reading_card, sound, tour, writes
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
@@ -37,6 +37,7 @@ def show(page: Page) -> None:
         return first_picture.show(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])
+    sound.draw(page)
     row = continuations.predicted(page)
     maps, *beside = st.columns([5, 3]) if row is not None else [st.container()]
     with maps, panel("overview"):

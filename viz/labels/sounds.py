@@ -1,0 +1,39 @@
+"""Sounds that a run has read: their moments, and how much of them is sound."""
+
+from dataclasses import dataclass
+
+from model.spec.external import ForeignSound
+from model.spec.validation import read
+from model.trace.types import Trace
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """The sound of a run.
+
+    Attributes:
+        read: what the network reads.
+        heard: positions that the sound fills; after them is silence.
+    """
+
+    read: ForeignSound
+    heard: int
+
+    @property
+    def seconds(self) -> float:
+        """How long the positions last that the sound fills."""
+        return self.heard * self.read.step
+
+
+def listens(trace: Trace) -> bool:
+    """Whether a run has read frames of a sound: its source tokens are moments, too many to be listed."""
+    encoder = (trace.model.get("spec") or {}).get("encoder")
+    return bool(encoder and encoder.get("sound"))
+
+
+def hearing(trace: Trace) -> Hearing | None:
+    """The sound of a run; None: it has read something else, or random numbers."""
+    if trace.sound is None or trace.spectrogram is None or not listens(trace):
+        return None
+    source = trace.tokens["source"]
+    return Hearing(read(ForeignSound, trace.model["spec"]["encoder"]["sound"], "sound"), source.special.count(False))
