@@ -270,7 +270,7 @@ def test_what_is_printed_is_written_too(monkeypatch: pytest.MonkeyPatch, tmp_pat
     done = CliRunner().invoke(main, ["--only", "decoding", "--markdown", str(page), "--json", str(numbers)])
     assert done.exit_code == 0, done.output
     assert page.read_text(encoding="utf-8").strip() == done.stdout.strip()
-    assert "| decoding by reading all anew, times cached | ≥ 3 × | 4.5 × | yes |" in done.output
+    assert "| decoding by reading the whole prefix again, times cached | ≥ 3 × | 4.5 × | yes |" in done.output
     assert json.loads(numbers.read_text(encoding="utf-8"))["decoding"][0]["ratio"] == 4.5
 
 

@@ -176,13 +176,13 @@ class NoWeights(CheckpointError):
 class BadImage(CheckpointError):
     """An image that is not read. Fields: path, reason."""
 
-    template = message("The image {path} is not read: {reason}. Choose another one, or save it again as PNG or JPEG.")
+    template = message("The image {path} cannot be read: {reason}. Choose another one, or save it again as PNG or JPEG.")
 
 
 class BadSound(CheckpointError):
     """A sound that is not read. Fields: path, reason."""
 
-    template = message("The sound {path} is not read: {reason}. Choose another one, or save it again as WAV or FLAC.")
+    template = message("The sound {path} cannot be read: {reason}. Choose another one, or save it again as WAV or FLAC.")
 
 
 class OverLimit(CheckpointError):

@@ -34,13 +34,17 @@ class UnknownHypothesis(NotFound):
 class UnknownImage(NotFound):
     """Fields: asked."""
 
-    template = message("The image {asked} is not here: a link names it and does not hold it. Give the model the same file again.")
+    template = message(
+        "The image {asked} is not available: a link names an image but does not contain it. Open the same file again."
+    )
 
 
 class UnknownSound(NotFound):
     """Fields: asked."""
 
-    template = message("The sound {asked} is not here: a link names it and does not hold it. Give the model the same file again.")
+    template = message(
+        "The sound {asked} is not available: a link names a sound but does not contain it. Open the same file again."
+    )
 
 
 class UnknownStage(NotFound):

@@ -115,7 +115,7 @@ class ImageReader:
             raise DoesNotFit(
                 name="source",
                 reason=phrase(
-                    "{file} makes it {found} numbers, and the network reads {wanted}",
+                    "prepared as {file} says, it has the shape {found}, but the network reads {wanted}",
                     file=FILE,
                     found=" × ".join(map(str, pixels.shape)),
                     wanted=" × ".join(map(str, wanted)),
@@ -189,5 +189,5 @@ def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
         value = settings.get(name)
         listed = value if isinstance(value, list) else [value]
         if len(listed) > 4 or not all(each is None or (isinstance(each, int | float) and np.isfinite(each)) for each in listed):
-            return phrase("{name} in {file} is {found}, which is no number", name=name, file=FILE, found=repr(value)[:80])
+            return phrase("{name} in {file} is {found}, which is not a number", name=name, file=FILE, found=repr(value)[:80])
     return None

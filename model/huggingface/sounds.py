@@ -106,7 +106,7 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
     if (extractor.feature_size, extractor.nb_max_frames) != (sound.bands, frames):
         return SoundReader(
             why=phrase(
-                "{file} makes it {found} numbers, and the network reads {wanted}",
+                "prepared as {file} says, it has the shape {found}, but the network reads {wanted}",
                 file=FILE,
                 found=f"{extractor.feature_size} × {extractor.nb_max_frames}",
                 wanted=f"{sound.bands} × {frames}",

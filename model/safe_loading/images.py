@@ -72,7 +72,8 @@ def decoded(file: BinaryIO, path: str) -> Pixels:
     try:
         image = Image.open(file, formats=FORMATS)
     except UnidentifiedImageError as error:
-        raise BadImage(path=path, reason=phrase("it is no image of these kinds: {kinds}", kinds=", ".join(FORMATS))) from error
+        reason = phrase("it is not an image of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
+        raise BadImage(path=path, reason=reason) from error
     except (OSError, ValueError, SyntaxError) as error:
         raise BadImage(path=path, reason=_said(error)) from error
     if reason := _too_large(*image.size):
@@ -101,7 +102,7 @@ def _too_large(width: int, height: int) -> Phrase | None:
 def _said(error: Exception) -> Phrase | str:
     """What Pillow says of a damaged file."""
     words = " ".join(str(error).split()[:30])
-    return phrase("its data end early") if "truncated" in words.lower() else f"{type(error).__name__}: {words}"
+    return phrase("it ends before its data are complete") if "truncated" in words.lower() else f"{type(error).__name__}: {words}"
 
 
 def main(path: str) -> None:

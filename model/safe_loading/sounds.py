@@ -85,7 +85,7 @@ def decoded(file: BinaryIO, path: str) -> Samples:
             parts = [block.mean(axis=1) for block in sound.blocks(_BLOCK, dtype="float32", always_2d=True)]
             mono = np.concatenate(parts) if parts else np.zeros(0, np.float32)
             if len(mono) < sound.frames or _shortened(sound.extra_info):
-                raise BadSound(path=path, reason=phrase("its data end early"))
+                raise BadSound(path=path, reason=phrase("it ends before its data are complete"))
             if not np.isfinite(mono).all():
                 raise BadSound(path=path, reason=phrase("some of its samples are NaN or infinite"))
             return Samples(sound.samplerate, sound.channels, mono.astype("<f4").tobytes())
@@ -96,7 +96,7 @@ def decoded(file: BinaryIO, path: str) -> Samples:
         raise BadSound(path=path, reason=said if damaged else _OTHER) from error
 
 
-_OTHER = phrase("it is no sound of these kinds: {kinds}", kinds=", ".join(FORMATS))
+_OTHER = phrase("it is not a sound of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
 
 
 def _not_read(sound: Any) -> Phrase | None:

@@ -61,7 +61,7 @@ def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
     visitor.app.session_state["cache-measured"] = True
     visitor.go("step")
     assert visitor.problems == []
-    assert ("heads of queries share heads" in told(visitor)) == (model is MODEL)
+    assert ("query heads share key" in told(visitor)) == (model is MODEL)
     assert ("offer" in [button.key for button in visitor.app.button]) == (model is not MODEL)
     assert "The maps are the same" in told(visitor)
     found = re.search(r"largest difference of a weight ([^,]+),", told(visitor))
@@ -69,7 +69,7 @@ def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
     assert small(found[1]) < 1e-5
     table = visitor.app.dataframe[0].value
     each, all_ = table["bytes of each"], table["bytes"]
-    assert (each * table["heads of keys and values"] == all_).all()
+    assert (each * table["key and value heads"] == all_).all()
     if model is not MODEL:
         visitor.press("offer")
         assert visitor.url["model"] == "captions-lm"
@@ -101,20 +101,20 @@ def test_a_closed_token_changes_nothing_that_it_cannot_reach() -> None:
     visitor = Visitor("masks", **MODEL, site="decoder.0.1.self")
     visitor.app.session_state["mask-kinds"] = True
     visitor.go("masks")
-    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    kinds = next(frame.value for frame in visitor.app.dataframe if "keys per query, at most" in frame.value)
     assert set(kinds["mask"]) == {"causal: itself and all before it"}
-    count = int(kinds["most keys of a query"].iloc[0])
+    count = int(kinds["keys per query, at most"].iloc[0])
     visitor.app.selectbox(key="mask-made").set_value("window")
     visitor.app.slider(key=f"mask-size-{count}").set_value(3)
     visitor.go("masks")
     visitor.press("mask-run")
-    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    kinds = next(frame.value for frame in visitor.app.dataframe if "keys per query, at most" in frame.value)
     assert set(kinds["mask"]) == {"sliding window of width 3: itself and the 2 before it"}
-    assert "altered already" in told(visitor)
+    assert "already has edits" in told(visitor)
     visitor.app.session_state["mask-proved"] = True
     visitor.go("masks")
     assert visitor.problems == []
-    found = re.search(r"cannot reach by the masks: (\d+) of (\d+)", told(visitor))
+    found = re.search(r"cannot reach, according to the masks: (\d+) of (\d+)", told(visitor))
     assert found is not None
     layers = len(kinds)
     assert int(found[2]) == layers * count
@@ -144,7 +144,7 @@ def test_windows_and_sinks_of_folders(shelf: Path, name: str) -> None:
     visitor.app.session_state["mask-kinds"] = visitor.app.session_state["sinks"] = True
     visitor.go("masks")
     assert visitor.problems == []
-    kinds = next(frame.value for frame in visitor.app.dataframe if "most keys of a query" in frame.value)
+    kinds = next(frame.value for frame in visitor.app.dataframe if "keys per query, at most" in frame.value)
     assert any("sliding window of width 4" in kind for kind in kinds["mask"]), list(kinds["mask"])
     assert ("Learned sinks" in told(visitor)) == (name == "gpt_oss")
     visitor.app.session_state["mask-proved"] = True

@@ -257,7 +257,7 @@ def test_a_survey_of_other_heads_and_a_broken_file_are_refused(surveyed: Path) -
     other = Path(__file__).parents[2] / "checkpoints" / "induction" / "survey.parquet"
     chosen_file(visitor, "other.parquet", other.read_bytes())
     visitor.press("survey-open-file")
-    assert "other.parquet cannot be opened: it is of “induction”" in "\n".join(visitor.problems)
+    assert "other.parquet cannot be opened: it was made with “induction”" in "\n".join(visitor.problems)
     chosen_file(visitor, "broken.conllu", b"1\tDogs\n\n")
     visitor.press("survey-start")
     assert "line 1 has 2 columns, not 10" in "\n".join(visitor.problems)

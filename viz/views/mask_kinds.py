@@ -66,19 +66,23 @@ def _layers(layers: tuple[Attention, ...]) -> None:
     kinds = [mask_kinds.kind_of(own.mask) for own in layers]
     table = {
         _("mask"): [words(kind) for kind in kinds],
-        _("most keys of a query"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
-        _("open cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
+        _("keys per query, at most"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
+        _("allowed cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
     }
     numeric_tables.draw(pd.DataFrame(table, index=pd.Index(range(1, len(layers) + 1), name=_("layer"))), key="mask-kinds-table")
     back, count = mask_kinds.farthest(own.mask for own in layers), len(layers[0].mask)
     st.caption(
-        _("Through all layers the last token depends on the newest {back:,} of {count:,}, itself counted.", back=back, count=count)
+        _(
+            "Through all layers, the last token depends on the newest {back:,} of {count:,}, including itself.",
+            back=back,
+            count=count,
+        )
     )
     if not any(kind.kind in ("window", "chunks", "both-sides", "prefix", "documents") for kind in kinds):
         st.caption(
             _(
-                "A window shows only in a text that is longer than it. No bundled or known model has one; folders of Mistral, "
-                "Gemma 2 and 3, gpt-oss and ModernBERT do. Beside this, any model can be given one."
+                "A window is visible only in a text that is longer than the window. No bundled or known model has one; folders of "
+                "Mistral, Gemma 2 and 3, gpt-oss and ModernBERT do. On the right, you can try one with any model."
             )
         )
 
@@ -103,7 +107,7 @@ def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
     back = mask_kinds.farthest([made] * layers)
     st.caption(
         _(
-            "In every layer: {open} of the cells are open, and the last token depends on the newest {back:,} of {count:,}.",
+            "In every layer: {open} of the cells are allowed, and the last token depends on the newest {back:,} of {count:,}.",
             open=alt_text.percent(float(made.mean())),
             back=back,
             count=count,
@@ -114,7 +118,7 @@ def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
     if page.info.recorded or page.trace.recorded is not None:
         return
     if page.view.request().edits:
-        st.caption(_("This run is altered already; another mask is tried on the unaltered one."))
+        st.caption(_("This run already has edits. Another mask can be tried only on a run without edits."))
         return
     edits = edits_for(own, made)
     if len(edits) > MOST_EDITS:
@@ -143,12 +147,14 @@ def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
 
 def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     """Draws which states change if a token is exchanged, and compares them with what the masks allow."""
-    st.markdown("**" + _("Does changing a closed token change the output?") + "**")
+    st.markdown("**" + _("Does changing a masked token change the output?") + "**")
     site = layers[0].site
     strip = page.trace.tokens[layers[0].query_tokens]
     names = tokens.strip(strip)[: len(layers[0].mask)]
     token = _chosen(names)
-    st.caption(_("The run is read twice: as it is, and with another word at this place. Gray states stay exactly as they were."))
+    st.caption(
+        _("The tokens are read twice: as they are, and with another word at this place. States in gray did not change at all.")
+    )
     if not st.toggle(_("Exchange it and compare"), key="mask-proved"):
         return
     given = as_given(page, page.trace, site)
@@ -167,10 +173,14 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     allowed = mask_kinds.reached((each.mask for each in own), token)[1:]
     said = tokens.token(strip, token)
     gaps = {"token": said, "closed": int((~allowed).sum()), "all": allowed.size}
-    st.caption(tokens.markdown(_("States that “{token}” cannot reach by the masks: {closed} of {all}.", **gaps)))
+    st.caption(tokens.markdown(_("States that “{token}” cannot reach, according to the masks: {closed} of {all}.", **gaps)))
     largest = float(differences[~allowed].max(initial=0.0))
     if largest:
-        st.caption(_("Largest change there: {largest}. The masks do not hold what they say.", largest=tokens.power_of_ten(largest)))
+        said = _(
+            "Largest change there: {largest}. So the masks do not block what they show as masked.",
+            largest=tokens.power_of_ten(largest),
+        )
+        st.caption(said)
     elif gaps["closed"]:
         st.caption(_("Largest change there: exactly 0."))
     rows = [tokens.site(each.site) for each in own]

@@ -43,8 +43,8 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
     st.markdown("**" + _("The first token’s share, layer by layer") + "**")
     st.caption(
         _(
-            "Mean weight of each head on the first token, over rows that have a choice. Many heads rest there when they have "
-            "nothing to say: the first token is then an attention sink."
+            "Mean weight of each head on the first token, over rows with at least two allowed keys. Many heads put their weight "
+            "there when no other token is relevant to them: the first token is then an attention sink."
         )
     )
     _table(page, shares, _("share of the first token"), "first")
@@ -53,7 +53,7 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
         return
     closed = Forbid(stack="encoder" if site.stack == "encoder" else "decoder", kind="self", query=queries, key=(0,))
     st.button(
-        _("Run this sentence with the first token closed to all others"),
+        _("Run this sentence with the first token masked for all others"),
         icon=":material/science:",
         key="sink-closed",
         on_click=update,
@@ -66,8 +66,8 @@ def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> N
     st.markdown("**" + _("Learned sinks") + "**")
     st.caption(
         _(
-            "Each head of this model has a learned number that joins the scores in the softmax and weighs no value. It takes the "
-            "rest of each row, so the weights sum to less than 1. Below: its mean weight."
+            "Each head of this model has a learned number that enters the softmax like one more score, but without a value "
+            "vector. It takes a share of each row, so the weights sum to less than 1. Below: its mean share."
         )
     )
     _table(page, np.array([lack.mean(axis=1) for lack in lacks]), _("share of the sink"), "sink")

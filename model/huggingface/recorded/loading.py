@@ -121,10 +121,10 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     )
     images = image_reader(folder) if isinstance(network, ForeignViewer) else None
     if images is not None and images.processor is None:
-        notes_ = (*notes_, phrase("No image can be given to it, only numbers: {reason}.", reason=images.why))
+        notes_ = (*notes_, phrase("It accepts no image, only numbers: {reason}.", reason=images.why))
     sounds = sound_reader(folder, network.sound) if isinstance(network, ForeignListener) else None
     if sounds is not None and sounds.extractor is None:
-        notes_ = (*notes_, phrase("No sound can be given to it, only numbers: {reason}.", reason=sounds.why))
+        notes_ = (*notes_, phrase("It accepts no sound, only numbers: {reason}.", reason=sounds.why))
     return Foreign(info, network, tokenizers, hashing.result(), notes_, images=images, sounds=sounds)
 
 

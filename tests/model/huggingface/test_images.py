@@ -138,13 +138,13 @@ def test_what_an_image_cannot_have_is_refused(engine: LocalEngine) -> None:
 
 
 def test_an_image_that_is_not_here_is_asked_for(engine: LocalEngine) -> None:
-    with pytest.raises(UnknownImage, match=r"a link names it and does not hold it\. Give the model the same file again"):
+    with pytest.raises(UnknownImage, match=r"a link names an image but does not contain it\. Open the same file again"):
         engine.ask(Run(RunRequest("vit", "image-0123456789abcdef")))
 
 
 def test_equal_files_have_one_name_and_bad_ones_none(engine: LocalEngine) -> None:
     assert engine.ask(Receive(png(), "a.png")) == engine.ask(Receive(png(), "b.png")) == pictures.keep(png(), "c")
-    with pytest.raises(BadImage, match=r"cat\.png is not read: it is no image"):
+    with pytest.raises(BadImage, match=r"cat\.png cannot be read: it is not an image"):
         engine.ask(Receive(b"no image", "cat.png"))
 
 
@@ -207,8 +207,8 @@ VIT = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "widt
         ("{", r"preprocessor_config\.json cannot be read"),
         (json.dumps({"image_processor_type": "MyProcessor", "auto_map": {"AutoImageProcessor": "code.My"}}), "MyProcessor"),
         (json.dumps(VIT | {"size": {"height": 10**9, "width": 32}}), r"a side of 1000000000 pixels; allowed are .* 1 to 1,024"),
-        (json.dumps(VIT | {"size": 24}), "3 × 24 × 24 numbers, and the network reads 3 × 32 × 32"),
-        (json.dumps(VIT | {"image_mean": ["a"]}), "image_mean .* which is no number"),
+        (json.dumps(VIT | {"size": 24}), "the shape 3 × 24 × 24, but the network reads 3 × 32 × 32"),
+        (json.dumps(VIT | {"image_mean": ["a"]}), "image_mean .* which is not a number"),
     ],
 )
 def test_a_folder_that_does_not_say_how_opens_and_refuses_images(tmp_path: Path, text: str | None, said: str) -> None:

@@ -169,9 +169,9 @@ def test_random_features_and_what_a_sound_cannot_have(engine: LocalEngine) -> No
     source = engine.ask(Receive(wav(), "a.wav"))
     with pytest.raises(BadSetting, match="masks no part of a sound"):
         engine.ask(Run(RunRequest("short", source, TARGET, source_valid=3)))
-    with pytest.raises(UnknownSound, match=r"a link names it and does not hold it"):
+    with pytest.raises(UnknownSound, match=r"a link names a sound but does not contain it"):
         engine.ask(Run(RunRequest("short", "sound-0123456789abcdef", TARGET)))
-    with pytest.raises(BadSound, match=r"hello\.wav is not read"):
+    with pytest.raises(BadSound, match=r"hello\.wav cannot be read"):
         engine.ask(Receive(b"no sound", "hello.wav"))
 
 
@@ -205,7 +205,7 @@ WHISPER = {"feature_extractor_type": "WhisperFeatureExtractor", "chunk_length": 
         ("{", r"preprocessor_config\.json cannot be read"),
         (json.dumps({"feature_extractor_type": "Wav2Vec2FeatureExtractor"}), "Wav2Vec2FeatureExtractor"),
         (json.dumps(WHISPER | {"n_fft": 10**9}), r"n_fft in .* is 1000000000; allowed are whole numbers from 1 to 16,384"),
-        (json.dumps(WHISPER | {"chunk_length": 30}), "80 × 3000 numbers, and the network reads 80 × 200"),
+        (json.dumps(WHISPER | {"chunk_length": 30}), "the shape 80 × 3000, but the network reads 80 × 200"),
     ],
 )
 def test_a_folder_that_does_not_say_how_opens_and_refuses_sounds(tmp_path: Path, text: str | None, said: str) -> None:

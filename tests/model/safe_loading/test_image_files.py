@@ -78,20 +78,20 @@ def _png_that_says(width: int, height: int) -> bytes:
     [
         (_png_that_says(30_000, 30_000), r"30,000 × 30,000 pixels; at most 25,000,000"),
         (_png_that_says(3_000, 2), r"3,000 × 2 pixels; the longer side may be at most 32 times"),
-        (_png_that_says(200, 200), r"its data end early|broken|truncated"),
-        (FILES["jpeg"][:700], "its data end early"),
-        (FILES["png"][:900], "its data end early"),
-        (FILES["png"][:20], "its data end early"),
-        (b"", "no image of these kinds: PNG, JPEG, WEBP, GIF, BMP"),
-        (b"GIF89a" + bytes(40), "no image of these kinds|Error"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "no image of these kinds"),
-        (file_of(Image.fromarray(colors(20, 30)), "TIFF"), "no image of these kinds"),
+        (_png_that_says(200, 200), r"it ends before its data are complete|broken|truncated"),
+        (FILES["jpeg"][:700], "it ends before its data are complete"),
+        (FILES["png"][:900], "it ends before its data are complete"),
+        (FILES["png"][:20], "it ends before its data are complete"),
+        (b"", "not an image of one of these kinds: PNG, JPEG, WEBP, GIF, BMP"),
+        (b"GIF89a" + bytes(40), "not an image of one of these kinds|Error"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not an image of one of these kinds"),
+        (file_of(Image.fromarray(colors(20, 30)), "TIFF"), "not an image of one of these kinds"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence(data: bytes, said: str) -> None:
     with pytest.raises(BadImage, match=said) as error:
         read_image(data, "cat.png")
-    assert str(error.value).startswith("The image cat.png is not read: ")
+    assert str(error.value).startswith("The image cat.png cannot be read: ")
     assert "Choose another one" in str(error.value)
 
 

@@ -164,7 +164,7 @@ def _show_sent(name: str) -> bool:
         )
         return False
     st.session_state[_REFUSED] = _(
-        "This file is an image, and no image can be given to {model}. Open a model that does, such as the folder of a ViT, and "
+        "This file is an image, and {model} does not read images. Open a model that does, such as the folder of a ViT, and "
         "drop the image again.",
         model=shown,
     )

@@ -27,7 +27,7 @@ def draw(page: Page, row: Row) -> None:
     with card("next", "content"):
         last = tokens.word(page.trace.tokens["source"].texts[row.place])
         about = _(
-            "The most likely tokens after “{token}”. Turn a knob and the bars follow, without another run. Click or tap a "
+            "The most likely tokens after “{token}”. Move a slider and the bars follow, without another run. Click or tap a "
             "token to continue with it.",
             token=last,
         )

@@ -60,9 +60,9 @@ def _kept(page: Page, sizes: Sizes) -> None:
     gaps = {"bytes": amount_of_bytes(size * sizes.kept(1)), "dtype": page.trace.model["dtype"]}
     st.markdown(
         _(
-            "A later token needs the keys and values of all earlier ones, and these stay the same. A program that writes keeps "
-            "them, and computes one row for each new token. This model keeps {bytes} of each token in {dtype}, in all "
-            "layers together.",
+            "A later token needs the keys and values of all earlier ones, and these stay the same. A program that generates text "
+            "keeps them and computes only one row for each new token. This model keeps {bytes} for each token in {dtype}, "
+            "in all layers together.",
             **gaps,
         )
     )
@@ -82,7 +82,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
     drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
     if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
         own_keys = [size * sizes.kept(count, source, "heads") for count in across]
-        drawn.append(Line(_("if each head of queries had its own"), own_keys, "other"))
+        drawn.append(Line(_("if each query head had its own"), own_keys, "other"))
     if any(own.window for own in sizes.layers):
         reached = [size * sizes.kept(count, source, "window") for count in across]
         drawn.append(Line(_("only what the windows still reach"), reached, "third"))
@@ -92,8 +92,8 @@ def _kept(page: Page, sizes: Sizes) -> None:
     numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
     st.caption(
         _(
-            "While Headlight runs a model of its own kind, it keeps a copy for each head of queries, so that the keys of one head "
-            "can be shown and changed. The bytes above are those that are needed."
+            "While Headlight runs a model of its own kind, it keeps a copy for each query head, so that the keys of one head can "
+            "be shown and changed. The bytes above are those that are needed."
         )
     )
 
@@ -110,9 +110,9 @@ def savings(sizes: Sizes) -> list[str]:
         gaps = {"latent": one.latent, "times": number(one.kept(1, "heads") / one.kept(1), ".1f")}
         said.append(
             _(
-                "Latent attention: all heads of a layer make their keys and values from one latent of width {latent}, which is "
-                "what is kept. Keys and values of every head would be more, by a factor of {times}. They are made again in each "
-                "step.",
+                "Latent attention: all heads of a layer make their keys and values from one latent of width {latent}, and only "
+                "this latent is kept. Keeping the keys and values of every head would take {times} times as much. They are "
+                "made again in each step.",
                 **gaps,
             )
         )
@@ -120,13 +120,13 @@ def savings(sizes: Sizes) -> list[str]:
         gaps = {"heads": one.heads, "key_heads": one.key_heads, "times": number(one.heads / one.key_heads, ".3g")}
         said.append(
             _(
-                "Grouped queries: heads of queries share heads of keys and values, {heads} to {key_heads}, so less is "
-                "kept, by a factor of {times}.",
+                "Grouped queries: query heads share key and value heads, {heads} to {key_heads}, so the cache is smaller by a "
+                "factor of {times}.",
                 **gaps,
             )
         )
     else:
-        said.append(_("Each head of queries has keys and values of its own, so no cache is saved by sharing them."))
+        said.append(_("Each query head has keys and values of its own, so nothing is saved by sharing them."))
     windows = sorted({own.window for own in sizes.layers if own.window})
     if windows:
         count = sum(bool(own.window) for own in sizes.layers)
@@ -153,7 +153,7 @@ def _layers(sizes: Sizes, after: int, source: int, size: int, one: LayerSizes) -
         rows.append((tokens.kind("decoder", kind), heads, count, reached, size * own.kept(count) // heads, size * own.kept(count)))
     names = {
         "kind": _("attention"),
-        "heads": _("latents") if one.latent else _("heads of keys and values"),
+        "heads": _("latents") if one.latent else _("key and value heads"),
         "kept": _("tokens kept"),
         "reached": _("still reached by the next one"),
         "each": _("bytes of each"),
@@ -174,7 +174,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     st.caption(
         _(
             "Multiplications and additions in matrix products, by formula: {cached:,} with the cache and {whole:,} without it, "
-            "more by a factor of {times}.",
+            "{times} times as many.",
             cached=sum(cached),
             whole=sum(whole),
             times=number(sum(whole) / sum(cached), ".1f"),

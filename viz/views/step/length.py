@@ -132,7 +132,7 @@ def _linear(page: Page) -> None:
     st.caption(
         _(
             "Linear attention replaces exp(score) by a product of features, elu(q) + 1 and elu(k) + 1, so that earlier keys and "
-            "values fit into one sum of fixed size. Nothing is then sharp: this model was not trained for it."
+            "values fit into one sum of fixed size. The map is then no longer sharp: this model was not trained for it."
         )
     )
     try:

@@ -80,7 +80,7 @@ def _open(page: Page, name: str, data: bytes) -> None:
     """
     found = tables.from_bytes(data, name)
     if dict(found.statistics.sites) != {str(site): own.heads for site, own in page.trace.attention.items()}:
-        reason = phrase("it is of “{model}”, whose heads are not those of the model shown", model=found.about.model)
+        reason = phrase("it was made with “{model}”, whose heads are not those of the model shown", model=found.about.model)
         raise BadSurvey(file=name, reason=reason)
     about = found.about
     there = None if found.finished else texts.again(about.model, about.asked, about.content, page.info.spec)
