@@ -72,8 +72,7 @@ def decoded(file: BinaryIO, path: str) -> Pixels:
     try:
         image = Image.open(file, formats=FORMATS)
     except UnidentifiedImageError as error:
-        reason = phrase("it is not an image of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
-        raise BadImage(path=path, reason=reason) from error
+        raise BadImage(path=path, reason=_OTHER) from error
     except (OSError, ValueError, SyntaxError) as error:
         raise BadImage(path=path, reason=_said(error)) from error
     if reason := _too_large(*image.size):
@@ -83,6 +82,9 @@ def decoded(file: BinaryIO, path: str) -> Pixels:
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         raise BadImage(path=path, reason=_said(error)) from error
     return Pixels(*upright.size, int(getattr(image, "n_frames", 1)), upright.tobytes())
+
+
+_OTHER = phrase("it is not an image of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
 
 
 def _too_large(width: int, height: int) -> Phrase | None:
