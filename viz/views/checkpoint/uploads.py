@@ -158,13 +158,13 @@ def _show_sent(name: str) -> bool:
         return True
     if sound:
         st.session_state[_REFUSED] = _(
-            "This file is a sound, and no sound can be given to {model}. Open a model that listens, such as the folder of a "
+            "This file is a sound, which {model} cannot read. Open a model that can, such as the folder of a "
             "Whisper, and drop the sound again.",
             model=shown,
         )
         return False
     st.session_state[_REFUSED] = _(
-        "This file is an image, and {model} does not read images. Open a model that does, such as the folder of a ViT, and "
+        "This file is an image, which {model} cannot read. Open a model that can, such as the folder of a ViT, and "
         "drop the image again.",
         model=shown,
     )
