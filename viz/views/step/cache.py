@@ -111,8 +111,8 @@ def savings(sizes: Sizes) -> list[str]:
         said.append(
             _(
                 "Latent attention: all heads of a layer make their keys and values from one latent of width {latent}, and only "
-                "this latent is kept. Keeping the keys and values of every head would take {times} times as much. They are "
-                "made again in each step.",
+                "this latent is kept. Keeping the keys and values of every head would take more, by a factor of {times}. "
+                "They are made again in each step.",
                 **gaps,
             )
         )
@@ -174,7 +174,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     st.caption(
         _(
             "Multiplications and additions in matrix products, by formula: {cached:,} with the cache and {whole:,} without it, "
-            "{times} times as many.",
+            "more by a factor of {times}.",
             cached=sum(cached),
             whole=sum(whole),
             times=number(sum(whole) / sum(cached), ".1f"),
