@@ -179,6 +179,8 @@ def _survey() -> Iterator[Aim]:
     yield Aim("survey: 12 × 12 heads, 128 tokens, times the run alone", survey.LARGE, "ratio", 1.5)
     yield Aim("survey: memory after 10,000 texts, times that after 1,000", survey.MEMORY, "ratio", 1.1)
     yield Aim("survey: a stored one is read", survey.STORED, "milliseconds", 300, "ms")
+    yield Aim("survey: 20,000 queries and keys moved", survey.MOVED, "ratio", 30, "frames/s", least=True)
+    yield Aim("survey: the same, drawn by plotly in each frame", survey.DRAWN, "ratio", None, "frames/s")
 
 
 def _why() -> Iterator[Aim]:

@@ -181,10 +181,10 @@ def _opening(name: str, trace: Callable[[], Trace]) -> Callable[[Page, int], Ite
         centre = _middle(page, tiles(page)[0])
         yield _reading(name, page, trace(), centre, repeats)
         page.mouse.move(*centre)
-        yield _frames(f"{name}: zooming", page, lambda turn: page.mouse.wheel(0, -120 if turn % 24 < 14 else 120))
+        yield frames(f"{name}: zooming", page, lambda turn: page.mouse.wheel(0, -120 if turn % 24 < 14 else 120))
         rest(page)
         page.mouse.down()
-        yield _frames(f"{name}: moving", page, lambda turn: page.mouse.move(*_around(centre, turn)))
+        yield frames(f"{name}: moving", page, lambda turn: page.mouse.move(*_around(centre, turn)))
         page.mouse.up()
 
     return part
@@ -196,7 +196,7 @@ def _around(centre: tuple[float, float], turn: int) -> tuple[float, float]:
     return centre[0] + there, centre[1] + there / 2
 
 
-def _frames(name: str, page: Page, move: Callable[[int], None]) -> Row:
+def frames(name: str, page: Page, move: Callable[[int], None]) -> Row:
     """Frames per second and their durations, while events arrive as fast as they can be sent."""
     page.evaluate("Object.assign(touched, { frames: [], recording: true })")
     until, turn = time.perf_counter() + MOVING_SECONDS, 0

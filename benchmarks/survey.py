@@ -10,8 +10,12 @@ from functools import partial
 import numpy as np
 import torch
 
+from benchmarks.browsers import Browser, browsing
+from benchmarks.handling import TOUCHED, frames
 from benchmarks.recording import ROOT
+from benchmarks.servers import serving
 from benchmarks.timing import Row, in_turns
+from benchmarks.visiting import tab
 from model.checkpoints import loader
 from model.checkpoints.native import Checkpoint
 from model.inference.run import run
@@ -28,10 +32,18 @@ CPU = torch.device("cpu")
 TEXTS = 200
 CAPTIONS, LARGE, STORED = f"{TEXTS} captions, 72 heads, measured", "12 × 12 heads, 128 tokens, measured", "a stored survey read"
 MEMORY = "memory after 10,000 texts, beside 1,000"
+MOVED, DRAWN = "20,000 queries and keys moved", "20,000 queries and keys moved, each frame drawn by plotly"
+PLANE = "/survey?model=multi30k-de-en&text=Ein+Hund+l%C3%A4uft.&site=encoder.0.2.self&head=3"
+PLOTLY_ALONE = "globalThis.headlightMovesDots = true;"
+"""Keeps the page's script that moves a copy of the dots from starting."""
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """The baseline of each ratio is the same runs without a measure."""
+    """The baseline of each ratio is the same runs without a measure; that of the moving picture is a number of frames per second.
+
+    Raises:
+        NoBrowser: there is no Chromium here; everything else has been measured then.
+    """
     model = loader.load(loader.locate("multi30k-de-en", ROOT / "checkpoints"), {}, CPU)
     texts = bundled("multi30k-de-en").items[:TEXTS]
     requests = [RunRequest("multi30k-de-en", str(text.source), str(text.target)) for text in texts]
@@ -49,6 +61,36 @@ def measure(repeats: int) -> Iterator[Row]:
     yield Row(MEMORY, float("nan"), sizes[1] / sizes[0], f"{sizes[1] / 1024:.0f} MB beside {sizes[0] / 1024:.0f} MB")
     stored = ROOT / "checkpoints" / "multi30k-de-en" / "survey.parquet"
     yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
+    with browsing() as browser, serving(ROOT / "app.py") as served:
+        yield _moved(browser, served.address, MOVED)
+        yield _moved(browser, served.address, DRAWN, PLOTLY_ALONE)
+
+
+def _moved(browser: Browser, address: str, case: str, *scripts: str) -> Row:
+    """Reads a head in as many texts as make 20,000 dots, and moves their picture with the pointer."""
+    with tab(browser, TOUCHED, *scripts) as page:
+        page.set_default_timeout(180_000)
+        page.goto(address.rstrip("/") + PLANE)
+        most = page.locator(".st-key-survey-read-most input")
+        most.fill(str(most.get_attribute("max")))
+        most.press("Enter")
+        page.wait_for_timeout(3000)  # until the script has run with it
+        page.locator(".st-key-survey-read-start button").click()
+        area = page.locator(".st-key-survey-plane-chart .nsewdrag").first
+        area.wait_for()
+        area.scroll_into_view_if_needed()
+        page.wait_for_timeout(3000)
+        plotted = "document.querySelector('.st-key-survey-plane-chart .js-plotly-plot')._fullData"
+        count = page.evaluate(f"{plotted}.reduce((sum, {{ _length }}) => sum + _length, 0)")
+        page.locator(".st-key-survey-plane-chart .modebar-btn[data-val=pan]").first.click()
+        box = area.bounding_box()
+        assert box is not None
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x, y)
+        page.mouse.down()
+        row = frames(case, page, lambda turn: page.mouse.move(x + 9 * abs(turn % 40 - 20) - 90, y + 4 * abs(turn % 40 - 20) - 40))
+        page.mouse.up()
+        return replace(row, note=f"{row.note}; {count:,} dots")
 
 
 def _large() -> Checkpoint:

@@ -49,6 +49,12 @@ def test_colors_are_a_measure_and_areas_another() -> None:
     assert found[2]["told"] == "<br>entropy: 3.000<br>loss: −0.200"
 
 
+def test_a_head_without_the_number_that_colors_is_empty() -> None:
+    found = dots(shade=Shade(np.array([1.0, 2.0, np.nan, 4.0]), "copying"))
+    assert [found[head]["color"] for head in range(3)] == [1.0, 2.0, scheme(False).card]
+    assert found[2]["told"] == "<br>copying: –"
+
+
 def test_areas_are_in_proportion_to_the_losses() -> None:
     sizes = figures._sizes(4, Shade(np.array([0.9, 0.1, -1.0, np.nan]), "loss"))
     assert sizes[0] == LARGEST

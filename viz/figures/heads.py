@@ -76,12 +76,16 @@ def scatter(
     told_of = ["".join(f"<br>{line}" for line in lines if line) for lines in also]
     traces: list[dict[str, Any]] = []
     drawn = np.isfinite(across) & np.isfinite(up)
-    for number, kind in enumerate(kinds):
-        own = [head for head in np.flatnonzero(drawn).tolist() if groups[head] == kind]
+    known = np.ones(len(names), bool) if shade is None else np.isfinite(shade.values)
+    for number, kind, filled in ((number, kind, filled) for number, kind in enumerate(kinds) for filled in (True, False)):
+        own = [head for head in np.flatnonzero(drawn & (known == filled)).tolist() if groups[head] == kind]
+        if not own:
+            continue
         own.sort(key=lambda head: -sizes[head])  # small dots lie on large ones
-        marker: dict[str, Any] = {"color": paints[number % len(paints)]} if shade is None else shade.marker(colours, own)
-        if shade is not None and not any("colorbar" in each["marker"] for each in traces):
-            marker |= {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
+        marker: dict[str, Any] = {"color": paints[number % len(paints)] if shade is None else colours.card}
+        if shade is not None and filled:
+            first = not any("colorbar" in each["marker"] for each in traces)
+            marker = shade.marker(colours, own) | ({"colorbar": colour_bar(colours, buttons=len(MODES[0]))} if first else {})
         traces.append(
             {
                 "type": "scatter",
@@ -89,6 +93,7 @@ def scatter(
                 "x": across[own],
                 "y": up[own],
                 "name": literal(kind),
+                "showlegend": not any(each["name"] == literal(kind) for each in traces),
                 "text": [told[head] if head in stands else "" for head in own],
                 "textposition": [stands.get(head, "top center") for head in own],
                 "textfont": {"size": 12, "color": colours.faint},
