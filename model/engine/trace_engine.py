@@ -19,6 +19,9 @@ from model.spec.request import RunRequest
 from model.trace.trace_files import ENDING, holds_trace, is_trace_file, read_bytes, read_path
 from model.trace.types import Trace
 
+OF_LECTURES = Path(__file__).parents[2] / "lectures" / "traces"
+"""Recorded runs that steps of the bundled lectures show. They are found by name and stand in no list of models."""
+
 TRACE_PREFIX = "trace-"
 """Prefix of the names of uploaded traces."""
 
@@ -67,7 +70,7 @@ class TraceStore:
     """Traces by name, bounded in number and bytes: the least recently used are read again, uploads are dropped. Thread-safe.
 
     Args:
-        folder: the folder of checkpoints; it may be missing.
+        folder: the folder of checkpoints; it may be missing. A trace in it hides one of the bundled lectures (OF_LECTURES).
         peers: uploads of other processes that serve the same visitors.
     """
 
@@ -144,8 +147,9 @@ class TraceStore:
     def _path(self, name: str) -> Path | None:
         if name in self._paths:
             return self._paths[name]
-        inside = PurePath(name).name == name and _is_trace(self._folder / name)
-        return self._folder / name if inside else None
+        if PurePath(name).name != name:
+            return None
+        return next((folder / name for folder in (self._folder, OF_LECTURES) if _is_trace(folder / name)), None)
 
     def _uploaded(self, name: str) -> OpenedTrace | None:
         if not name.startswith(TRACE_PREFIX):

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from model.errors import BadSetting, HeadlightError, WireError, Words
+from model.errors import BadSetting, HeadlightError, WireError, Words, phrase
 from model.spec.edits import Allow, Forbid, Patch, SetRow
 from model.spec.external import AnySpec, ForeignImage, ForeignSound
 from model.spec.request import RunRequest
@@ -20,6 +20,12 @@ SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
 
 FORBIDDEN = 1e-4
 """Largest weight on a key that the mask forbids: additive masks of about −10 and less are masks."""
+
+SINKS = phrase(
+    "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a "
+    "learned number that is not a token."
+)
+"""The note of a run whose rows may sum to less than 1."""
 
 MOST_HEADS = 20_000
 """Most heads of a trace; a page draws all of them."""
@@ -54,11 +60,11 @@ def check(trace: Trace) -> None:
         _refuse("it holds no attention")
     if (heads := sum(attention.heads for attention in trace.attention.values())) > MOST_HEADS:
         _refuse(f"it has {heads:,} heads; at most {MOST_HEADS:,} are drawn")
-    replaced = _weights_replaced(trace)
+    replaced, sinks = _weights_replaced(trace), str(SINKS) in map(str, trace.model.get("notes", ()))
     for attention in trace.attention.values():
         _check_masks(attention)
         _check_numbers(attention)
-        _check_weights(attention, SUM[trace.model["dtype"]], replaced)
+        _check_weights(attention, SUM[trace.model["dtype"]], replaced, sinks)
     for group in ("positions", "embedded", "hidden", "stages"):
         for name, array in getattr(trace, group).items():
             _check_finite(array, f"{group}/{name}")
@@ -189,8 +195,8 @@ def _check_finite(array: Array, name: str) -> None:
         _refuse(f"{name} holds NaN or infinite numbers")
 
 
-def _check_weights(attention: Attention, tolerance: float, replaced: bool) -> None:
-    """Checks head by head that weights are probabilities and respect the mask."""
+def _check_weights(attention: Attention, tolerance: float, replaced: bool, sinks: bool) -> None:
+    """Checks head by head that weights are probabilities and respect the mask; their sum is less than 1 only with sinks."""
     weights: object = attention.weights
     if isinstance(weights, LazyAttention):
         if not math.isfinite(weights.scale):
@@ -204,7 +210,7 @@ def _check_weights(attention: Attention, tolerance: float, replaced: bool) -> No
         if own.min() < -tolerance or own.max() > 1 + tolerance:
             _refuse(f"the weights of {where} lie between {own.min():.3g} and {own.max():.3g}, not between 0 and 1")
         sums = own.sum(axis=-1, dtype=np.float64)
-        if (off := np.abs(sums - 1) * looks).max() > tolerance:
+        if (off := (np.maximum(sums - 1, 0) if sinks else np.abs(sums - 1)) * looks).max() > tolerance:
             _refuse(f"row {off.argmax()} of {where} sums to {sums[off.argmax()]:.4g}, not to 1")
         if not replaced and (wrong := float((own * forbidden)[looks].max(initial=0))) > FORBIDDEN:
             _refuse(f"{where} puts a weight of {wrong:.3g} on a key that its mask forbids")

@@ -67,12 +67,22 @@ def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
     found = re.search(r"largest difference of a weight ([^,]+),", told(visitor))
     assert found is not None
     assert small(found[1]) < 1e-5
-    table = visitor.app.dataframe[0].value
+    ways = visitor.app.dataframe[0].value["numbers"]
+    widths = (64, 192, 32, 72) if model is MODEL else (ways.iloc[0],) * 2
+    assert tuple(ways.iloc[: len(widths)]) == widths
+    table = visitor.app.dataframe[1].value
     each, all_ = table["bytes of each"], table["bytes"]
     assert (each * table["key and value heads"] == all_).all()
     if model is not MODEL:
         visitor.press("offer")
         assert visitor.url["model"] == "captions-lm"
+
+
+@pytest.mark.parametrize(("page", "part"), [("step", "ways"), ("step", "linear"), ("masks", "sinks")])
+def test_a_link_opens_a_part_of_a_page(page: str, part: str) -> None:
+    said = told(Visitor(page, **MODEL, site="decoder.0.1.self", open=part))
+    titles = {"ways": "A later token needs the keys", "linear": "another map for the same queries", "sinks": "layer by layer"}
+    assert [name for name, title in titles.items() if title in said] == [part]
 
 
 def test_cost_over_length_and_linear_attention() -> None:
@@ -166,5 +176,8 @@ def test_latents_are_what_deepseek_keeps(shelf: Path) -> None:
     assert visitor.problems == []
     width = own.config.kv_lora_rank + own.config.qk_rope_head_dim
     assert f"one latent of width {width}," in told(visitor)
-    table = visitor.app.dataframe[0].value
+    ways = visitor.app.dataframe[0].value["numbers"]
+    assert ways.iloc[0] == width
+    assert len(ways) == 3, "it keeps a latent already"
+    table = visitor.app.dataframe[1].value
     assert (table["bytes of each"] == 4 * width * table["tokens kept"]).all()

@@ -32,8 +32,12 @@ READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
 """Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
-PARTS = ("numbers", "heads", "lens", "writes")
-"""The parts of Explore that open below the pictures."""
+OF_CACHE = ("cache", "ways", "operations")
+OF_LENGTH = ("length", "bytes", "linear")
+"""Parts of Step through that one panel holds, and of which a lecture shows one."""
+
+PARTS = ("numbers", "heads", "lens", "writes", *OF_CACHE, *OF_LENGTH, "tiles", "mask-kinds", "sinks")
+"""The parts of Explore, Step through and Masks that open below the pictures."""
 
 PICTURES = (
     *("heads", "head", "lines", "image", "changes", "difference"),
@@ -189,7 +193,7 @@ def some(*allowed: str) -> Callable[[str], str]:
 
 
 parts = some(*PARTS)
-"""Parser for parts of Explore."""
+"""Parser for parts of a page."""
 
 
 def key_or_mean(text: str) -> str:

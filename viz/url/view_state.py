@@ -213,7 +213,7 @@ class ViewState:
     )
     feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
-    opened: str = parameter("", "open", f"open parts of Explore, joined by spaces: {', '.join(values.PARTS)}", values.parts)
+    opened: str = parameter("", "open", f"open parts of a page, joined by spaces: {', '.join(values.PARTS)}", values.parts)
     picture: str = parameter(
         "heads",
         "picture",

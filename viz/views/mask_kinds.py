@@ -1,5 +1,6 @@
 """The part of the page Masks about models of today: the mask of each layer, another one instead, and a proof with another token."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -33,7 +34,7 @@ def show(page: Page, form: masks.Form) -> None:
         return
     layers = page.trace.of(own.site.stack, "self")
     title = _("Windows, prefixes and packed documents: the mask of each layer, and another one instead")
-    with st.expander(title, icon=":material/view_week:", **expander_state("mask-kinds")) as part:
+    with st.expander(title, icon=":material/view_week:", **expander_state("mask-kinds", page.view.opened)) as part:
         if not part.open:
             return
         left, right = st.columns(2, gap="medium")
@@ -60,24 +61,30 @@ def words(kind: MaskKind) -> str:
     }[kind.kind]
 
 
+def table(layers: Sequence[Attention]) -> pd.DataFrame:
+    """The mask of each layer: its kind, the most keys of a query, and its open cells."""
+    columns = {
+        _("mask"): [words(mask_kinds.kind_of(own.mask)) for own in layers],
+        _("keys per query, at most"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
+        _("allowed cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
+    }
+    return pd.DataFrame(columns, index=pd.Index(range(1, len(layers) + 1), name=_("layer")))
+
+
+def reaches(layers: Sequence[Attention]) -> str:
+    """On how many tokens the last one depends, in words."""
+    back, count = mask_kinds.farthest(own.mask for own in layers), len(layers[0].mask)
+    return _(
+        "Through all layers, the last token depends on the newest {back:,} of {count:,}, including itself.", back=back, count=count
+    )
+
+
 def _layers(layers: tuple[Attention, ...]) -> None:
     """Draws which mask each layer has."""
     st.markdown("**" + _("The mask of each layer") + "**")
     kinds = [mask_kinds.kind_of(own.mask) for own in layers]
-    table = {
-        _("mask"): [words(kind) for kind in kinds],
-        _("keys per query, at most"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
-        _("allowed cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
-    }
-    numeric_tables.draw(pd.DataFrame(table, index=pd.Index(range(1, len(layers) + 1), name=_("layer"))), key="mask-kinds-table")
-    back, count = mask_kinds.farthest(own.mask for own in layers), len(layers[0].mask)
-    st.caption(
-        _(
-            "Through all layers, the last token depends on the newest {back:,} of {count:,}, including itself.",
-            back=back,
-            count=count,
-        )
-    )
+    numeric_tables.draw(table(layers), key="mask-kinds-table")
+    st.caption(reaches(layers))
     if not any(kind.kind in ("window", "chunks", "both-sides", "prefix", "documents") for kind in kinds):
         st.caption(
             _(

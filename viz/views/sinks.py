@@ -27,7 +27,7 @@ def show(page: Page) -> None:
     if len({each.heads for each in layers}) > 1:
         return
     title = _("Attention sinks: the first token’s share, and learned sinks")
-    with st.expander(title, icon=":material/water_drop:", **expander_state("sinks")) as part:
+    with st.expander(title, icon=":material/water_drop:", **expander_state("sinks", page.view.opened)) as part:
         if not part.open:
             return
         _first(page, layers)

@@ -1,6 +1,6 @@
 """The parts that pages are built of: cards, panels, charts, banners, and the widgets' arguments that recur."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Literal
 
@@ -19,12 +19,16 @@ from viz.url import view_state
 from viz.widgets import panel_help, print_dialog, recorded_run
 
 
-def expander_state(key: str) -> dict[str, Any]:
+def expander_state(key: str, opened: str = "", parts: Sequence[str] = ()) -> dict[str, Any]:
     """Keyword arguments for an expander whose content is drawn only while it is open.
 
     Streamlit knows an expander by its title, too: without its state set here, it would close when the language changes.
+
+    Args:
+        opened: the open parts that the link names, joined by spaces.
+        parts: those that are in this expander, beside `key`.
     """
-    st.session_state[key] = bool(st.session_state.get(key))
+    st.session_state[key] = bool(st.session_state.get(key, not {key, *parts}.isdisjoint(opened.split())))
     return {"key": key, "on_change": "rerun"}
 
 

@@ -9,6 +9,7 @@ import headlight
 from model.errors import Phrase, phrase
 from model.huggingface.folder import Folder
 from model.huggingface.recorded.network import Pass, RecordedNetwork
+from model.trace.checks import SINKS
 
 PROBE = 8
 """Tokens of the probe."""
@@ -59,7 +60,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
         said.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
     if not all(_are_weights(torch.from_numpy(site.written()), close) for site in recording.sites):
-        said.append(_SINKS)
+        said.append(SINKS)
     return tuple(recording.sites), tuple(said)
 
 
@@ -67,10 +68,6 @@ _NO_ENCODER = phrase("No attention was recognized in its encoder, so none of it 
 _IN_WINDOWS = phrase(
     "No attention of its encoder is shown: it is computed in sliding windows (attention_window), whose rows have a weight for each "
     "neighbor of a token and not for each token."
-)
-_SINKS = phrase(
-    "The weights of a row sum to less than 1 in some of its attention: the rest goes to a sink, a "
-    "learned number that is not a token."
 )
 _NO_MAPS = phrase("The library returns no maps of this architecture to compare with the recorded ones.")
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load, save
 
+from model.engine.trace_engine import OF_LECTURES
 from model.errors import BadTrace, OpeningEnded, WireError
 from model.safe_loading import limits, packed_trace, sandbox_process
 from model.trace import trace_files
@@ -89,6 +90,19 @@ def test_a_bad_trace_is_refused_in_words(name: str) -> None:
         trace_files.read_bytes(data, "a.trace.safetensors")
     assert str(caught.value).startswith("a.trace.safetensors is not a trace that can be opened: ")
     assert words in str(caught.value)
+
+
+def test_rows_may_sum_to_less_than_1_only_where_the_run_says_that_there_are_sinks() -> None:
+    whole = trace_files.read_path(OF_LECTURES / "sinks.trace.safetensors")
+    assert whole.at("decoder.0.1.self").weights[0].sum(axis=-1).max() < 0.93
+    notes = tuple(note for note in whole.model["notes"] if "sink" not in str(note))
+    silent = replace(whole, model={**whole.model, "notes": notes})
+    with pytest.raises(BadTrace, match="sums to"):
+        trace_files.read_bytes(to_bytes(silent), "a.trace.safetensors")
+    site, own = next(iter(whole.attention.items()))
+    more = replace(whole, attention={**whole.attention, site: replace(own, weights=own.weights * 1.5 + 0.3 * own.mask)})
+    with pytest.raises(BadTrace, match=r"sums to|not between"):
+        trace_files.read_bytes(to_bytes(more), "a.trace.safetensors")
 
 
 def same(one: Trace, other: Trace) -> bool:

@@ -6,7 +6,7 @@ and their parts under the paths at which the app serves them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class Panel:
     """One drawing of a picture.
 
     Attributes:
-        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`, `Dots` (tables.py).
+        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`, `Dots`,
+            `Chart`, `Arrows` (tables.py).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.
         half: whether two such panels are side by side where there is room.
@@ -124,16 +125,21 @@ def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
     return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
 
 
-def numbers(table: Array, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str]) -> bytes:
-    """The scene of a panel `Cells` for any table: numbers of any size and sign.
+def numbers(
+    table: Array, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], scale: Literal["scores", "weights"] = "scores"
+) -> bytes:
+    """The scene of a panel `Cells` for any table.
 
     Args:
-        table: [row, column].
+        table: [row, column]; a cell that is not finite is empty.
         rows, columns: their labels.
         axes: titles of both axes.
+        scale: `scores`: numbers of any size and sign; `weights`: numbers from 0 to 1.
     """
-    largest = float(np.abs(table).max(initial=0)) or 1.0
-    codes = np.rint(128 + 127 * np.clip(table / largest, -1, 1)).astype(np.uint8)
+    there = np.isfinite(table)
+    known = np.where(there, table, 0.0)
+    largest = float(np.abs(known).max(initial=0)) or 1.0
+    codes = np.rint(128 + 127 * np.clip(known / largest, -1, 1)) if scale == "scores" else np.rint(255 * np.clip(known, 0, 1))
     texts = {
         "query": axes[0],
         "key": axes[1],
@@ -144,7 +150,7 @@ def numbers(table: Array, rows: Sequence[str], columns: Sequence[str], axes: tup
         "hintTouch": "",
         "cellsLabel": "{head}",
     }
-    return _cells(texts, (list(rows), list(columns)), table, codes, np.ones(table.shape, np.uint8), "scores")
+    return _cells(texts, (list(rows), list(columns)), known, codes.astype(np.uint8), there.astype(np.uint8), scale)
 
 
 def mask(allowed: Array, rows: Sequence[str], columns: Sequence[str], texts: Mapping[str, str]) -> bytes:

@@ -21,7 +21,7 @@ from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
-from viz.lectures.presenter import curve_panels, explore_panels, panels, sum_panels, survey_panels, tables
+from viz.lectures.presenter import cost_panels, curve_panels, explore_panels, mask_panels, panels, sum_panels, survey_panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
 from viz.lectures.presenter.panels import Panel, Picture
@@ -116,6 +116,8 @@ def _step(engine: Engine, view: ViewState) -> Picture:
     if view.clock == "computation":
         return _stage(engine, view)
     page = headless_page(engine, view)
+    if own := [panel for name, panels_of in _OF_STEP.items() if name in view.opened.split() for panel in panels_of(page)]:
+        return with_panels(Picture([], {}, {}, _choice(page)), own, 0)
     if page.attention.heads * page.attention.mask.size > parts.INLINE * 16:
         return _run(page)
     player = player_scene.scene(page.trace, page.attention.site, page.head, view.step)
@@ -125,6 +127,22 @@ def _step(engine: Engine, view: ViewState) -> Picture:
         scenes["tree"] = beam_tree.scene(page.trace, view.hypothesis)
         shown.insert(0, Panel("Tree", "tree"))
     return Picture(shown, scenes, {}, _choice(page) | {"step": view.step})
+
+
+_OF_STEP: Mapping[str, Callable[[Page], Iterable[PanelWithScene]]] = {
+    "cache": cost_panels.of_cache,
+    "ways": cost_panels.of_ways,
+    "operations": cost_panels.of_operations,
+    "length": cost_panels.of_length,
+    "bytes": cost_panels.of_bytes,
+    "linear": cost_panels.of_linear,
+    "tiles": cost_panels.of_tiles,
+}
+_OF_MASKS: Mapping[str, Callable[[Page], Iterable[PanelWithScene]]] = {
+    "mask-kinds": mask_panels.of_kinds,
+    "sinks": mask_panels.of_sinks,
+}
+"""By the name of a part that a link opens, its panels, which stand alone."""
 
 
 def _stage(engine: Engine, view: ViewState) -> Picture:
@@ -182,6 +200,8 @@ def _of_vocabulary(page: Page, trace: Trace) -> bytes:
 
 def _masks(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, masks.opens_on)
+    if own := [panel for name, panels_of in _OF_MASKS.items() if name in view.opened.split() for panel in panels_of(page)]:
+        return with_panels(Picture([], {}, {}, _choice(page)), own, 0)
     length = len(page.trace.tokens["source"])
     trace = engine.ask(Run(page.view.request(pad_to=view.pad_to))) if view.pad_to > length else page.trace
     attention = trace.at(page.attention.site)
@@ -207,7 +227,7 @@ def _positions(engine: Engine, view: ViewState) -> Picture:
     stacks = [stack for stack in ("encoder", "decoder") if page.info.spec[stack] is not None]
     tables = [stack for stack in stacks if page.info.spec[stack]["positions"] not in TABLELESS]
     if not tables:
-        raise NotDrawable(_("This model adds no positions to its embeddings, so there is no table to draw."))
+        return with_panels(Picture([], {}, {}, _choice(page)), list(mask_panels.of_rotation(page)), 0)
     name = f"positions/{tables[0]}"
     table = engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name][:MOST_POSITIONS]
     places = [str(place + 1) for place in range(len(table))]

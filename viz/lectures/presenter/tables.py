@@ -1,16 +1,18 @@
-"""Scenes of panels without a canvas: bars with names, tables, and texts with formulas."""
+"""Scenes of panels without a canvas: bars with names, tables, texts with formulas, lines, and arrows."""
 
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pandas as pd
 
 from model.trace.types import Array
 from viz.canvas.wire.transport import pack
+from viz.figures.costs import Line
 from viz.i18n.translate import number
 from viz.labels.tokens import markdown
 from viz.lectures.presenter import markdown as markup
-from viz.views.step.cell_calculation import Line
+from viz.views.step.cell_calculation import Line as Said
 
 MOST_ROWS = 200
 """Most rows of a table."""
@@ -62,7 +64,7 @@ def _text(value: object, decimals: int) -> str:
     return "–" if math.isnan(value) else "−∞" if value == -math.inf else number(value, f".{decimals}f")
 
 
-def text(lines: Iterable[Line]) -> bytes:
+def text(lines: Iterable[Said]) -> bytes:
     """The scene of a panel `Text`: sentences and formulas, one below the other."""
     return pack(
         {"html": markup.html("\n\n".join(f"$${line.text}$$" if line.formula else markdown(line.text) for line in lines))}, {}
@@ -79,6 +81,40 @@ def curves(steps: Sequence[int], lines: Array, names: Sequence[str], chosen: int
     """
     known = [[float(value) if math.isfinite(value) else None for value in line] for line in lines]
     return pack({"steps": list(steps), "lines": known, "names": list(names), "chosen": chosen}, {})
+
+
+def chart(
+    across: Sequence[float],
+    lines: Sequence[Line],
+    axes: tuple[str, str],
+    logarithmic: tuple[bool, bool] = (False, False),
+    mark: tuple[float, float] | None = None,
+    level: float | None = None,
+) -> bytes:
+    """The scene of a panel `Chart`: lines over any numbers, with a legend that says their values.
+
+    Args:
+        across: numbers on the horizontal axis, ascending.
+        lines: the lines.
+        axes: titles of the horizontal and the vertical axis.
+        logarithmic: whether each axis is.
+        mark: a place with a dot; None: there is none.
+        level: height of a dashed line across; None: there is none.
+    """
+    drawn = [{"name": line.name, "values": [float(value) for value in line.values], "look": line.look} for line in lines]
+    header = {"across": [float(place) for place in across], "lines": drawn, "axes": list(axes), "logarithmic": list(logarithmic)}
+    return pack(header | {"mark": list(mark) if mark else None, "level": level}, {})
+
+
+def arrows(names: Sequence[str], before: Array, after: Array) -> bytes:
+    """The scene of a panel `Arrows`: pairs of columns in planes of their own, before and after they are turned.
+
+    Args:
+        names: of the pairs.
+        before, after: [pair, 2].
+    """
+    sizes = np.maximum(np.linalg.norm(before, axis=1, keepdims=True), 1e-9)
+    return pack({"names": list(names), "before": (before / sizes).tolist(), "after": (after / sizes).tolist()}, {})
 
 
 def dots(across: Array, up: Array, names: Sequence[str], labels: Sequence[str], axes: tuple[str, str], chosen: int) -> bytes:

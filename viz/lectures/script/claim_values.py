@@ -9,7 +9,7 @@ from model.trace.steps import Step
 from model.trace.types import Array, Trace
 from viz.i18n.translate import _
 from viz.labels import tokens as labels
-from viz.lectures.script import over_texts, sums
+from viz.lectures.script import over_texts, sums, today
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row, step_of
 from viz.metrics import training_metrics
@@ -56,6 +56,8 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         return _padding(runs, subject)
     if subject.kind in ("survey", "share"):
         return over_texts.number(runs, subject, scope)
+    if subject.kind in today.TODAY:
+        return today.number(runs, subject, scope)
     if subject.kind in sums.SUMS:
         return sums.number(runs, subject, scope)
     if subject.kind == "breaks-at":

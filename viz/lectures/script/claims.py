@@ -1,6 +1,6 @@
 """The language of `expect:`, `answer:` and `point:` lines; docs/lectures.md defines it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -10,6 +10,7 @@ from model.survey.measures import MEASURES as SURVEYED
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
 from viz.lectures.script.line_parser import Parts, Unreadable
+from viz.lectures.script.today import KEPT, MOVED
 from viz.url.view_state import MEASURES
 
 RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
@@ -59,16 +60,12 @@ def _candidate(kind: str, parts: Parts) -> Subject:
 
 
 def _measure(kind: str, parts: Parts) -> Subject:
-    name, known = parts.take(_("measure")), MEASURES if kind == "measure" else tuple(SURVEYED)
-    if name not in known:
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(known)))
-    return Subject(kind, name=name, head=parts.head())
+    known = MEASURES if kind == "measure" else tuple(SURVEYED)
+    return Subject(kind, name=_one_of(parts, _("measure"), known), head=parts.head())
 
 
 def _why(kind: str, parts: Parts) -> Subject:
-    side = parts.take(_("query or key"))
-    if side not in ("query", "key"):
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=side, there="query, key"))
+    side = _one_of(parts, _("query or key"), ("query", "key"))
     name = parts.quoted(_("part of the sum"))
     return replace(_cell(kind, parts), name=name, number=int(side == "key"))
 
@@ -90,10 +87,39 @@ def _loss(kind: str, parts: Parts) -> Subject:
 
 
 def _padding(kind: str, parts: Parts) -> Subject:
-    name = parts.take(_("weight or difference"))
-    if name not in ("weight", "difference"):
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there="weight, difference"))
-    return Subject(kind, name=name)
+    return Subject(kind, name=_one_of(parts, _("weight or difference"), ("weight", "difference")))
+
+
+def _one_of(parts: Parts, what: str, known: Sequence[str]) -> str:
+    name = parts.take(what)
+    if name not in known:
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(known)))
+    return name
+
+
+def _moved(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=_one_of(parts, _("way"), MOVED), head=parts.head())
+
+
+def _kept(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, number=parts.whole(_("tokens")), name=parts.take("") if parts.next in KEPT else "model")
+
+
+def _operations(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=_one_of(parts, _("way"), ("cached", "whole")))
+
+
+def _wavelength(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head(), number=parts.whole(_("pair")))
+
+
+def _distance(kind: str, parts: Parts) -> Subject:
+    far = parts.whole(_("positions"))
+    return replace(_cell(kind, parts), number=far)
+
+
+def _reach(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head(), number=parts.whole(_("layers")))
 
 
 _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
@@ -121,6 +147,17 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
     "roles": _head,
     "why": _why,
     "writes": _writes,
+    "sum": _row,
+    "first": _head,
+    "linear": _cell,
+    "moved": _moved,
+    "tiled": _head,
+    "wavelength": _wavelength,
+    "distance": _distance,
+    "reach": _reach,
+    "kept": _kept,
+    "equal-at": _alone,
+    "operations": _operations,
 }
 
 

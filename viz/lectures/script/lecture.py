@@ -76,7 +76,7 @@ class Subject:
         query, key: a row and a column.
         at: the step of decoding: an index, or the token that is written in it.
         number: of `lens`: the layer; of `loss`: the position of the first token that counts. From 0. Of `why`: 1 for a part of the
-            key, 0 for one of the query.
+            key, 0 for one of the query. Of `kept` tokens, of `wavelength` the pair, of `distance` positions, of `reach` layers.
     """
 
     kind: str

@@ -1,5 +1,7 @@
 """What a decoder keeps of the tokens that it has read, how it grows, and what it saves."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
@@ -68,6 +70,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
     )
     for sentence in savings(sizes):
         st.caption(sentence)
+    _ways(one)
     if one.key_heads == one.heads and not one.latent:
         offer(page, SHARING)
     if sizes.cross:
@@ -79,13 +82,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
         )
     after = _chosen(total)
     across = list(range(1, total + 1))
-    drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
-    if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
-        own_keys = [size * sizes.kept(count, source, "heads") for count in across]
-        drawn.append(Line(_("if each query head had its own"), own_keys, "other"))
-    if any(own.window for own in sizes.layers):
-        reached = [size * sizes.kept(count, source, "window") for count in across]
-        drawn.append(Line(_("only what the windows still reach"), reached, "third"))
+    drawn = kept_lines(sizes, size, across, source)
     figure = costs.lines(across, drawn, (_("tokens read"), _("bytes")), page.dark, at=after - 1)
     words = _("{bytes} after token {count}.", count=after, bytes=amount_of_bytes(size * sizes.kept(after, source)))
     chart(figure, (page.trace, _("The cache")), config=CONFIG, key="cache-chart", alt=words)
@@ -96,6 +93,45 @@ def _kept(page: Page, sizes: Sizes) -> None:
             "be shown and changed. The bytes above are those that are needed."
         )
     )
+
+
+def kept_lines(sizes: Sizes, size: int, across: Sequence[int], source: int) -> list[Line]:
+    """Bytes that are kept after so many tokens, by this model and by others that it is compared with.
+
+    Args:
+        size: bytes of a number.
+        across: numbers of tokens.
+        source: tokens of the source.
+    """
+    drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
+    if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
+        own_keys = [size * sizes.kept(count, source, "heads") for count in across]
+        drawn.append(Line(_("if each query head had its own"), own_keys, "other"))
+    if any(own.window for own in sizes.layers):
+        reached = [size * sizes.kept(count, source, "window") for count in across]
+        drawn.append(Line(_("only what the windows still reach"), reached, "third"))
+    return drawn
+
+
+def ways(one: LayerSizes) -> list[tuple[str, int]]:
+    """Names of the ways to keep a token, and how many numbers each keeps in one layer; that of the model comes first.
+
+    The latent is that of a model which would have one: 4 widths of a head, and half a width for a rotary key (DeepSeek-AI 2024,
+    "DeepSeek-V2", section 2.1.4 and table 1).
+    """
+    found = [(_("this model"), one.kept(1)), (_("each head has its own keys and values"), one.kept(1, "heads"))]
+    found.append((_("one head of keys and values for all (multi-query)"), one.key_width + one.value_width))
+    if not one.latent:
+        found.append((_("a latent, as in DeepSeek-V2"), one.key_width * 9 // 2))
+    return found
+
+
+def _ways(one: LayerSizes) -> None:
+    """Draws the ways to keep a token as a table."""
+    names, counts = zip(*ways(one), strict=True)
+    st.caption(_("Numbers that one layer keeps of one token, in this way and in others:"))
+    table = pd.DataFrame({_("numbers"): counts}, index=pd.Index(names, name=_("way")))
+    numeric_tables.draw(table, key="cache-ways")
 
 
 def _chosen(total: int) -> int:
@@ -163,13 +199,22 @@ def _layers(sizes: Sizes, after: int, source: int, size: int, one: LayerSizes) -
     return pd.DataFrame(rows, columns=list(names.values()), index=pd.Index(numbers, name=_("layer")))
 
 
-def _computed(page: Page, sizes: Sizes) -> None:
-    """Draws the operations of each pass with a cache and without, and on request the time of both."""
+def decoded(page: Page, sizes: Sizes) -> tuple[list[int], list[int], list[int]]:
+    """Tokens read after each pass of the page's run, and the operations of each pass with a cache and without."""
     source = len(page.trace.tokens["source"]) if sizes.cross else 0
     total = page.trace.of("decoder", "self")[0].mask.shape[0]
-    prompt = min(page.trace.steps[0].computed[1], total)
-    lengths = list(range(prompt, total + 1))
-    cached, whole = sizes.decode(lengths, source)
+    lengths = list(range(min(page.trace.steps[0].computed[1], total), total + 1))
+    return lengths, *sizes.decode(lengths, source)
+
+
+def operation_lines(cached: Sequence[float], whole: Sequence[float]) -> list[Line]:
+    """The costs of each pass with a cache, and without."""
+    return [Line(_("with the cache"), cached), Line(_("without"), whole, "other")]
+
+
+def _computed(page: Page, sizes: Sizes) -> None:
+    """Draws the operations of each pass with a cache and without, and on request the time of both."""
+    lengths, cached, whole = decoded(page, sizes)
     st.markdown("**" + _("The same tokens with a cache and without") + "**")
     st.caption(
         _(
@@ -180,9 +225,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
             times=number(sum(whole) / sum(cached), ".1f"),
         )
     )
-    names = _("with the cache"), _("without")
-    drawn = [Line(names[0], cached), Line(names[1], whole, "other")]
-    figure = costs.lines(lengths, drawn, (_("tokens read"), _("operations of this step")), page.dark)
+    figure = costs.lines(lengths, operation_lines(cached, whole), (_("tokens read"), _("operations of this step")), page.dark)
     words = _("Operations of the last step: {cached:,} with the cache, {whole:,} without.", cached=cached[-1], whole=whole[-1])
     chart(figure, (page.trace, _("Operations of each step")), config=CONFIG, key="cache-operations", alt=words)
     if page.view.request().edits:
@@ -203,7 +246,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     )
     gaps = {"cached": number(float(found.cached.sum()), ".0f"), "whole": number(float(found.whole.sum()), ".0f")}
     st.caption(_("Measured once on this machine, in milliseconds: {cached} with the cache, {whole} without.", **gaps))
-    drawn = [Line(names[0], found.cached.tolist()), Line(names[1], found.whole.tolist(), "other")]
+    drawn = operation_lines(found.cached.tolist(), found.whole.tolist())
     figure = costs.lines(found.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
     words = _("Milliseconds: {cached} with the cache, {whole} without.", **gaps)
     chart(figure, (page.trace, _("Time of each step")), config=CONFIG, key="cache-times", alt=words)

@@ -46,43 +46,56 @@ def equal_at(sizes: Sizes) -> int | None:
     return low
 
 
-def _on_paper(page: Page, sizes: Sizes) -> None:
-    """Draws operations and bytes by formula."""
-    size = bytes_of(page.trace)
+def operation_lines(sizes: Sizes) -> list[Line]:
+    """Operations to read texts of all LENGTHS: in attention, elsewhere, and with linear attention instead."""
     others = [2 * count * (sizes.maps + sizes.output + sizes.latent_maps) for count in LENGTHS]
     attention = [sum(own.reading(count) for own in sizes.layers) for count in LENGTHS]
     linear = [
         sum(linear_attention.operations(count, own.heads, own.key_width, own.value_width) for own in sizes.layers)
         for count in LENGTHS
     ]
+    return [
+        Line(_("scores and weighted values"), attention),
+        Line(_("all other products"), others, "other"),
+        Line(_("linear attention instead"), linear, "third"),
+    ]
+
+
+def byte_lines(sizes: Sizes, size: int) -> list[Line]:
+    """Bytes for texts of all LENGTHS, with `size` bytes for a number: the cache, and all weights."""
     kept = [size * sizes.kept(count, way="window") for count in LENGTHS]
     weights = [size * sum(own.heads for own in sizes.layers) * count**2 for count in LENGTHS]
+    return [Line(_("cache"), kept), Line(_("all weights, if they were stored"), weights, "other")]
+
+
+def about(sizes: Sizes) -> str:
+    """From which length on attention costs more than everything else, in words."""
+    even = equal_at(sizes)
+    if even is None:
+        return _("Up to 1,000,000 tokens attention costs less than everything else.")
+    return _("From token {tokens:,} on, attention costs more than everything else.", tokens=even)
+
+
+def _on_paper(page: Page, sizes: Sizes) -> None:
+    """Draws operations and bytes by formula."""
+    operations, bytes_ = operation_lines(sizes), byte_lines(sizes, bytes_of(page.trace))
+    attention, others, kept, weights = (line.values for line in (*operations[:2], *bytes_))
     st.markdown(
         _(
             "By formula, for this model, as if its positions were enough. Most products grow with the number of tokens, those of "
             "attention with its square, since each token is compared with all before it."
         )
     )
-    even = equal_at(sizes)
-    if even is None:
-        st.caption(_("Up to 1,000,000 tokens attention costs less than everything else."))
-    else:
-        st.caption(_("From token {tokens:,} on, attention costs more than everything else.", tokens=even))
+    st.caption(about(sizes))
     left, right = st.columns(2, gap="medium")
     axes = _("tokens of the text")
-    drawn = [
-        Line(_("scores and weighted values"), attention),
-        Line(_("all other products"), others, "other"),
-        Line(_("linear attention instead"), linear, "third"),
-    ]
     with left:
-        figure = costs.lines(LENGTHS, drawn, (axes, _("operations to read it")), page.dark, logarithmic=True)
+        figure = costs.lines(LENGTHS, operations, (axes, _("operations to read it")), page.dark, logarithmic=True)
         gaps = {"attention": tokens.power_of_ten(attention[-1]), "others": tokens.power_of_ten(others[-1])}
         words = _("Operations at a length of 1,000,000: {attention} in attention, {others} elsewhere.", **gaps)
         chart(figure, (page.trace, _("Operations over length")), config=CONFIG, key="length-operations", alt=words)
-    drawn = [Line(_("cache"), kept), Line(_("all weights, if they were stored"), weights, "other")]
     with right:
-        figure = costs.lines(LENGTHS, drawn, (axes, _("bytes")), page.dark, logarithmic=True)
+        figure = costs.lines(LENGTHS, bytes_, (axes, _("bytes")), page.dark, logarithmic=True)
         words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount_of_bytes(kept[-1]))
         chart(figure, (page.trace, _("Bytes over length")), config=CONFIG, key="length-bytes", alt=words)
     shown = [0, 4, 8, 12]

@@ -9,6 +9,7 @@ from viz.export.print.catalogue import Choice, standard_figures
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
+from viz.url.parsers import OF_CACHE, OF_LENGTH
 from viz.views.step import beam_search, cache, cell_dialog, computation, length
 from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
@@ -65,11 +66,12 @@ def _costs(page: Page) -> None:
     """Draws what a decoder keeps and computes, each part only while it is open; of a model that writes nothing, none."""
     if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
         return
-    for key, icon, title, draw in (
-        ("cache", "memory", _("The cache: what is kept of each token, and what that saves"), cache.draw),
-        ("length", "straighten", _("Cost over length, from 1,000 to 1,000,000 tokens"), length.draw),
+    for parts, icon, title, draw in (
+        (OF_CACHE, "memory", _("The cache: what is kept of each token, and what that saves"), cache.draw),
+        (OF_LENGTH, "straighten", _("Cost over length, from 1,000 to 1,000,000 tokens"), length.draw),
     ):
-        with st.expander(title, icon=f":material/{icon}:", **expander_state(key)) as part:
+        state = expander_state(parts[0], page.view.opened, parts)
+        with st.expander(title, icon=f":material/{icon}:", **state) as part:
             if part.open and (sizes := cache.sizes_of(page)) is not None:
                 draw(page, sizes)
 

@@ -26,7 +26,8 @@ def draw(page: Page, trace: Trace) -> None:
     own = trace.at(page.attention.site)
     if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > LONGEST:
         return
-    with st.expander(_("In tiles, as FlashAttention computes it"), icon=":material/grid_on:", **expander_state("tiles")) as part:
+    title, state = _("In tiles, as FlashAttention computes it"), expander_state("tiles", page.view.opened)
+    with st.expander(title, icon=":material/grid_on:", **state) as part:
         if not part.open:
             return
         st.markdown(

@@ -33,7 +33,7 @@ class QuestionBox {
     const told = counts?.answered && (this.early || phase !== "open") ? counts : null;
     const body = layout === "number" ? this.number(step, phase, told) : this.options(step, question, told);
     const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
-    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, 4) }))] : [];
+    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, Number.isInteger(answer.number) ? 12 : 4) }))] : [];
     const short = layout === "list" && question.options.length > 4 && question.options.every((text) => text.length <= SHORT);
     this.box.className = `question ${layout} ${phase}${short ? " short" : ""}`;
     const shown = [...this.verdict(step, question), head, ...this.given(question), ...body, ...known, ...said];

@@ -18,11 +18,14 @@ function barList({ texts: names, values, chosen }) {
   return el("ol", { class: "bars" }, ...names.map(row));
 }
 
+const LONG_CELL = 24; // characters of a cell whose text may take several lines
+
 /** A table of texts. The first column names the rows; `shades` color the others. */
 function dataTable({ columns, rows, chosen, shades }) {
   const cell = (row) => (text, at) => {
     const shade = shades[row]?.[at - 1];
-    return at ? el("td", { class: shade === undefined ? "" : "shaded", style: `--share: ${shade ?? 0}` }, text) : el("th", { scope: "row" }, el("bdi", {}, text));
+    const kind = shade !== undefined ? "shaded" : text.length > LONG_CELL ? "long" : "";
+    return at ? el("td", { class: kind, style: `--share: ${shade ?? 0}` }, text) : el("th", { scope: "row", class: text.length > LONG_CELL ? "" : "short" }, el("bdi", {}, text));
   };
   const head = el("thead", {}, el("tr", {}, ...columns.map((text) => el("th", { scope: "col" }, text))));
   const lines = rows.map((row, at) => el("tr", { class: at === chosen ? "chosen" : "" }, ...row.map(cell(at))));
@@ -111,5 +114,85 @@ function dotChart({ places, names, labels, axes, chosen }) {
   return el("svg:svg", { class: "curves dots", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${axes[1]}, ${axes[0]}: ${names[chosen] ?? ""}` }, ...all);
 }
 
+/** A number of an axis in few characters: 1.5, 12K, or a power of ten. */
+function short(value, powers) {
+  const power = Math.log10(value);
+  if (powers && (power < 0 || power >= 4)) return `10${String(Math.round(power)).replace(/./g, (digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)])}`;
+  if (Math.abs(value) < 1e4) return significant(value, 3);
+  return new Intl.NumberFormat(LANGUAGE, { notation: "compact", maximumSignificantDigits: 3 }).format(value);
+}
+
+/** One axis of a chart from `low` to `high`: `part` of a value from 0 to 1, and its ticks. */
+function chartAxis(low, high, logarithmic) {
+  const scaled = logarithmic ? Math.log10 : (value) => value;
+  const [from, to] = [scaled(low), scaled(high)];
+  const part = (value) => (scaled(value) - from) / (to - from || 1);
+  if (logarithmic) {
+    const powers = Array.from({ length: Math.floor(to + 1e-9) - Math.ceil(from - 1e-9) + 1 }, (_, at) => Math.ceil(from - 1e-9) + at);
+    const every = Math.ceil(powers.length / 5);
+    return { part, ticks: powers.filter((power) => power % every === 0).map((power) => 10 ** power) };
+  }
+  const rough = (to - from) / 4 || 1;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((times) => times * unit).find((each) => each >= rough);
+  const first = Math.ceil(from / step - 1e-9);
+  return { part, ticks: Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, at) => (first + at) * step) };
+}
+
+/** Lines over any numbers, with a legend that says the values at the place that is pointed at, or at the last one. */
+function lineChart({ across, lines, axes, logarithmic, mark, level }) {
+  const [width, height, left, right, bottom, top] = [330, 200, 46, 14, 34, 18];
+  const values = [...lines.flatMap((line) => line.values), ...(level === null ? [] : [level])];
+  const lowest = Math.min(...values);
+  const x = chartAxis(across[0], across.at(-1), logarithmic[0]);
+  const y = chartAxis(logarithmic[1] ? lowest : Math.min(0, lowest), Math.max(...values), logarithmic[1]);
+  const place = (number) => Math.round(number * 10) / 10;
+  const at = (value) => place(left + (width - left - right) * x.part(value));
+  const up = (value) => place(height - bottom - (height - bottom - top) * y.part(value));
+  const text = (said, where, anchor, more = {}) => el("svg:text", { ...where, "text-anchor": anchor, ...more }, said);
+  const path = ({ values: own, look }) => el("svg:path", { class: look, d: `M${own.map((value, index) => `${at(across[index])} ${up(value)}`).join("L")}` });
+  const grid = y.ticks.map((value) => el("svg:path", { class: "grid", d: `M${left} ${up(value)}H${width - right}` }));
+  const sides = y.ticks.map((value) => text(short(value, logarithmic[1]), { x: left - 5, y: up(value) + 4 }, "end"));
+  const below = x.ticks.map((value) => text(short(value, logarithmic[0]), { x: at(value), y: height - bottom + 13 }, "middle"));
+  const titles = [text(axes[0], { x: (left + width - right) / 2, y: height - 5 }, "middle"), text(axes[1], { x: 4, y: 11 }, "start")];
+  const axis = el("svg:path", { class: "axis", d: `M${left} ${top}V${height - bottom}H${width - right}` });
+  const dashed = level === null ? [] : [el("svg:path", { class: "other", d: `M${left} ${up(level)}H${width - right}` })];
+  const dot = mark ? [el("svg:circle", { class: "mark", cx: at(mark[0]), cy: up(mark[1]), r: 5 })] : [];
+  const numbers = lines.map(() => el("span", { class: "number" }));
+  const where = el("li", { class: "place" });
+  const cursor = el("svg:path", { class: "axis" });
+  const say = (index) => {
+    lines.forEach((line, one) => { numbers[one].textContent = short(line.values[index], false); });
+    where.textContent = `${axes[0]}: ${short(across[index], false)}`;
+    cursor.setAttribute("d", `M${at(across[index])} ${top}V${height - bottom}`);
+  };
+  const nearest = ({ clientX, currentTarget }) => {
+    const box = currentTarget.getBoundingClientRect();
+    const pointed = ((clientX - box.left) * width) / box.width;
+    say(across.reduce((best, value, index) => (Math.abs(at(value) - pointed) < Math.abs(at(across[best]) - pointed) ? index : best), 0));
+  };
+  say(mark ? across.indexOf(mark[0]) : across.length - 1);
+  const hears = { onpointermove: nearest, onpointerdown: nearest };
+  const all = [...grid, axis, cursor, ...dashed, ...[...lines].reverse().map(path), ...dot, ...sides, ...below, ...titles];
+  const drawn = el("svg:svg", { class: "curves chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${axes[1]}, ${axes[0]}`, ...hears }, ...all);
+  const legend = lines.map(({ name, look }, one) => el("li", { class: look }, el("span", {}, name), numbers[one]));
+  return el("div", {}, drawn, el("ul", { class: "legend" }, where, ...legend));
+}
+
+/** Pairs of columns, each in a plane of its own: dotted before they are turned, an arrow after. */
+function arrowGrid({ names, before, after }) {
+  const one = (name, at) => {
+    const [from, to] = [before[at], after[at]].map(([across, up]) => [Math.round(400 * across) / 10, Math.round(-400 * up) / 10]);
+    const angle = (Math.atan2(to[1], to[0]) * 180) / Math.PI;
+    const parts = [
+      el("svg:circle", { r: 40 }), el("svg:path", { class: "third", d: `M0 0L${from.join(" ")}` }), el("svg:path", { class: "own", d: `M0 0L${to.join(" ")}` }),
+      el("svg:path", { class: "tip", d: "M0 0L-11 -5.5V5.5Z", transform: `translate(${to.join(" ")}) rotate(${Math.round(angle * 10) / 10})` }),
+      el("svg:text", { y: 56, "text-anchor": "middle" }, name),
+    ];
+    return el("svg:svg", { class: "curves chart", viewBox: "-46 -44 92 104", role: "img", "aria-label": name }, ...parts);
+  };
+  return el("div", { class: "arrows" }, ...names.map(one));
+}
+
 /** By the kind of a panel, what draws it. */
-const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Dots: dotChart };
+const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Dots: dotChart, Chart: lineChart, Arrows: arrowGrid };

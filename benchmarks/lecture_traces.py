@@ -1,0 +1,192 @@
+"""The recorded runs that bundled lectures show where a model is not there, made again.
+
+`python -m benchmarks.lecture_traces [NAME …]` writes them to lectures/traces; the README.md there says what each is. SmolLM2 must
+be on this machine (`python -m model fetch smollm2`). The others are small networks made here: two with random weights, and a
+vision transformer that learns to name digits, which takes a few minutes.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from tokenizers import Tokenizer, models, pre_tokenizers
+from torch import nn
+
+from benchmarks.servers import ROOT
+from model.engine.api import Receive, Run
+from model.engine.local import LocalEngine
+from model.spec.request import Decoding, RunRequest
+from model.trace.serialization import to_bytes
+from model.trace.trace_files import ENDING
+from model.trace.types import Array, Trace
+
+FOLDER = ROOT / "lectures" / "traces"
+SENTENCE = "the old man plays the guitar in the park every day"
+SIDE, PATCH = 32, 4
+"""Sides of an image and of a patch in pixels."""
+
+
+SMALL = 1e-3
+"""Factor of random weights that should not be seen in a map."""
+
+
+def trimmed(trace: Trace, title: str) -> Trace:
+    """What a lecture shows of a run: the weights."""
+    dropped: dict[str, Any] = dict.fromkeys(("scores", "q", "k", "v", "context", "output"))
+    sites = {site: replace(own, **dropped, weights=np.asarray(own.weights[:], np.float32)) for site, own in trace.attention.items()}
+    model = {**trace.model, "title": title}
+    return replace(trace, model=model, attention=sites, logits=None, hidden={}, embedded={}, stages={}, positions={})
+
+
+def smollm2() -> Trace:
+    """SmolLM2 reads a sentence and continues it by a token."""
+    engine = LocalEngine.from_environment()
+    decoding = Decoding(max_length=1)
+    trace = engine.ask(Run(RunRequest("smollm2", SENTENCE[0].upper() + SENTENCE[1:], decoding=decoding)))
+    return trimmed(trace, "SmolLM2 135M Instruct")
+
+
+def words_folder(network: nn.Module, folder: Path) -> None:
+    """Saves a network of the library with a vocabulary of the sentence's words."""
+    network.save_pretrained(folder)  # type: ignore[operator]
+    vocabulary = {word: place for place, word in enumerate(dict.fromkeys(["<unk>", *SENTENCE.split()]))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}), encoding="utf-8")
+
+
+def run_of(network: nn.Module, title: str) -> Trace:
+    """The run of a network on the sentence."""
+    with TemporaryDirectory() as kept:
+        words_folder(network, folder := Path(kept) / "network")
+        engine = LocalEngine(Path(kept), torch.device("cpu"))
+        trace = engine.ask(Run(RunRequest(folder.name, SENTENCE, decoding=Decoding(max_length=0))))
+    return trimmed(trace, title)
+
+
+def alibi() -> Trace:
+    """BLOOM's architecture with 4 heads, whose queries and keys are made nearly 0, so that the slopes alone are seen."""
+    from transformers import BloomConfig, BloomForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 16, "hidden_size": 32, "n_layer": 1, "n_head": 4}
+    network = BloomForCausalLM(BloomConfig(**sizes, bos_token_id=0, eos_token_id=0, pad_token_id=0)).eval()
+    with torch.no_grad():
+        for name, tensor in network.named_parameters():
+            tensor *= SMALL if "query_key_value" in name else 1
+    return run_of(network, "ALiBi, random weights")
+
+
+def sinks() -> Trace:
+    """gpt-oss's architecture, whose queries, keys and sinks are made nearly 0. Layer 1 has a window of 4, layer 2 none."""
+    from transformers import GptOssConfig, GptOssForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    experts = {"num_local_experts": 2, "num_experts_per_tok": 1, "head_dim": 8, "sliding_window": 4, "max_position_embeddings": 64}
+    network = GptOssForCausalLM(GptOssConfig(vocab_size=16, eos_token_id=0, pad_token_id=0, **sizes, **experts)).eval()
+    with torch.no_grad():
+        for name, tensor in network.named_parameters():
+            tensor *= SMALL if name.endswith("sinks") or "q_proj" in name or "k_proj" in name else 1
+    return run_of(network, "Learned sinks, random weights")
+
+
+def digit_image(rng: np.random.Generator, digit: int) -> Array:
+    """A digit somewhere on a gray, noisy ground: [row, column, color] of uint8."""
+    image = Image.new("L", (SIDE, SIDE), int(rng.integers(20, 60)))
+    font = ImageFont.load_default(size=float(rng.integers(15, 20)))
+    left, top = rng.integers(0, SIDE - 12), rng.integers(-3, SIDE - 19)
+    ImageDraw.Draw(image).text((int(left), int(top)), str(digit), fill=int(rng.integers(190, 256)), font=font)
+    gray = np.clip(np.asarray(image, np.float64) + rng.normal(0, 12, (SIDE, SIDE)), 0, 255).astype(np.uint8)
+    return np.repeat(gray[..., None], 3, axis=2)
+
+
+def pixels(images: Array) -> torch.Tensor:
+    """Images as the network reads them: [image, color, row, column]."""
+    return torch.from_numpy((images.astype(np.float32) / 255 - 0.5) / 0.5).permute(0, 3, 1, 2)
+
+
+def trained_vision(steps: int = 900) -> nn.Module:
+    """A vision transformer that names the digit in an image; prints how many of 1,000 new ones are right."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    sizes = {
+        "hidden_size": 48,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "image_size": SIDE,
+        "patch_size": PATCH,
+    }
+    network: nn.Module = ViTForImageClassification(ViTConfig(**sizes, num_labels=10, hidden_dropout_prob=0.0)).train()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    for step in range(steps):
+        digits = rng.integers(0, 10, 48)
+        images = np.stack([digit_image(rng, int(digit)) for digit in digits])
+        loss = nn.functional.cross_entropy(network(pixels(images)).logits, torch.from_numpy(digits))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step % 100 == 99:
+            click.echo(f"step {step + 1}: loss {loss.item():.3f}")
+    network.eval()
+    digits = rng.integers(0, 10, 1000)
+    with torch.no_grad():
+        found = network(pixels(np.stack([digit_image(rng, int(digit)) for digit in digits]))).logits.argmax(-1).numpy()
+    click.echo(f"digits named right, of 1,000 new images: {int((found == digits).sum())}")
+    return network
+
+
+def vision() -> Trace:
+    """The vision transformer reads an image with a digit."""
+    network = trained_vision()
+    image = digit_image(np.random.default_rng(7), 7)
+    with TemporaryDirectory() as kept:
+        folder = Path(kept) / "network"
+        network.save_pretrained(folder)  # type: ignore[operator]
+        size = {"height": SIDE, "width": SIDE}
+        processor = {
+            "image_processor_type": "ViTImageProcessor",
+            "do_resize": True,
+            "size": size,
+            "do_rescale": True,
+            "do_normalize": True,
+        }
+        processor |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 2, "rescale_factor": 1 / 255}
+        (folder / "preprocessor_config.json").write_text(json.dumps(processor), encoding="utf-8")
+        file = Path(kept) / "digit.png"
+        Image.fromarray(image).save(file)
+        engine = LocalEngine(Path(kept), torch.device("cpu"))
+        name = engine.ask(Receive(file.read_bytes(), "digit.png"))
+        trace = engine.ask(Run(RunRequest(folder.name, name)))
+    return trimmed(trace, "Vision transformer for digits")
+
+
+MADE: Mapping[str, Callable[[], Trace]] = {"smollm2": smollm2, "alibi": alibi, "sinks": sinks, "vision": vision}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(MADE)))
+def main(names: tuple[str, ...]) -> None:
+    """Makes the traces NAMES, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in names or MADE:
+        data = to_bytes(MADE[name]())
+        (FOLDER / f"{name}{ENDING}").write_bytes(data)
+        click.echo(f"{name}: {len(data):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

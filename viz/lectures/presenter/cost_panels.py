@@ -1,0 +1,139 @@
+"""Panels of what a decoder keeps and computes: its cache, costs over length, linear attention, and a head in tiles."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.attribution.costs import Measures, Sizes
+from model.engine.api import Run
+from model.spec.request import KEEP
+from viz.canvas.wire.strings import cells as texts_of_cells
+from viz.i18n.translate import _, amount_of_bytes, number
+from viz.labels import tokens
+from viz.lectures.presenter import panels, tables
+from viz.lectures.presenter.explore_panels import PanelWithScene
+from viz.lectures.presenter.headless_page import NotDrawable, with_trace
+from viz.lectures.presenter.panels import Panel
+from viz.metrics import flash_attention, linear_attention
+from viz.session.state import Page
+from viz.views.step import cache, length
+
+TILE = 4
+"""Queries and keys of a tile: as small as the sentences of a lecture."""
+
+
+def sizes_of(page: Page) -> Sizes:
+    """What the cost of the page's model follows from.
+
+    Raises:
+        NotDrawable: it keeps no cache, because it writes nothing.
+        HeadlightError: it is not known.
+    """
+    if page.info.recorded or not page.trace.of("decoder", "self"):
+        raise NotDrawable(_("What this model keeps of a token is not known here."))
+    return page.engine.ask(Measures(page.info.name, page.view.parsed_settings()))
+
+
+def of_cache(page: Page) -> Iterator[PanelWithScene]:
+    """The bytes that are kept after each token."""
+    sizes, size = sizes_of(page), cache.bytes_of(page.trace)
+    source = len(page.trace.tokens["source"]) if sizes.cross else 0
+    across = range(1, page.trace.of("decoder", "self")[0].mask.shape[0] + 1)
+    lines = cache.kept_lines(sizes, size, across, source)
+    kept = _("{bytes} after token {count}.", count=len(across), bytes=amount_of_bytes(lines[0].values[-1]))
+    yield Panel("Chart", "cache", _("The cache"), kept), tables.chart(across, lines, (_("tokens read"), _("bytes")))
+
+
+def of_operations(page: Page) -> Iterator[PanelWithScene]:
+    """The operations of each step, with the cache and without.
+
+    Raises:
+        NotDrawable: nothing was generated.
+    """
+    sizes = sizes_of(page)
+    if not page.trace.steps:
+        raise NotDrawable(_("This run generated nothing."))
+    lengths, cached, whole = cache.decoded(page, sizes)
+    axes, lines = (_("tokens read"), _("operations of this step")), cache.operation_lines(cached, whole)
+    times = _("Without the cache more by a factor of {times}.", times=number(sum(whole) / sum(cached), ".1f"))
+    yield Panel("Chart", "operations", _("Operations of each step"), times), tables.chart(lengths, lines, axes)
+
+
+def of_ways(page: Page) -> Iterator[PanelWithScene]:
+    """The ways to keep a token, and what each keeps."""
+    sizes = sizes_of(page)
+    found = cache.ways(sizes.layers[0])
+    most = max(count for _name, count in found)
+    rows = [[name, str(count)] for name, count in found]
+    shades = np.array([[count / most] for _name, count in found])
+    note = _("Numbers that one layer keeps of one token, in this way and in others:")
+    yield Panel("Table", "ways", "", note), tables.table([_("way"), _("numbers")], rows, 0, shades)
+
+
+def of_length(page: Page) -> Iterator[PanelWithScene]:
+    """Operations for texts of 1,000 to 1,000,000 tokens."""
+    sizes, axes = sizes_of(page), (_("tokens of the text"), _("operations to read it"))
+    scene = tables.chart(length.LENGTHS, length.operation_lines(sizes), axes, (True, True))
+    yield Panel("Chart", "operations", _("Operations over length"), length.about(sizes)), scene
+
+
+def of_bytes(page: Page) -> Iterator[PanelWithScene]:
+    """Bytes for texts of 1,000 to 1,000,000 tokens."""
+    lines = length.byte_lines(sizes_of(page), cache.bytes_of(page.trace))
+    scene = tables.chart(length.LENGTHS, lines, (_("tokens of the text"), _("bytes")), (True, True))
+    yield Panel("Chart", "bytes", _("Bytes over length")), scene
+
+
+def of_linear(page: Page) -> Iterator[PanelWithScene]:
+    """The map of the selected head, and the one of linear attention for the same queries and keys.
+
+    Raises:
+        NotDrawable: the run recorded no queries and keys, or is too long.
+    """
+    trace = page.engine.ask(Run(page.view.request(keep=("qkv",))))
+    own, head = trace.at(page.attention.site), page.head
+    if own.q is None or own.k is None or max(own.mask.shape) > panels.LONGEST:
+        raise NotDrawable(_("No numbers for this stage: this run did not record them."))
+    instead = linear_attention.weights(own.q[head], own.k[head], own.mask)
+    rows, keys, name = tokens.queries(trace, own), tokens.keys(trace, own), tokens.head_name(trace, own.site, head)
+    axes = tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site)
+    for scene, title, weights in (
+        ("softmax", _("{head}: softmax, as it ran", head=name), own.weights[head]),
+        ("linear", _("{head}: linear attention", head=name), instead),
+    ):
+        shown = np.where(own.mask, weights, np.nan)
+        yield Panel("Cells", scene, title, half=True), panels.numbers(shown, rows, keys, axes, "weights")
+
+
+def of_tiles(page: Page) -> Iterator[PanelWithScene]:
+    """The selected head in tiles up to the link's step, and the running maximum and sum of the rows of the last one.
+
+    Raises:
+        NotDrawable: the run recorded no scores, or is too long.
+    """
+    page = with_trace(page, page.engine.ask(Run(page.view.request(keep=KEEP))))
+    trace, own, head = page.trace, page.attention, page.head
+    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > panels.LONGEST:
+        raise NotDrawable(_("No numbers for this stage: this run did not record them."))
+    found = flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE)
+    step = min(max(page.view.step, 0), len(found.tiles) - 1)
+    tile = found.tiles[step]
+    met = np.zeros(own.mask.shape, bool)
+    for each in found.tiles[: step + 1]:
+        met[each.queries.start : each.queries.stop, each.keys.start : each.keys.stop] = True
+    rows, keys = tokens.queries(trace, own), tokens.keys(trace, own)
+    axes = tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site)
+    scores = np.where(own.mask & met, own.scores[head], np.nan)
+    difference = float(np.abs(found.context - own.context[head]).max())
+    columns = [_("query"), _("largest so far"), _("factor on the earlier sum"), _("sum of exponentials")]
+    table = [
+        [rows[place], *(number(float(value), ".3f") for value in numbers)]
+        for place, *numbers in zip(tile.queries, tile.largest, tile.factor, tile.total, strict=True)
+    ]
+    last = step + 1 == len(found.tiles)
+    text = tokens.power_of_ten(difference)
+    said = _("Largest difference between these contexts and those of the run: {difference}.", difference=text) if last else ""
+    title = _("Scores in tiles: tile {step} of {steps}", step=step + 1, steps=len(found.tiles))
+    yield Panel("Table", "sums", title, said), tables.table(columns, table)
+    scene = panels.changed(panels.numbers(scores, rows, keys, axes), {"value": texts_of_cells("scores")["value"]})
+    yield Panel("Cells", "tiles"), scene

@@ -1,0 +1,153 @@
+"""Claims about attention as it is built today: sums of rows, sinks, caches, costs, tiles, distances (docs/today.md)."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from model.attribution.costs import Measures, Sizes
+from model.errors import BadClaim, HeadlightError
+from model.trace.types import Array, Attention
+from viz.i18n.translate import _
+from viz.lectures.script.lecture import Scope, Subject
+from viz.lectures.script.runs import StepRuns, column, row
+from viz.metrics import flash_attention, linear_attention, mask_kinds, sinks
+from viz.metrics.rotary import scores_by_distance
+from viz.views.step.cache import bytes_of, ways
+from viz.views.step.length import equal_at
+
+TILE = 4
+"""Queries and keys of a tile, as the step draws them."""
+
+MOVED = ("plain", "tiles")
+"""Ways to compute a head, whose moved numbers are counted."""
+
+KEPT = ("model", "heads", "multi-query", "latent")
+"""Ways to keep a token."""
+
+
+def _sum(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
+    return float(own.head(head)[at[0]].astype(np.float64).sum())
+
+
+def _first(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], _subject: Subject) -> float:
+    return float(sinks.first_shares(own.weights, own.mask)[head])
+
+
+def _linear(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
+    if own.q is None or own.k is None:
+        raise BadClaim(reason=_("the run recorded no values"))
+    return float(linear_attention.weights(own.q[head], own.k[head], own.mask)[at])
+
+
+def _moved(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], subject: Subject) -> float:
+    if own.scores is None or own.v is None:
+        raise BadClaim(reason=_("the run recorded no scores"))
+    tiles = len(flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE).tiles)
+    queries, keys = own.mask.shape
+    return flash_attention.numbers_moved(queries, keys, own.v.shape[-1], TILE, tiles)[MOVED.index(subject.name)]
+
+
+def _tile(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], _subject: Subject) -> float:
+    """The largest difference between the context computed in tiles and the values weighted by the recorded weights."""
+    if own.scores is None or own.v is None:
+        raise BadClaim(reason=_("the run recorded no scores"))
+    found = flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE)
+    return float(np.abs(found.context - own.head(head).astype(np.float64) @ own.v[head].astype(np.float64)).max())
+
+
+def rotation(runs: StepRuns, own: Attention) -> Array:
+    """The rotation [pair, 3] of a site.
+
+    Raises:
+        BadClaim: it has none, or it is not known.
+    """
+    name = f"rotation/{own.site}"
+    try:
+        return runs.tensors((name,))[name]
+    except HeadlightError as error:
+        raise BadClaim(reason=_("this model has no rotary positions")) from error
+
+
+def _wavelength(runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
+    turns = rotation(runs, own)
+    if not 0 <= subject.number < len(turns):
+        raise BadClaim(reason=_("there is no pair {pair}: pairs are counted from 0", pair=subject.number))
+    return float(2 * np.pi / turns[subject.number, 2])
+
+
+def _distance(runs: StepRuns, own: Attention, head: int, at: tuple[int, int], subject: Subject) -> float:
+    """The score of a cell if its key stood so many positions before the query."""
+    if own.q is None or own.k is None or own.scores is None:
+        raise BadClaim(reason=_("the run recorded no scores"))
+    query, key = at
+    q, k = (vectors[head].astype(np.float64) for vectors in (own.q, own.k))
+    scale = float(own.scores[head, query, key] / (q[query] @ k[key]))
+    there = np.array([float(subject.number)])
+    return float(scores_by_distance(q[query], k[key], rotation(runs, own), scale, query - key, there)[0])
+
+
+def _reach(_runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
+    """On how many of the newest tokens the last one depends through so many layers of this mask."""
+    return float(mask_kinds.farthest([own.mask] * subject.number))
+
+
+_OF_A_HEAD: Mapping[str, Callable[[StepRuns, Attention, int, tuple[int, int], Subject], float]] = {
+    "sum": _sum,
+    "first": _first,
+    "linear": _linear,
+    "moved": _moved,
+    "tiled": _tile,
+    "wavelength": _wavelength,
+    "distance": _distance,
+    "reach": _reach,
+}
+
+
+def _kept(runs: StepRuns, sizes: Sizes, subject: Subject) -> float:
+    counts = dict(zip(KEPT, (count for _name, count in ways(sizes.layers[0])), strict=False))
+    if subject.name not in counts:
+        raise BadClaim(reason=_("this model keeps a latent already"))
+    own = sizes.kept(subject.number) if subject.name == "model" else len(sizes.layers) * subject.number * counts[subject.name]
+    return float(own * bytes_of(runs.run()))
+
+
+def _equal(_runs: StepRuns, sizes: Sizes, _subject: Subject) -> float:
+    return float(equal_at(sizes) or np.inf)
+
+
+def _operations(runs: StepRuns, sizes: Sizes, subject: Subject) -> float:
+    """Operations of the whole decode, in millions."""
+    trace = runs.run()
+    total, source = trace.of("decoder", "self")[0].mask.shape[0], len(trace.tokens["source"]) if sizes.cross else 0
+    cached, whole = sizes.decode(list(range(min(trace.steps[0].computed[1], total), total + 1)), source)
+    return sum(cached if subject.name == "cached" else whole) / 1e6
+
+
+_OF_A_MODEL: Mapping[str, Callable[[StepRuns, Sizes, Subject], float]] = {
+    "kept": _kept,
+    "equal-at": _equal,
+    "operations": _operations,
+}
+
+TODAY = (*_OF_A_HEAD, *_OF_A_MODEL)
+"""Subjects whose value is computed here."""
+
+
+def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """The value of one of these subjects.
+
+    Raises:
+        HeadlightError: the run is not possible, or has no such head, row or key, or the costs of the model are not known.
+    """
+    if scope.change:
+        raise BadClaim(reason=_("change needs two runs; this is a number of one: use two claims"))
+    if subject.kind in _OF_A_MODEL:
+        sizes = runs.engine.ask(Measures(runs.view.model, runs.view.parsed_settings()))
+        return _OF_A_MODEL[subject.kind](runs, sizes, subject)
+    trace = runs.run(scope)
+    own, head = runs.attention(trace, subject.head)
+    at = (
+        0 if subject.query is None else row(trace, own, subject.query),
+        0 if subject.key is None else column(trace, own, subject.key),
+    )
+    return _OF_A_HEAD[subject.kind](runs, own, head, at, subject)
