@@ -44,20 +44,30 @@ def newcomer(watched: Page) -> Page:
     return watched
 
 
-@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (390, 844)])
-@pytest.mark.parametrize("language", ["en", "de"])
+TITLES = {
+    "en": "Where a network looks while it translates",
+    "de": "Wohin ein Netz schaut, während es übersetzt",
+    "zh-CN": "网络翻译时在看哪里",
+    "zh-TW": "網路翻譯時在看哪裡",
+}
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (390, 844), (1920, 1080), (3840, 2160)])
+@pytest.mark.parametrize("language", TITLES)
 def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Serve, width: int, height: int, language: str) -> None:
     newcomer.set_viewport_size({"width": width, "height": height})
     with another_language(newcomer, language):
         page = opened(newcomer, serve(APP))
-        title = {"en": "Where a network looks while it translates", "de": "Wohin ein Netz schaut, während es übersetzt"}[language]
-        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page.get_by_role("heading", level=1)).to_have_text(TITLES[language])
         found = page.evaluate(WHOLE)
         assert found["scrolls"] <= 1, found
         assert found["below"] <= 0, found
         assert found["above"] >= 0, found
         assert found["beside"] <= 0, found
         assert overflow(page) <= 1
+        lines = drawing(page, "lines").bounding_box()
+        assert lines is not None
+        assert lines["height"] > 0.35 * height, "the picture is lost in the window"
         expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
 
 
