@@ -7,7 +7,7 @@ from tests.app.visiting import Visitor
 
 def test_the_dialog_draws_the_picture_as_it_is_asked_for(stocked: Path) -> None:
     visitor = Visitor(text="w4 w5 w6", reading="mean")
-    visitor.open("part-numbers")
+    visitor.press("export")
     visitor.press("figure-explore")
     app = visitor.app
     (picture,) = [box for box in app.selectbox if box.key == "figure:picture"]

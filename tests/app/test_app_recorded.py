@@ -63,7 +63,7 @@ def test_a_click_on_another_next_token_keeps_the_run_that_was_recorded(filled: P
     visitor.report("strips", begin="5,6")
     assert visitor.tokens("target") == list(RUN.tokens["target"].texts)
     assert "begin" not in visitor.url
-    visitor.open("part-numbers")
+    visitor.press("export")
     assert "Download everything (.zip)" in [each.proto.label for each in visitor.app.get("download_button")]
 
 

@@ -332,13 +332,18 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
     assert table.shape == (12, 10)
     assert table.columns[0] == "2 zwei"
     assert table.to_numpy() == pytest.approx(cells(app), abs=1e-4)
+    assert [download.proto.label for download in app.get("download_button")] == ["Download as CSV"]
+    app.button(key="export").click().run()
     labels = [download.proto.label for download in app.get("download_button")]
-    assert labels == [
+    assert sorted(labels) == [
         "Download as CSV",
-        "Download the run (trace file)",
-        "Download the overview as a web page",
+        "Download as CSV",
         "Download everything (.zip)",
+        "Download the overview as a web page",
+        "Download the run (trace file)",
     ]
+    dialog = words(app)
+    assert all(f"**{title}**" in dialog for title in ("Figure", "Table", "Web page", "Trace", "Everything"))
 
 
 def test_a_long_input_is_left_to_the_atlas_and_the_page_says_so() -> None:

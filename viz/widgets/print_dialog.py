@@ -32,18 +32,20 @@ def button(figures: Callable[[], Sequence[Figure]], trace: Trace, link: str, key
     """
     help_ = _("Saves this picture for a paper, a poster or slides: as SVG, PDF or PNG, in millimeters and points.")
     if st.button(_("Figure …"), key=f"figure-{key}", icon=":material/print:", type="tertiary", help=help_):
-        _opened(list(figures()), trace, link, first)
+        opened(list(figures()), trace, link, first)
 
 
-def _opened(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
+def opened(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
+    """Opens the dialog; arguments as for `button`."""
+
     @st.dialog(_("Figure for print"), width="large")
-    def opened() -> None:
+    def dialog() -> None:
         try:
             _draw(figures, trace, link, first)
         except HeadlightError as error:
             st.warning(tokens.markdown(error_message(error)), icon=":material/info:")
 
-    opened()
+    dialog()
 
 
 def _draw(figures: list[Figure], trace: Trace, link: str, first: str) -> None:

@@ -1,13 +1,16 @@
-"""The pictures of Explore and of the beam search for print, for the dialog “Figure for print”."""
+"""The dialog “Export” of Explore: five ways to save what the page shows, each with what it is for; and its pictures for print."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from model.attribution.sums import Why, Writes
 from model.errors import HeadlightError
+from viz.canvas import standalone
 from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
 from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
@@ -17,13 +20,92 @@ from viz.session.state import Page, address
 from viz.views.explore import reading, reading_card, writes
 from viz.views.explore.reading import Shown
 from viz.views.step import why
-from viz.widgets import print_dialog
+from viz.widgets import download, print_dialog
+
+_PRINT = "export:print"
+"""The dialog of figures was chosen in the dialog of exports, and opens in its place."""
 
 
-def print_button(page: Page, shown: Shown, key: str) -> None:
-    """Draws the button that opens the dialog with the pictures of Explore."""
-    first = "head" if reading.is_raw(page, shown) else "reading"
-    print_dialog.button(lambda: figures(page, shown), page.trace, address(), key, first)
+def button(page: Page, shown: Shown) -> None:
+    """Draws the button that opens the dialog with all ways to save what the page shows."""
+    if st.session_state.pop(_PRINT, False):
+        first = "head" if reading.is_raw(page, shown) else "reading"
+        print_dialog.opened(figures(page, shown), page.trace, address(), first)
+    if st.button(_("Export …"), key="export", icon=":material/download:"):
+        _opened(page, shown)
+
+
+def _opened(page: Page, shown: Shown) -> None:
+    @st.dialog(_("Export"), width="large")
+    def opened() -> None:
+        ways: dict[str, tuple[str, Callable[[], None]]] = {
+            _("Figure"): (
+                _("For a paper, a poster or slides: SVG, PDF or PNG, in millimeters and points, with a caption."),
+                _figure_button,
+            ),
+            _("Table"): (
+                _("The numbers of this picture with all digits, for a spreadsheet or a program of your own (CSV)."),
+                lambda: download.csv(table(page, shown), page.trace, *reading.file_parts(page, shown), key="export-csv"),
+            ),
+            _("Web page"): (
+                _("One HTML file with everything that the overview can do here; it works offline and without a server."),
+                lambda: _page_button(page),
+            ),
+            _("Trace"): (
+                _("The whole run with all its numbers. The page Checkpoint opens it again."),
+                lambda: _trace_button(page),
+            ),
+            _("Everything"): (
+                _(
+                    "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the "
+                    "archive on the Checkpoint page to open it here."
+                ),
+                lambda: _archive_button(page),
+            ),
+        }
+        for title, (words, draw) in ways.items():
+            text, way = st.columns([3, 2], vertical_alignment="center")
+            text.markdown(f"**{title}**  \n{words}")
+            with way:
+                draw()
+
+    opened()
+
+
+def table(page: Page, shown: Shown) -> pd.DataFrame:
+    """The numbers of the reading that is shown."""
+    if shown.most is None:
+        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
+    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
+
+
+def _figure_button() -> None:
+    """Draws the button that opens the dialog of figures: one dialog at a time, so this one closes."""
+    if st.button(_("Figure …"), key="figure-explore", icon=":material/print:"):
+        st.session_state[_PRINT] = True
+        st.rerun()
+
+
+def _trace_button(page: Page) -> None:
+    st.download_button(
+        _("Download the run (trace file)"),
+        lambda: tables.trace_file(page.trace),
+        tables.file_name(page.trace, ending="trace.safetensors"),
+        "application/octet-stream",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+
+
+def _page_button(page: Page) -> None:
+    st.download_button(
+        _("Download the overview as a web page"),
+        lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query, hide=page.view.hide),
+        tables.file_name(page.trace, ending="html"),
+        "text/html",
+        icon=":material/download:",
+        on_click="ignore",
+    )
 
 
 def choice(page: Page) -> Choice:
@@ -65,7 +147,7 @@ def sums(page: Page) -> dict[str, dict[str, Any]]:
     return found
 
 
-def archive_button(page: Page) -> None:
+def _archive_button(page: Page) -> None:
     """Draws the button; the archive is made when it is pressed."""
     place = Place(page.attention.site, page.head, page.view.query)
     link = "" if page.info.recorded else address()
@@ -77,8 +159,4 @@ def archive_button(page: Page) -> None:
         icon=":material/inventory_2:",
         on_click="ignore",
         key="archive",
-        help=_(
-            "The run, figures, tables, the link, the model card, and a notebook that draws the run again. Drop the "
-            "archive on the Checkpoint page to open it here."
-        ),
     )

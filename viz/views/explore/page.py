@@ -10,9 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from viz import canvas
-from viz.canvas import standalone
 from viz.canvas.scenes import overlay
-from viz.export import tables
 from viz.i18n.translate import _, _n, join_list
 from viz.i18n.translate import number as shown_number
 from viz.labels import tokens
@@ -60,6 +58,7 @@ def show(page: Page) -> None:
             _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
+    exports.button(page, shown)
     with st.expander(_("Similar heads"), icon=":material/join_inner:", **expander_state("alike")) as part:
         if part.open:
             _alike(page)
@@ -219,43 +218,14 @@ def _alike(page: Page) -> None:
 
 def _numbers(page: Page, shown: reading.Shown) -> None:
     """Draws the numbers of the picture above as a table, with downloads."""
-    if shown.most is None:
-        table = tables.map_table(page.trace, page.attention, shown.values, shown.keys)
-    else:
-        table = tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
+    table = exports.table(page, shown)
     st.caption(tokens.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
     if reading.fits(page):
         numeric_tables.draw(table)
         if reading.is_raw(page, shown):
             st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
             reading_card.figure(page, shown)
-    st.caption(
-        _(
-            "CSV: this table with all digits. Trace file: the whole run, which the Checkpoint page opens again. "
-            "Web page: all heads, for any browser. Everything: all of these, with figures for print and a notebook."
-        )
-    )
-    with st.container(horizontal=True, key="downloads"):
-        download.csv(table, page.trace, *reading.file_parts(page, shown))
-        st.download_button(
-            _("Download the run (trace file)"),
-            lambda: tables.trace_file(page.trace),
-            tables.file_name(page.trace, ending="trace.safetensors"),
-            "application/octet-stream",
-            icon=":material/download:",
-            on_click="ignore",
-        )
-        st.download_button(
-            _("Download the overview as a web page"),
-            lambda: standalone.page(page.trace, page.attention.site, page.head, page.view.query, hide=page.view.hide),
-            tables.file_name(page.trace, ending="html"),
-            "text/html",
-            icon=":material/download:",
-            on_click="ignore",
-            help=_("One HTML file with everything that the overview can do here; it works offline and without a server."),
-        )
-        exports.archive_button(page)
-        exports.print_button(page, shown, "explore")
+    download.csv(table, page.trace, *reading.file_parts(page, shown))
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:
