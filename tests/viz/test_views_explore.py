@@ -193,7 +193,6 @@ def test_the_raw_head_is_also_a_figure_to_be_saved() -> None:
     made = engine()
     app = opened(open_view("explore", made, site=CROSS, head="1"), "part-numbers")
     assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
-    assert "Trace file: the whole run, which the Checkpoint page opens again." in words(app), "what each download is for"
 
 
 def test_entropy_has_a_bar_for_each_row() -> None:
@@ -343,6 +342,7 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
         "Download the run (trace file)",
     ]
     dialog = words(app)
+    assert "The whole run with all its numbers. The page Checkpoint opens it again." in dialog, "what each download is for"
     assert all(f"**{title}**" in dialog for title in ("Figure", "Table", "Web page", "Trace", "Everything"))
 
 

@@ -81,9 +81,12 @@ def table(page: Page, shown: Shown) -> pd.DataFrame:
 
 def _figure_button() -> None:
     """Draws the button that opens the dialog of figures: one dialog at a time, so this one closes."""
-    if st.button(_("Figure …"), key="figure-explore", icon=":material/print:"):
-        st.session_state[_PRINT] = True
+    if st.button(_("Figure …"), key="figure-explore", icon=":material/print:", on_click=_ask_for_figures):
         st.rerun()
+
+
+def _ask_for_figures() -> None:
+    st.session_state[_PRINT] = True
 
 
 def _trace_button(page: Page) -> None:
