@@ -342,7 +342,7 @@ def test_the_table_and_its_file_are_those_of_the_reading() -> None:
         "Download the run (trace file)",
     ]
     dialog = words(app)
-    assert "The whole run with all its numbers. The page Checkpoint opens it again." in dialog, "what each download is for"
+    assert "The whole run with all its numbers. The Checkpoint page opens it again." in dialog, "what each download is for"
     assert all(f"**{title}**" in dialog for title in ("Figure", "Table", "Web page", "Trace", "Everything"))
 
 

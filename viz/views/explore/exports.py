@@ -52,7 +52,7 @@ def _opened(page: Page, shown: Shown) -> None:
                 lambda: _page_button(page),
             ),
             _("Trace"): (
-                _("The whole run with all its numbers. The page Checkpoint opens it again."),
+                _("The whole run with all its numbers. The Checkpoint page opens it again."),
                 lambda: _trace_button(page),
             ),
             _("Everything"): (
