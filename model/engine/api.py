@@ -18,7 +18,7 @@ from model.spec.snapshots import Losses
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 
-Reads: TypeAlias = Literal["words", "ids", "features", "image"]
+Reads: TypeAlias = Literal["words", "ids", "features", "image", "sound"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class ModelInfo:
         spec: the ModelSpec as JSON values; empty if the checkpoint cannot be used.
         max_source, max_target: number of positions of the two stacks.
         problem: the error that makes the checkpoint unusable, as JSON values; empty if there is none.
-        reads: form of the source: words, ids if there is no vocabulary, the number of random features, or the name of an image.
+        reads: form of the source: words, ids if there is no vocabulary, the number of random features, or the name of an image
+            or a sound.
         snapshots: training steps with saved weights; `at_step` gives the model's name at one of them.
         losses: training and validation loss of each epoch.
         example_labels: what each example shows, in a few words; one per example, or none.

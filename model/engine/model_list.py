@@ -21,7 +21,7 @@ from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
 from model.hub import cache, names
-from model.inference import pictures
+from model.inference import pictures, sounds
 from model.spec.network import to_json
 from model.spec.snapshots import at_step, without_step
 from model.tokenizers.chat import ReadsChats
@@ -187,19 +187,19 @@ def unusable(name: str, title: str, error: HeadlightError) -> ModelInfo:
 def describe(name: str, loaded: Runner) -> ModelInfo:
     """Facts about a loaded checkpoint; `name` is that of a RunRequest."""
     info, spec_, reads = loaded.info, loaded.info.spec, _reads(loaded)
-    shows_images = reads == "image"
+    own = {"image": (pictures.EXAMPLE, pictures.EXAMPLE_LABEL), "sound": (sounds.EXAMPLE, sounds.EXAMPLE_LABEL)}.get(reads)
     return ModelInfo(
         name=name,
         title=info.title,
         summary=info.summary,
         languages=info.languages,
-        examples=(pictures.EXAMPLE,) if shows_images else info.examples or _example(loaded),
+        examples=own[:1] if own else info.examples or _example(loaded),
         parameters=sum(p.numel() for p in loaded.network.parameters()),
         spec=to_json(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=reads,
-        example_labels=(pictures.EXAMPLE_LABEL,) if shows_images else info.example_labels,
+        example_labels=own[1:] if own else info.example_labels,
         chats=isinstance(reader := loaded.tokenizers.get("source"), ReadsChats) and reader.template is not None,
         sampling=None if isinstance(loaded, native.Checkpoint) else loaded.info.sampling,
     )
@@ -208,6 +208,8 @@ def describe(name: str, loaded: Runner) -> ModelInfo:
 def _reads(checkpoint: Runner) -> Reads:
     if pictures.reads_images(checkpoint):
         return "image"
+    if sounds.reads_sounds(checkpoint):
+        return "sound"
     tokenizer = checkpoint.tokenizers.get("source")
     if tokenizer is None:
         return "features"

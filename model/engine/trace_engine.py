@@ -61,7 +61,7 @@ class OpenedTrace:
             spec=spec,
             max_source=len(self.trace.tokens["source"]),
             max_target=len(self.trace.tokens.get("target", ())),
-            reads="image" if self.trace.image is not None else "words",
+            reads="image" if self.trace.image is not None else "sound" if self.trace.sound is not None else "words",
             recorded=True,
         )
 

@@ -3,15 +3,24 @@
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 
 import numpy as np
 
+from model.checkpoints.loader import Runner
 from model.errors import UnknownSound
+from model.huggingface.loaded import Foreign
 from model.safe_loading.sounds import read_sound
 from model.sharing.caches import LruCache
 from model.spec.inputs import SOUND_PREFIX
 from model.trace.types import Array
+
+EXAMPLE = f"{SOUND_PREFIX}{0:016x}"
+"""The name of a sound that is computed here: tones of different pitch. Networks of sounds open on it."""
+
+EXAMPLE_LABEL = "Drawn tones"
+"""What the example is called; `viz.labels.sounds` has its translations."""
 
 _NAME = re.compile(rf"{SOUND_PREFIX}[0-9a-f]{{16}}")
 
@@ -51,6 +60,11 @@ _KEPT: LruCache[str, Sound] = LruCache(256 * 2**20, lambda sound: int(sound.samp
 """Of this process. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
 
 
+def reads_sounds(runner: Runner) -> bool:
+    """Whether sounds can be given to a network, and its folder says how they are prepared."""
+    return isinstance(runner, Foreign) and runner.sounds is not None and runner.sounds.extractor is not None
+
+
 def names_sound(text: object) -> bool:
     """Whether a text is the name of a sound."""
     return isinstance(text, str) and _NAME.fullmatch(text.strip()) is not None
@@ -78,7 +92,7 @@ def keep(data: bytes, name: str) -> str:
 
 def is_kept(name: str) -> bool:
     """Whether the sound of that name is in memory."""
-    return _KEPT.get(name) is not None
+    return name == EXAMPLE or _KEPT.get(name) is not None
 
 
 def sound(name: str) -> Sound:
@@ -87,6 +101,23 @@ def sound(name: str) -> Sound:
     Raises:
         UnknownSound: it is not here, or was dropped.
     """
+    if name == EXAMPLE:
+        return Sound(drawn_tones(), 16_000, 1)
     if (found := _KEPT.get(name)) is None:
         raise UnknownSound(asked=name)
     return found
+
+
+@cache
+def drawn_tones() -> Array:
+    """[sample] of float32, 4.8 s at 16,000 a second: eight tones of a scale, each with its octave, that swell and fade."""
+    steps, length = (0, 4, 7, 12, 9, 5, 2, 0), 9_600
+    times = np.arange(length) / 16_000
+    swell = np.sin(np.pi * np.arange(length) / length) ** 2
+    found = np.zeros(len(steps) * length)
+    for place, step in enumerate(steps):
+        pitch = 2 * np.pi * 262 * 2 ** (step / 12) * times
+        found[place * length : (place + 1) * length] = swell * (0.4 * np.sin(pitch) + 0.15 * np.sin(2 * pitch))
+    tones: Array = found.astype(np.float32)
+    tones.setflags(write=False)
+    return tones

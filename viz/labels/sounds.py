@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from model.spec.external import ForeignSound
 from model.spec.validation import read
 from model.trace.types import Trace
+from viz.i18n.translate import _, number
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,13 @@ def hearing(trace: Trace) -> Hearing | None:
         return None
     source = trace.tokens["source"]
     return Hearing(read(ForeignSound, trace.model["spec"]["encoder"]["sound"], "sound"), source.special.count(False))
+
+
+def described(trace: Trace) -> str:
+    """What a run has heard, in words."""
+    if trace.sound is None:
+        return _("Random numbers instead of a sound: {source}", source=str(trace.request.get("source") or ""))
+    seconds = number(len(trace.sound) / trace.model["spec"]["encoder"]["sound"]["rate"], ".1f")
+    if set(str(trace.request.get("source")).partition("-")[2]) == {"0"}:
+        return _("Drawn tones, {seconds} s", seconds=seconds)
+    return _("A sound of {seconds} s", seconds=seconds)

@@ -146,6 +146,8 @@ def _why_not(page: Page) -> str:
         return _("A language model continues right after its prompt, so the prompt is not padded here.")
     if page.info.reads == "image":
         return _("An image has no padding: each of its patches is read.")
+    if page.info.reads == "sound":
+        return _("A sound has no padding: the silence that fills it up is read, too.")
     if page.info.reads == "features":
         return _("This model reads vectors, none of which stands for padding, so nothing is padded here.")
     if spec.get("pad_id", 0) is None and spec.get("source_pad_id") is None:

@@ -12,6 +12,7 @@ from model.trace.types import Site, Trace
 from viz.i18n.translate import _, _n, join_sentences, said
 from viz.labels import tokens
 from viz.labels.images import name_of
+from viz.labels.sounds import described
 from viz.url import view_state
 from viz.url.view_state import ViewState
 
@@ -59,6 +60,8 @@ def about(trace: Trace) -> str:
     text = tokens.line(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
     if trace.image is not None:
         text = name_of(trace)
+    if trace.sound is not None:
+        text = described(trace)
     return _("Recorded run of {title}: “{text}”.", title=tokens.model(trace), text=text)
 
 

@@ -132,13 +132,13 @@ def unknown_share(trace: Trace) -> float:
 
 
 def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
-    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run; nor has a model of images, which has
-    the box of `viz.widgets.image_box`.
+    """Draws the box, bound to the state's text. A recorded run has none: nothing else can run; nor has a model of images or sounds,
+    which has a box of its own (`image_box`, `sound_box`).
 
     Args:
         beside: draws what the page adds to its row.
     """
-    if info.recorded or info.reads == "image":
+    if info.recorded or info.reads in ("image", "sound"):
         return
     view = get_view_state()[0]
     with st.container(horizontal=True, vertical_alignment="bottom", key="sentence"):
