@@ -19,7 +19,7 @@ from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import Runner
 from model.cli.circuit import circuit, paths
-from model.cli.explain import explain, traced, why, writes
+from model.cli.explain import explain, opened, why, with_sums, writes
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
 from model.cli.head import one_head
@@ -96,11 +96,12 @@ def run(
     device: str,
 ) -> None:
     """Runs CHECKPOINT on one source and prints what it writes; saves the trace, a figure, or everything in one archive."""
-    checkpoint, trace = traced(replace(request, keep=_keep(keep)), device)
+    runs = opened(request, device)
+    checkpoint, trace = runs(replace(request, keep=_keep(keep)))
     if out is not None:
         write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
-        save(trace, archive, site, head)
+        save(with_sums(trace, runs, request, site, head), archive, site, head)
     click.echo(_written(checkpoint, trace))
     if figure is not None:
         draw(trace, figure, site, head, figure_set)

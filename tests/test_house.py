@@ -268,6 +268,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.attribution.costs",
         "model.attribution.questions",
         "model.attribution.results",
+        "model.attribution.saved_sums",
         "model.attribution.sums",
         "model.survey.agreement",
         "model.survey.differences",

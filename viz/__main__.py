@@ -3,15 +3,18 @@
 `python -m viz` has them alone, without torch; `python -m model` has them beside its own.
 """
 
+import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
+from model.attribution.saved_sums import logit_of, score_of
 from model.cli.program import run_program, write_output
-from model.errors import BadSetting
+from model.errors import BadSetting, WireError
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.export.print.catalogue import Choice, caption, figure_called
@@ -75,10 +78,27 @@ def figure(
 @click.option("--head", type=int, default=0, show_default=True, help="the head that they show first, counted from 0")
 @click.option("--figures", type=click.Choice(tuple(WRITERS)), multiple=True, default=("svg",), help="kind of figures; repeatable")
 @click.option("--card", type=click.Path(path_type=Path, exists=True), help="the model card, a Markdown file")
+@click.option(
+    "--sum",
+    "sums",
+    type=click.Path(path_type=Path, exists=True),
+    multiple=True,
+    help="what `why --json` or `writes --json` of `python -m model` printed about this run; repeatable",
+)
 @click.option("--link", default="", help="address that shows the run again  [default: made from its request]")
-def archive(trace: Path, out: Path, site: str | None, head: int, figures: tuple[str, ...], card: Path | None, link: str) -> None:
-    """Writes everything of TRACE into one archive: trace, figures, tables, link, model card, request, notebook."""
+def archive(
+    trace: Path,
+    out: Path,
+    site: str | None,
+    head: int,
+    figures: tuple[str, ...],
+    card: Path | None,
+    sums: tuple[Path, ...],
+    link: str,
+) -> None:
+    """Writes everything of TRACE into one archive: trace, figures, tables, link, model card, request, notebook, and sums."""
     found = _read(trace)
+    found = replace(found, sums={**found.sums, **dict(map(_sum, sums))})
     about = About(link, card.read_text(encoding="utf-8") if card else "")
     makers = (overview, partial(printed, endings=tuple(dict.fromkeys(figures))))
     write_output(out, packed(found, Place(_chosen(found, site).site, head), about, makers))
@@ -99,6 +119,21 @@ def check(files: tuple[Path, ...]) -> None:
     from viz.lectures.presenter.check import check_files  # draws all pages: a figure starts sooner without it
 
     sys.exit(check_files(files))
+
+
+def _sum(path: Path) -> tuple[str, dict[str, Any]]:
+    """The name of a sum and its JSON values.
+
+    Raises:
+        BadSetting: the file holds none.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        name = "why" if "matrix" in found else "writes"
+        score_of(found) if name == "why" else logit_of(found)
+    except (OSError, ValueError, TypeError, WireError) as error:
+        raise BadSetting(name="--sum", found=str(path), allowed="what `why --json` or `writes --json` printed") from error
+    return name, found
 
 
 def _chosen(trace: Trace, site: str | None) -> Attention:

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import click
 import numpy as np
 
 from model.attribution.logit_parts import logit_sum
+from model.attribution.saved_sums import cell_to_save, sums_to_save
 from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import loader
@@ -19,13 +20,13 @@ from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.cli.telling import going_on, told
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.errors import BadSetting
+from model.errors import BadSetting, HeadlightError
 from model.hub.cache import pinned
 from model.inference.cell import explain_cell
 from model.inference.run import run_in
 from model.spec.request import KEEP, RunRequest
 from model.trace.progress import Progress
-from model.trace.types import Array, Trace
+from model.trace.types import Array, Site, Trace
 
 STRONGEST = 12
 """Parts, and pairs of parts, that a text lists; the others are summed up."""
@@ -85,23 +86,65 @@ def writes(request: RunRequest, token: int, minus: str | None, as_json: bool, de
     click.echo(json.dumps(found.to_json(), ensure_ascii=False) if as_json else "\n".join(_of_logit(found, trace)))
 
 
+Runs: TypeAlias = Callable[[RunRequest], tuple[Runner, Trace]]
+"""Runs requests about a model that is open, and says what ran them."""
+
+
 def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
     """The run of a request, and what ran it. Standard error tells how far a decode is."""
+    return opened(request, device)(request)
+
+
+def opened(request: RunRequest, device: str) -> Runs:
+    """Opens the model of a request, with its settings and its precision, for runs that differ in other things."""
     on = best_device(device)
     with going_on(f"Opening {request.model}"):
         path = loader.locate(request.model, CHECKPOINTS)
         found = loader.load(path, dict(request.settings), on, precision=request.precision)
-    request = replace(request, model=pinned(request.model, path))
     lower = lowered(found, request.precision)
-    with told("tokens that it may write") as count, ExitStack() as reading:
-        reading.enter_context(going_on(f"Running {request.model}"))
 
-        def report(make: Callable[[], Progress]) -> None:
-            if (progress := make()).done:  # a translator reports once more, before its first token
-                reading.close()  # from here on the tokens tell how far it is
-                count(progress.done, progress.most)
+    def runs(request: RunRequest) -> tuple[Runner, Trace]:
+        request = replace(request, model=pinned(request.model, path))
+        with told("tokens that it may write") as count, ExitStack() as reading:
+            reading.enter_context(going_on(f"Running {request.model}"))
 
-        return lower, run_in(found, lower, request, on, str(on), report=report)
+            def report(make: Callable[[], Progress]) -> None:
+                if (progress := make()).done:  # a translator reports once more, before its first token
+                    reading.close()  # from here on the tokens tell how far it is
+                    count(progress.done, progress.most)
+
+            return lower, run_in(found, lower, request, on, str(on), report=report)
+
+    return runs
+
+
+def with_sums(trace: Trace, runs: Runs, request: RunRequest, site: str | None, head: int) -> Trace:
+    """A trace with why the strongest cell of a head's last row has its score, and why the first token was written.
+
+    What cannot be taken apart is left out.
+
+    Args:
+        runs: makes the run again, with everything.
+        request: of the trace.
+        site, head: the head; None: of the last cross-attention, or else the last site.
+
+    Raises:
+        UnknownSite, UnknownHead: the run has no such head.
+    """
+    attention = trace.at(Site.parse(site)) if site else trace.last_cross()
+    asked: list[Why | Writes] = [Why(request, str(attention.site), head, *cell_to_save(attention, head))]
+    asked += [Writes(request, 0, "runner-up")] if trace.steps else []
+    try:
+        runner, whole = kept(runs, request)
+    except HeadlightError:
+        return trace
+
+    def answer(question: Why | Writes) -> ScoreSum | LogitSum:
+        if isinstance(question, Why):
+            return score_sum(runner.network, whole, question)
+        return logit_sum(runner.network, whole, question)
+
+    return replace(trace, sums=sums_to_save(asked, answer))
 
 
 def _id(trace: Trace, token: int, minus: str | None) -> int | Literal["runner-up"] | None:

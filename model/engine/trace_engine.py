@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, cast
 
+from model.attribution.saved_sums import check_sums, saved_sum
+from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, ModelInfo, Models, Receive, Run, SharedEngine, Tensors
 from model.engine.local import LocalEngine
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
-from model.errors import BadTrace, RecordedRun, UnknownTensor
+from model.errors import BadTrace, RecordedRun, UnknownTensor, WireError
 from model.sharing.caches import BUDGET, ComputedOnce, LruCache
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import RunRequest
@@ -142,7 +144,7 @@ class TraceStore:
 
     def _opened(self, name: str, path: Path) -> OpenedTrace:
         key = name, opened_name(path)
-        return self._read.get(key, lambda: OpenedTrace(name, title_of(path.name), read_path(path)))
+        return self._read.get(key, lambda: OpenedTrace(name, title_of(path.name), _checked(read_path(path), path.name)))
 
     def _path(self, name: str) -> Path | None:
         if name in self._paths:
@@ -160,9 +162,22 @@ class TraceStore:
 
     def _keep(self, key: str, data: bytes, name: str) -> OpenedTrace:
         with self._slots:
-            found = OpenedTrace(key, title_of(name), read_bytes(data, name))
+            found = OpenedTrace(key, title_of(name), _checked(read_bytes(data, name), name))
         self._sent.keep(key, found)
         return found
+
+
+def _checked(trace: Trace, name: str) -> Trace:
+    """The trace, if its sums are sums.
+
+    Raises:
+        BadTrace: they are none.
+    """
+    try:
+        check_sums(trace)
+    except WireError as error:
+        raise BadTrace(path=name, detail=error.fields["detail"]) from error
+    return trace
 
 
 def _is_trace(path: Path) -> bool:
@@ -224,7 +239,7 @@ class EngineWithTraces:
 
 
 def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
-    """What an opened trace answers: its own run, whatever should be kept, and the positions that it recorded."""
+    """What an opened trace answers: its own run, whatever should be kept, its positions, and the sums that it was saved with."""
     match question:
         case Run(request) if request == RunRequest(request.model, "", keep=request.keep):
             return opened.trace
@@ -234,6 +249,9 @@ def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
                 if name not in there:
                     raise UnknownTensor(asked=name, there=", ".join(there) or "none in this trace")
             return {name: there[name] for name in question.names}
+        case Why(request) | Writes(request) if request == RunRequest(request.model, ""):
+            if (found := saved_sum(opened.trace, question)) is not None:
+                return found
     raise RecordedRun(name=opened.title)
 
 

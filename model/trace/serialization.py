@@ -24,6 +24,9 @@ from model.trace.types import AXES, SCHEMA, TENSORS_OF_ATTENTION, UNWRITTEN, Arr
 ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""
 
+SUMS = "sums"
+"""Key of the metadata entry that holds sums, where a run was saved with them; beside the other, for older readers."""
+
 PHRASES = "phrases"
 """Key, among the facts in a file, of the phrases that its notes and reasons are; these stand there in English for older readers."""
 
@@ -68,6 +71,13 @@ class _Header:
     recorded: Recorded | None = None
 
 
+@dataclass(frozen=True)
+class _Sums:
+    """Sums that a run was saved with, by name."""
+
+    sums: Mapping[str, Mapping[str, Any]]
+
+
 def written_out(trace: Trace) -> Trace:
     """A trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""
     attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in trace.attention.items()}
@@ -91,7 +101,8 @@ def to_bytes(trace: Trace) -> bytes:
     entries = {
         name: value for name, value in asdict(header).items() if name != "recorded" or value
     }  # older readers refuse the name
-    return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)})
+    sums = {SUMS: json.dumps(dict(trace.sums), ensure_ascii=False)} if trace.sums else {}
+    return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)} | sums)
 
 
 def _plain(trace: Trace) -> dict[str, Any]:
@@ -144,7 +155,7 @@ def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:
     """
     try:
         header = json.loads(file_header["__metadata__"][ENTRY])
-        schema = header["schema"]
+        schema, sums = header["schema"], json.loads(file_header["__metadata__"].get(SUMS, "{}"))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
     if type(schema) is not int or schema != SCHEMA:  # True == 1 == 1.0 in Python
@@ -152,7 +163,7 @@ def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:
             detail=phrase("its schema is {schema}, this version reads {schema_2}", schema=repr(schema), schema_2=SCHEMA)
         )
     try:
-        return _trace(read(_Header, _with_phrases(header), "header"), stored)
+        return _trace(read(_Header, _with_phrases(header), "header"), stored, read(_Sums, {SUMS: sums}, SUMS).sums)
     except (BadSetting, UnknownSite, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=phrase("its parts do not fit together: {error}", error=error)) from error
 
@@ -182,7 +193,7 @@ def _arrays(trace: Trace) -> dict[str, Array]:
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
+def _trace(header: _Header, stored: dict[str, Array], sums: Mapping[str, Mapping[str, Any]]) -> Trace:
     """Builds the trace. Every array is taken out of `stored`, so one that is left over does not belong into a trace."""
     tokens = {name: _tokens(name, strip, stored) for name, strip in header.tokens.items()}
     attention = {
@@ -203,6 +214,7 @@ def _trace(header: _Header, stored: dict[str, Array]) -> Trace:
         tree=header.tree,
         missing=header.missing,
         recorded=header.recorded,
+        sums=sums,
         image=_take("image", np.uint8, 3, stored) if "image" in stored else None,
         sound=_take("sound", np.float32, 1, stored) if "sound" in stored else None,
         spectrogram=_take("spectrogram", np.float32, 2, stored) if "spectrogram" in stored else None,

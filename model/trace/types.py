@@ -216,6 +216,8 @@ class Trace:
         spectrogram: [band, frame]: what it read of that sound, the silence included.
         recorded: what `headlight.py` recorded; None: the network itself recorded its attention. The recording of a program has no
             request, spec, logits or steps; the run of a library's network without a row has them.
+        sums: why a score and a token are what they are (docs/why.md), as JSON values, where they were saved with the run: `why` and
+            `writes`, each at most once.
     """
 
     model: Mapping[str, Any]
@@ -235,10 +237,11 @@ class Trace:
     image: Array | None = None
     sound: Array | None = None
     spectrogram: Array | None = None
+    sums: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Makes the arrays and the mappings read-only, so that no reader can change what ran."""
-        for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing"):
+        for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing", "sums"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         for array in self.arrays():
             array.setflags(write=False)

@@ -1,14 +1,20 @@
 """Opened traces as visitors meet them: every page shows the run that is in the file, or says in one sentence what it lacks."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from model.attribution.sums import Why, Writes
+from model.engine.api import Run
+from model.engine.local import LocalEngine
+from model.spec.request import RunRequest
 from model.trace import serialization
 from tests import opened
 from tests.app.visiting import EVERY_PAGE, Visitor
+from tests.runs import CPU
 from tests.viz.test_views_explore import decoded
 
 RUN, PROGRAM = serialization.from_bytes(opened.GREEDY.read_bytes()), opened.program()
@@ -126,3 +132,27 @@ def test_a_page_broke_at_a_site_whose_kind_is_not_known(filled: Path) -> None:
         visitor.go(page)
         assert not visitor.problems, page
         assert visitor.view.site == "program.0.0.unknown", page
+
+
+def test_an_archive_that_was_saved_with_sums_shows_them(stocked: Path) -> None:
+    """What else the network could say is refused; a button leads to the cell and the token that were saved."""
+    engine, request = LocalEngine(stocked, CPU), RunRequest("tiny", "w4 w5 w6")
+    why, writes = engine.ask(Why(request, "decoder.0.1.cross", 1, 1, 2, "mean")), engine.ask(Writes(request, 1, "runner-up"))
+    trace = replace(engine.ask(Run(request)), sums={"why": why.to_json(), "writes": writes.to_json()})
+    (stocked / "mine.trace.safetensors").write_bytes(serialization.to_bytes(trace))
+    cell = {"site": "decoder.0.1.cross", "head": "0", "query": "0", "key": "0", "cell": "why", "open": "writes"}
+    visitor = Visitor("explore", model="mine.trace.safetensors", step="0", **cell)
+    assert len(visitor.problems) == 2, "neither this cell nor this token was saved"
+    visitor.press("saved-why")
+    visitor.press("saved-writes")
+    assert visitor.problems == []
+    assert {name: visitor.url[name] for name in ("head", "query", "key", "minus")} == {
+        "head": "1",
+        "query": "1",
+        "key": "2",
+        "minus": "mean",
+    }
+    assert "more than the mean of the row" in said(visitor)
+    assert f"Why “{writes.text}” and not “{writes.minus_text}”" in said(visitor)
+    assert "was made again" not in said(visitor)
+    assert not [toggle for toggle in visitor.app.toggle if toggle.key == "writes-totals-shown"]

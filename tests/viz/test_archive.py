@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from model.__main__ import cli
+from model.__main__ import cli, main
 from model.attribution.logit_parts import logit_sum
 from model.attribution.score_parts import score_sum
 from model.attribution.sums import Why, Writes
@@ -28,6 +28,7 @@ from model.spec.request import RunRequest
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
 from tests import opened
+from tests.networks import save_checkpoint
 from tests.viz.test_views_step import made as made_up
 from viz import __main__ as viz_command
 from viz.export import run_archive
@@ -170,7 +171,8 @@ def test_sums_are_in_it_and_its_notebook_draws_them(tmp_path: Path, monkeypatch:
     asked = RunRequest.from_json(trace.request)
     why = score_sum(found.network, trace, Why(asked, "decoder.0.1.cross", 1, 1, 2))
     writes = logit_sum(found.network, trace, Writes(asked, 1, "runner-up"))
-    packed = files(trace, Place(SITE, 1), About(sums={"why": why.to_json(), "writes": writes.to_json()}), makers=())
+    summed = replace(trace, sums={"why": why.to_json(), "writes": writes.to_json()})
+    packed = files(summed, Place(SITE, 1), makers=())
     assert json.loads(packed["sums/why.json"]) == why.to_json()
     assert json.loads(packed["sums/writes.json"]) == writes.to_json()
     assert "sums/" in packed["README.txt"].decode()
@@ -192,3 +194,49 @@ def test_sums_are_in_it_and_its_notebook_draws_them(tmp_path: Path, monkeypatch:
     none = files(trace, Place(SITE, 1), makers=())
     assert not [name for name in none if name.startswith("sums/")]
     assert "sums/" not in none["README.txt"].decode()
+
+
+def test_a_trace_file_holds_its_sums_and_the_command_adds_those_that_were_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, trace = made_up("paper")
+    asked = RunRequest.from_json(trace.request)
+    sums = {
+        "why": score_sum(found.network, trace, Why(asked, "decoder.0.1.cross", 1, 1, 2)).to_json(),
+        "writes": logit_sum(found.network, trace, Writes(asked, 1, "runner-up")).to_json(),
+    }
+    summed = replace(trace, sums=sums)
+    again = serialization.from_bytes(serialization.to_bytes(summed))
+    assert json.dumps(dict(again.sums), sort_keys=True) == json.dumps(sums, sort_keys=True)
+    (tmp_path / "run.trace.safetensors").write_bytes(serialization.to_bytes(trace))
+    for name, own in sums.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(own), encoding="utf-8")
+    given = [f"--sum={tmp_path / name}.json" for name in sums]
+    told = ["archive", str(tmp_path / "run.trace.safetensors"), f"--out={tmp_path / 'run.zip'}", *given]
+    assert viz_command.main(told) == 0, capsys.readouterr().err
+    packed = unpacked((tmp_path / "run.zip").read_bytes())
+    assert {name: json.loads(packed[f"sums/{name}.json"]) for name in sums} == json.loads(json.dumps(sums))
+    assert trace_files.read_bytes((tmp_path / "run.zip").read_bytes(), "run.zip").sums.keys() == sums.keys()
+    (tmp_path / "why.json").write_text('{"matrix": [[1, 2], [3]]}', encoding="utf-8")
+    assert viz_command.main(told) == 1
+    assert "what `why --json` or `writes --json` printed" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_run_puts_the_sums_of_its_run_into_the_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_checkpoint(tmp_path / "tiny")
+    out = tmp_path / "run.zip"
+    model, source = str(tmp_path / "tiny"), "w4 w5 w6"
+    assert main(["run", model, "--source", source, "--max-length", "4", "--head=1", f"--archive={out}"]) == 0
+    packed = unpacked(out.read_bytes())
+    opened_again = trace_files.read_bytes(out.read_bytes(), "run.zip")
+    why, writes = (json.loads(packed[f"sums/{name}.json"]) for name in ("why", "writes"))
+    weights = opened_again.at(why["site"]).head(1)
+    assert (why["head"], why["query"], why["key"]) == (1, len(weights) - 1, int(weights[-1].argmax()))
+    assert why["agrees"]
+    assert writes["agrees"]
+    assert not opened_again.stages, "the run itself keeps what was asked for"
+    capsys.readouterr()
+    cell = [f"--{name}={why[name]}" for name in ("site", "head", "query", "key")]
+    assert main(["why", model, "--source", source, "--max-length", "4", *cell, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == why

@@ -1,6 +1,7 @@
 """Why a score is what it is, and what wrote a token, on screen: the numbers of the engine, which add up, and the way back."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from model.spec.edits import read_edits
 from model.spec.questions import Question
 from model.spec.request import Decoding
 from model.trace.lazy_attention import LazyAttention
-from model.trace.types import Array
+from model.trace.types import Array, Trace
 from tests.pages import figures, open_view, words
 from tests.runs import CPU, SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
@@ -182,17 +183,21 @@ def test_numbers_that_are_none_are_said_beside_the_sum() -> None:
 def test_a_run_that_was_made_again_for_its_sums_is_said_to_be() -> None:
     """The engine makes it again with everything; the page shows the run that kept nothing."""
     found, whole = made("paper")
-    again = "so it was made again with all intermediate values"
-    for trace in (replace(whole, stages={}), whole):
-        page = SummingEngine(trace=trace, found=found)
-        assert (again in " ".join(stream_parts.about_the_run(page.trace, sound=True))) == (trace is not whole)
-    assert again not in words(explored(SummingEngine(trace=whole, found=found)))
     attention = whole.at(CROSS)
     assert attention.q is not None
     assert attention.k is not None
     lazy = replace(attention, weights=LazyAttention(attention.q, attention.k, attention.mask, 0.5).array)
-    long = replace(whole, attention={attention.site: lazy}, stages={})
-    assert "fused kernel" in " ".join(stream_parts.about_the_run(long, sound=True))
+    bare, long = replace(whole, stages={}), replace(whole, attention={attention.site: lazy}, stages={})
+
+    def said(trace: Trace, recorded: bool = False) -> str:
+        own = SummingEngine(trace=trace, found=found)
+        info = replace(own.models()[0], recorded=recorded)
+        page = Page(own, info, ViewState(), trace, trace.at(CROSS), 1, False)
+        return " ".join(stream_parts.about_the_run(page, sound=True))
+
+    assert "stores only its weights, so it was made again" in said(bare)
+    assert "fused kernel, which stores no scores, so it was made again" in said(long)
+    assert said(whole) == said(bare, recorded=True) == ""
 
 
 def test_a_hypothesis_of_beam_search_has_its_sums() -> None:
@@ -297,7 +302,7 @@ def test_the_sentence_on_what_attention_shows_leads_to_what_it_does_not_show() -
 def test_an_archive_gets_the_sums_of_the_selected_cell_and_token() -> None:
     found = engine()
 
-    def sums(**fields: Any) -> dict[str, dict[str, Any]]:
+    def sums(**fields: Any) -> dict[str, Mapping[str, Any]]:
         view = ViewState(model="tiny", site=CROSS, head=1, **fields)
         return exports.sums(Page(found, found.models()[0], view, found.trace, found.trace.at(CROSS), 1, False))
 

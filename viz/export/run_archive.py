@@ -6,9 +6,9 @@ Headlight opens the archive by its trace, wherever it opens traces (docs/open.md
 import io
 import json
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -55,12 +55,10 @@ class About:
     Attributes:
         link: address that shows the run again; empty: made from its request.
         card: the model card, as Markdown; empty: only what the trace says of its model.
-        sums: why a score and a token are what they are (docs/why.md): results as JSON values by their names, `why` and `writes`.
     """
 
     link: str = ""
     card: str = ""
-    sums: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 FigureMaker: TypeAlias = Callable[[Trace, Place], Iterable[tuple[str, bytes]]]
@@ -122,13 +120,13 @@ def _files(trace: Trace, place: Place, about: About, makers: tuple[FigureMaker, 
         yield from sorted((f"figures/{name}", data) for name, data in make(trace, place))
     yield from ((f"tables/{name}", tables.csv(table)) for name, table in _tables(trace, place))
     yield "model.md", _card(trace, about.card).encode()
-    yield from ((f"sums/{name}.json", _json(found)) for name, found in sorted(about.sums.items()))
+    yield from ((f"sums/{name}.json", _json(found)) for name, found in sorted(trace.sums.items()))
     if trace.request:
         yield "request.json", _json(trace.request)
     if about.link:
         yield "link.txt", f"{about.link}\n".encode()
-    yield "notebook.ipynb", _json(archive_notebook.notebook(trace, place.site, place.head, about.link, about.sums))
-    yield "README.txt", _contents(trace, about.sums).encode()
+    yield "notebook.ipynb", _json(archive_notebook.notebook(trace, place.site, place.head, about.link, trace.sums))
+    yield "README.txt", _contents(trace).encode()
 
 
 def link(trace: Trace) -> str:
@@ -213,15 +211,16 @@ def _json(values: Mapping[str, Any]) -> bytes:
     return json.dumps(dict(values), ensure_ascii=False, indent=1).encode("utf-8", "replace")
 
 
-def _contents(trace: Trace, sums: Collection[str]) -> str:
+def _contents(trace: Trace) -> str:
     """The contents of the archive, in words."""
+    sums = [_("sums/: a score and a logit as the sum of what wrote them, as JSON (docs/why.md of Headlight).")]
     lines = [
         _("A run of {title}, recorded by Headlight.", title=tokens.model(trace)),
         "",
         _("{name}: the whole run; the safetensors library is enough to read it (docs/trace.md of Headlight).", name=ARCHIVE),
         _("figures/: pictures. overview.html opens in any browser, also offline."),
         _("tables/: numbers as CSV."),
-        *([_("sums/: a score and a logit as the sum of what wrote them, as JSON (docs/why.md of Headlight).")] if sums else []),
+        *(sums if trace.sums else []),
         _("model.md: the model card. request.json: the run request. link.txt: the link to this view."),
         _("notebook.ipynb: opens the run and draws pictures; it needs numpy, safetensors and matplotlib."),
         "",

@@ -10,6 +10,7 @@ from model.attribution.sums import Part
 from model.trace.types import Array, Site, Trace
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
+from viz.session.state import Page
 
 BIASES = ("output-bias", "norm-bias", "projection-bias")
 """Kinds of parts that do not depend on the text; they are shown as one."""
@@ -116,23 +117,25 @@ def _place(place: str) -> str:
     return _("Output") if place == "output" else tokens.stack(place)
 
 
-def about_the_run(trace: Trace, sound: bool) -> list[str]:
+def about_the_run(page: Page, sound: bool) -> list[str]:
     """Sentences on the run that a sum is of: that it was made again, and that its numbers are none.
 
     Args:
-        trace: the run that the page shows.
+        page: the page; nothing is made again for a recording, whose sums were saved with it.
         sound: whether all numbers of the sum are finite.
     """
     said = list[str]()
-    weights: object = next(iter(trace.attention.values())).weights
-    if not isinstance(weights, np.ndarray):  # those of a long run are computed when they are shown
+    weights: object = page.attention.weights
+    if page.info.recorded:
+        pass
+    elif not isinstance(weights, np.ndarray):  # those of a long run are computed when they are shown
         said.append(
             _(
                 "The run shown used a fused kernel, which stores no scores, so it was made again with all intermediate values. "
                 "Where scores do not fit into memory, the recorded score is the product of the recorded query and key."
             )
         )
-    elif not trace.stages:
+    elif not page.trace.stages:
         said.append(_("The run shown stores only its weights, so it was made again with all intermediate values."))
     if not sound:
         said.append(

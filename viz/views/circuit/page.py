@@ -117,7 +117,7 @@ def _graph(page: Page, found: CircuitGraph) -> None:
     drawn, said = graph(page, found)
     canvas.draw("circuit", drawn, key="circuit", chosen=update)
     st.caption(said)
-    for sentence in stream_parts.about_the_run(page.trace, _is_sound(page)):
+    for sentence in stream_parts.about_the_run(page, _is_sound(page)):
         st.caption(sentence)
 
 

@@ -1,15 +1,14 @@
 """The dialog “Export” of Explore: five ways to save what the page shows, each with what it is for; and its pictures for print."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.sums import Why, Writes
-from model.errors import HeadlightError
+from model.attribution.saved_sums import cell_to_save, sums_to_save
+from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from viz.canvas import standalone
 from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
@@ -132,22 +131,26 @@ def _of_reading(page: Page, shown: Shown) -> list[Figure]:
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
 
 
-def sums(page: Page) -> dict[str, dict[str, Any]]:
+def sums(page: Page) -> dict[str, Mapping[str, Any]]:
     """Why the selected cell has its score, and why the selected token was written, for an archive; without what is not known.
+
+    A recording has those that it was saved with.
 
     Where no cell is selected, it is the strongest one of the selected row, or of the last row.
     """
-    view, attention, found = page.view, page.attention, dict[str, dict[str, Any]]()
-    query = view.query if 0 <= view.query < attention.weights.shape[1] else attention.weights.shape[1] - 1
-    strongest = int(np.nan_to_num(attention.head(page.head)[query]).argmax())
-    key = view.key if min(view.query, view.key) >= 0 else strongest
-    with suppress(HeadlightError):
-        asked = Why(view.request(), str(attention.site), page.head, query, key, why.compared(page))
-        found["why"] = page.engine.ask(asked).to_json()
-    if page.trace.steps:
-        with suppress(HeadlightError):
-            found["writes"] = page.engine.ask(Writes(view.request(), writes.token(page), writes.rival(page))).to_json()
-    return found
+    view, attention = page.view, page.attention
+    query, key = cell_to_save(attention, page.head, view.query, view.key)
+    asked: list[Why | Writes] = [Why(view.request(), str(attention.site), page.head, query, key, why.compared(page))]
+    asked += [Writes(view.request(), writes.token(page), writes.rival(page))] if page.trace.steps else []
+
+    def answer(question: Why | Writes) -> ScoreSum | LogitSum:
+        match question:
+            case Why():
+                return page.engine.ask(question)
+            case Writes():
+                return page.engine.ask(question)
+
+    return {**page.trace.sums, **sums_to_save(asked, answer)}
 
 
 def _archive_button(page: Page) -> None:
@@ -156,7 +159,7 @@ def _archive_button(page: Page) -> None:
     link = "" if page.info.recorded else address()
     st.download_button(
         _("Download everything (.zip)"),
-        lambda: run_archive.archive(page.trace, place, About(link, said(page.info.summary), sums(page))),
+        lambda: run_archive.archive(replace(page.trace, sums=sums(page)), place, About(link, said(page.info.summary))),
         tables.file_name(page.trace, ending="zip"),
         "application/zip",
         icon=":material/inventory_2:",

@@ -50,12 +50,13 @@ def _sum(page: Page) -> None:
         found = page.engine.ask(Writes(page.view.request(), token(page), rival(page)))
     except HeadlightError as error:
         say(error_message(error))
+        _saved(page)
         return
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{tokens.markdown(title(found))}**", width="content")
         badge(found)
     st.caption(tokens.markdown(meaning(found)))
-    for sentence in stream_parts.about_the_run(page.trace, bool(np.isfinite(found.values).all())):
+    for sentence in stream_parts.about_the_run(page, bool(np.isfinite(found.values).all())):
         st.caption(sentence)
     _bars(page, found)
     _map(page, found)
@@ -63,9 +64,21 @@ def _sum(page: Page) -> None:
     _totals(page, found)
 
 
+def _saved(page: Page) -> None:
+    """Draws, for a recording that was saved with the sum of a token, a button that shows it."""
+    if page.info.recorded and (saved := page.trace.sums.get("writes")):
+        rival = "none" if saved["minus"] is None else str(saved["minus"])
+        st.button(
+            _("Show the token whose sum was saved with this recording"),
+            key="saved-writes",
+            icon=":material/functions:",
+            on_click=partial(update, step=saved["token"], rival=rival),
+        )
+
+
 def reason_against(page: Page) -> str:
     """Why no token of this run has a sum; empty: each has one."""
-    if page.info.recorded:
+    if page.info.recorded and "writes" not in page.trace.sums:
         return recorded_run.needs_network()
     if not page.trace.steps:
         return _("This run generated nothing, so there is no logit to explain.")
@@ -210,7 +223,7 @@ def _table(page: Page, numbers: pd.DataFrame) -> None:
 
 def _totals(page: Page, found: LogitSum) -> None:
     """Draws direct effects against total ones, where the visitor wants the copies to be run."""
-    if not st.toggle(
+    if page.info.recorded or not st.toggle(
         _("Compare with total effects"),
         key="writes-totals-shown",
         help=_(

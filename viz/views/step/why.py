@@ -43,6 +43,7 @@ def draw(page: Page, query: int, key: int) -> None:
             found = page.engine.ask(Why(page.view.request(), str(page.attention.site), page.head, query, key, compared(page)))
         except HeadlightError as error:
             say(error_message(error))
+            _saved(page)
             return
         rows, columns = shown(found)
         texts = cell_texts(page, found)
@@ -51,11 +52,24 @@ def draw(page: Page, query: int, key: int) -> None:
             badge(found)
         for sentence in sentences(found, texts):
             st.caption(tokens.markdown(sentence))
-        for sentence in stream_parts.about_the_run(page.trace, bool(np.isfinite(found.matrix).all())):
+        for sentence in stream_parts.about_the_run(page, bool(np.isfinite(found.matrix).all())):
             st.caption(sentence)
         _matrix(page, found, rows, columns, (page.trace, title(found, texts)))
         _heads(page, found, rows, columns, texts)
         _table(page, found)
+
+
+def _saved(page: Page) -> None:
+    """Draws, for a recording that was saved with the sum of a score, a button that shows it."""
+    if page.info.recorded and (saved := page.trace.sums.get("why")):
+        minus = "" if saved["minus"] is None else str(saved["minus"])
+        fields = {name: saved[name] for name in ("site", "head", "query", "key")} | {"minus": minus, "cell": "why"}
+        st.button(
+            _("Show the score whose sum was saved with this recording"),
+            key="saved-why",
+            icon=":material/functions:",
+            on_click=partial(update, **fields),
+        )
 
 
 def badge(found: ScoreSum | LogitSum) -> None:
