@@ -89,7 +89,7 @@ class _Teller:
         seconds = time.monotonic() - self._began
         left = seconds / done * (of - done) if done else 0.0
         if done and not was and left > QUIET:
-            self._say(f"About {_span(seconds + left)} for all {of:,} {self.what}, by the first {done:,}.")
+            self._say(f"Estimate after {done:,} of {of:,} {self.what}: about {_span(seconds + left)} in all.")
         elif done and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
             self._say(f"{done:,} of {of:,}, {done / seconds:.1f} a second, about {_span(left)} left.")
         self.bar.total = of

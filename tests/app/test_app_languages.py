@@ -96,3 +96,10 @@ def test_a_link_with_a_language_that_is_not_there_says_so(stocked: Path) -> None
     visitor = Visitor("explore", lang="fr")
     assert any("lang" in problem for problem in visitor.problems)
     assert json.dumps(visitor.url)
+
+
+@pytest.mark.parametrize("where", EVERY_PAGE)
+def test_fractions_of_sliders_are_written_in_the_language_of_the_page(stocked: Path, where: str) -> None:
+    """The slider of Circuit said "0.05" beside "0,05" in German."""
+    sliders = [slider.proto for slider in Visitor(where, lang="de").app.slider]
+    assert {slider.label: slider.format for slider in sliders if slider.step % 1 and slider.format != "localized"} == {}

@@ -53,7 +53,7 @@ def test_the_cost_comes_first_then_an_estimate_then_lines(clock: Clock, capsys: 
         at(clock, 10, count, 0, 2700)
         assert said(capsys) == ["To measure: 2,700 copies."]
         at(clock, 14, count, 27, 2700)
-        assert said(capsys) == ["About 7 minutes for all 2,700 copies, by the first 27."]
+        assert said(capsys) == ["Estimate after 27 of 2,700 copies: about 7 minutes in all."]
         at(clock, 15, count, 34, 2700)
         assert said(capsys) == [], "the last line is a second old"
         at(clock, 30, count, 135, 2700)
@@ -76,7 +76,7 @@ def test_a_run_speaks_only_if_it_takes_long(clock: Clock, capsys: pytest.Capture
     clock.now = 0
     with telling.told("tokens that it may write") as count:
         at(clock, 0.5, count, 1, 60)
-    assert said(capsys) == ["About 30 seconds for all 60 tokens that it may write, by the first 1."]
+    assert said(capsys) == ["Estimate after 1 of 60 tokens that it may write: about 30 seconds in all."]
 
 
 def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

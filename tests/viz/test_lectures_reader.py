@@ -1,5 +1,6 @@
 """Lectures as text: what is read, what is refused, and in which line."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -181,3 +182,10 @@ def test_a_file_of_the_own_folder_replaces_a_bundled_one(tmp_path: Path, monkeyp
 def test_what_is_no_text_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(BadLecture, match=said):
         parser.decode(data, "x")
+
+
+def test_no_words_of_a_bundled_lecture_name_a_shade() -> None:
+    """A phone in the dark scheme drew the largest weights bright, and the words said that they are dark."""
+    shade = re.compile(r"\b(?:dark|bright|light) cells?\b|dunkle|helle Zelle|[深浅淺]色", re.IGNORECASE)
+    for path in sorted((Path(__file__).parents[2] / "lectures").glob("*.md")):
+        assert shade.findall(path.read_text(encoding="utf-8")) == [], path.name

@@ -106,6 +106,7 @@ def _threshold(label: Literal["visible", "collapsed"]) -> None:
         0.01,
         1.0,
         step=0.01,
+        format="localized",
         help=_("A share is the size of what one part adds, divided by the sum of these sizes over all parts of that side."),
         label_visibility=label,
         **bind("least"),
