@@ -12,7 +12,7 @@ from model.engine.local import LocalEngine
 from model.errors import CannotChange
 from model.spec.edits import read_edits
 from model.spec.request import RunRequest
-from model.survey import tables
+from model.survey import survey, tables
 from model.survey.questions import MeasureTexts, Text
 from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
@@ -69,9 +69,10 @@ def test_without_a_survey_of_these_weights_it_is_refused(shelf: Path) -> None:
         LocalEngine(shelf, CPU).ask(Run(edited(shelf)))
 
 
-def test_a_survey_made_in_two_parts_has_the_means_of_one(shelf: Path, tmp_path: Path) -> None:
+def test_a_survey_made_in_two_parts_has_the_means_of_one(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "BATCH", 4)
     engine, question = LocalEngine(shelf, CPU), MeasureTexts("tiny", texts=())
-    many = Texts("many.txt", tuple(Text(f"w4 w{number % 9 + 4}") for number in range(70)))
+    many = Texts("many.txt", tuple(Text(f"w4 w{number % 9 + 4}") for number in range(10)))
     steps = list(gone_on(engine.ask, question, many, begun(question, many)))
     tables.write(steps[0], tmp_path / "part.parquet")
     *_, again = gone_on(engine.ask, question, many, tables.read(tmp_path / "part.parquet"))
