@@ -162,7 +162,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with one of each added."""
     to = tmp_path_factory.mktemp("copy")
     for folder in ("model", "viz", "tests"):
-        shutil.copytree(ROOT / folder, to / folder, ignore=shutil.ignore_patterns("__pycache__", "golden", "*.pt"))
+        shutil.copytree(ROOT / folder, to / folder, ignore=shutil.ignore_patterns("golden", "*.pt"))
     shutil.copy(ROOT / "headlight.py", to)
     for path, text in NEW_FILES.items():
         (to / path).write_text(text, encoding="utf-8")

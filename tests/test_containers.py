@@ -184,7 +184,7 @@ def copied(image: str, to: Path) -> Path:
         *names, target = entry.split()
         for name in names:
             if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, to / target, ignore=shutil.ignore_patterns("__pycache__", "secrets.toml"))
+                shutil.copytree(ROOT / name, to / target, ignore=shutil.ignore_patterns("secrets.toml"))
             else:
                 shutil.copy(ROOT / name, to / target)
     return to
