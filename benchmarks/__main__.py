@@ -27,6 +27,7 @@ from benchmarks import (
     following,
     growth,
     handling,
+    images,
     known,
     live,
     load,
@@ -59,6 +60,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "whatif": whatif.measure,
     "programs": programs.measure,
     "known": known.measure,
+    "images": images.measure,
     "survey": survey.measure,
     "why": why.measure,
 }

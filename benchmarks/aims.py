@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, known, live, memory, peers, recording, survey, whatif, why
+from benchmarks import app_resources, drawing, handling, images, known, live, memory, peers, recording, survey, whatif, why
 from benchmarks.timing import Row
 
 
@@ -173,6 +173,12 @@ def _known() -> Iterator[Aim]:
     yield Aim(f"SmolLM2: {known.PICTURE}, times the library’s forward pass", known.PICTURE, "ratio", 2)
 
 
+def _images() -> Iterator[Aim]:
+    """Vision transformers beside the transformers library in the same process."""
+    for size in images.SIZES:
+        yield Aim(f"{size.case}, times the library with its maps", size.case, "ratio", 1.2)
+
+
 def _survey() -> Iterator[Aim]:
     """Surveys, beside the same runs without a measure."""
     yield Aim("survey: 72 heads of captions, times the runs alone", survey.CAPTIONS, "ratio", 1.5)
@@ -189,5 +195,5 @@ def _why() -> Iterator[Aim]:
     yield Aim("what wrote it: all heads of one token, times the run", why.TOKEN, "ratio", 3)
 
 
-AIMS = (*_small(), *_large(), *_process(), *_known(), *_survey(), *_why())
+AIMS = (*_small(), *_large(), *_process(), *_known(), *_images(), *_survey(), *_why())
 """All aims, in the order in which they were set."""

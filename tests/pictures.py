@@ -20,6 +20,7 @@ PROCESSORS: dict[str, tuple[str, dict[str, Any]]] = {
         "bit.BitImageProcessorPil",
         {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}},
     ),
+    "siglip_vision_model": ("siglip.SiglipImageProcessorPil", {"size": {"height": 32, "width": 32}}),
     "clip_vision_model": ("clip.CLIPImageProcessorPil", {"size": {"shortest_edge": 32}, "crop_size": {"height": 32, "width": 32}}),
 }
 """The library's processor of each architecture, and its settings."""

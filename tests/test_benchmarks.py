@@ -21,6 +21,7 @@ from benchmarks import (
     devices,
     drawing,
     growth,
+    images,
     known,
     load,
     peers,
@@ -38,6 +39,7 @@ from benchmarks.made_up import weights
 from benchmarks.peers import TooMuch
 from benchmarks.timing import Row
 from benchmarks.visiting import Visit
+from model.checkpoints import loader
 from model.engine.local import LocalEngine
 from model.spec.network import ModelSpec
 from model.trace import serialization
@@ -415,3 +417,15 @@ def test_both_sides_write_as_many_tokens(tmp_path: Path) -> None:
     other = known.written(folders.network("llama", vocab_size=200, max_position_embeddings=80), ids)
     assert trace.tokens["source"].ids == tuple(other[0].tolist())
     assert len(trace.steps) == known.WRITTEN
+
+
+def test_images_are_read_beside_the_library_with_equal_maps(tmp_path: Path) -> None:
+    size = images.Size("small", 2, 2, 16, (32, 8))
+    rows = list(images.measure(1, (size,)))
+    assert [row.case for row in rows] == ["small, the library, with its maps", "small"]
+    assert rows[1].ratio is not None
+    images.save(tmp_path, size)
+    wanted = images.seen(images.opened(tmp_path), images.prepares(size)).attentions
+    trace = images.recorded(loader.load(tmp_path, {}, images.CPU))
+    for attention, map_ in zip(trace.attention.values(), wanted, strict=True):
+        np.testing.assert_allclose(attention.weights, map_[0].numpy(), rtol=0, atol=1e-6)

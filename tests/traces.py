@@ -217,7 +217,7 @@ def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, seed: 
             "fingerprint": f"{seed:064x}",
             "device": "cpu",
             "milliseconds": 41.0,
-            "spec": {"encoder": {"image": cut}, "decoder": None},
+            "spec": {"encoder": {"image": cut, "vocab": 0, "layers": layers}, "decoder": None},
             "image": {"name": "cat.png", "width": 70, "height": 50},
         },
         request={"model": "made-up", "source": "image-0123456789abcdef"},

@@ -26,6 +26,9 @@ _HEADS = re.compile(
 _UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 """Stored with the first T5 models; no class of the library reads it."""
 
+_POOLING = re.compile(r"(vision_model\.)?head\.(probe|attention\.|layernorm\.|mlp\.).*")
+"""The layer of SigLIP that pools its patches by attention, after the last states (`model.huggingface.images.without_pooling`)."""
+
 _ARITHMETIC = re.compile(
     r".*softcap.*|.*_multipliers?|.*alibi.*|query_pre_attn_scalar|logits?_scal(e|ing)|residual_scale|scale_(emb|depth|attn|logits).*"
     r"|.*qk_?(layer_?)?norm.*|.*sliding_window.*|attention_window|window_size|layer_types|attention_(types|layers|chunk_size)"
@@ -106,7 +109,8 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
         taken = not {name, bare, prefix + name}.isdisjoint(state)
         if not {name, bare} & unexpected and (taken or not ignored.search(name)):
             continue
-        found[name] = BEHIND if _HEADS.fullmatch(bare) else _what_is(bare, weights[name], network)
+        behind = _HEADS.fullmatch(bare) or (getattr(network.config, "vision_use_head", True) is False and _POOLING.fullmatch(bare))
+        found[name] = BEHIND if behind else _what_is(bare, weights[name], network)
     if wrong := [name for name, what in found.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
         one, several = (

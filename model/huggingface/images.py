@@ -47,6 +47,7 @@ _ADDED: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "dinov2_with_registers": lambda config: _with_registers(config),
     "dinov3_vit": lambda config: _with_registers(config),
     "clip_vision_model": lambda config: _WHOLE,
+    "siglip_vision_model": lambda config: (),
 }
 """What a network puts before its patches, by its architecture: what it was trained to read, then places that it only writes to."""
 
@@ -61,6 +62,13 @@ def _with_registers(config: Any) -> tuple[str, ...]:
 def added(folder: Folder, config: Any) -> tuple[str, ...]:
     """Names of the positions that a network puts before the patches, as far as its architecture says."""
     return _ADDED[folder.model_type](config) if folder.model_type in _ADDED else ()
+
+
+def without_pooling(config: Any) -> Any:
+    """The config without the layer that pools all patches into one vector by attention (SigLIP): it reads the last states alone."""
+    if hasattr(config, "vision_use_head"):
+        config.vision_use_head = False
+    return config
 
 
 def arranged(rows: Tensor, image: ForeignImage) -> Tensor:

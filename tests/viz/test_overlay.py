@@ -1,18 +1,29 @@
 """Weights over an image: what lies over a patch is the cell of the map, and the scene names the patches that an edit hides."""
 
 import json
+import zipfile
+from io import BytesIO
 
 import numpy as np
 import pytest
 
 from model.spec.edits import Forbid, read_edits
+from model.trace.serialization import from_bytes
+from model.trace.trace_files import ARCHIVE
 from model.trace.types import Site
 from tests import traces
+from tests.viz.sheets import Drawn
 from viz.canvas import fields_of
 from viz.canvas.edit_events import Gesture, gesture
 from viz.canvas.scenes import overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire.transport import PART_CACHE, unpack
+from viz.export import run_archive
+from viz.export.print.catalogue import Choice, caption, figure_called
+from viz.export.print.image_overlay import painted
+from viz.export.print.options import Options
+from viz.export.run_archive import Place
+from viz.figures.theme import LIGHT
 from viz.labels.images import hidden_positions, name_of
 from viz.url import links
 from viz.views.what_if import drawn_edits
@@ -130,3 +141,51 @@ def test_how_weights_lie_over_an_image_is_in_the_link() -> None:
     assert fields_of({"overlay": ""}) == {"overlay": ""}
     assert fields_of({"overlay": "thermal", "query": 3}) == {"query": 3}
     json.dumps(overlay.texts(True))
+
+
+def test_for_print_each_patch_has_the_color_of_its_weight() -> None:
+    trace = traces.of_an_image(gray=100)
+    attention = trace.at(SITE)
+    token = trace.tokens["source"].texts.index("3,2")
+    for words, own in (("", attention.head(2)[token]), ("column", attention.head(2)[:, token])):
+        choice = Choice(attention, 2, token, overlay=words)
+        (pixels,) = Drawn(figure_called(trace, choice, "image").draw(Options())).images
+        shares = own[2:].reshape(4, 5) / own[2:].max()
+        tint = np.array([int(LIGHT.accent[at : at + 2], 16) for at in (1, 3, 5)])
+        wanted = (28 + 78) + 0.88 * shares[..., None] * (tint - (28 + 78))
+        np.testing.assert_allclose(pixels[4::8, 4::8, :3], wanted, atol=0.51)
+        assert pixels.shape == (32, 40, 4)
+
+
+def test_for_print_colors_between_the_middles_are_interpolated() -> None:
+    trace = traces.of_an_image(gray=100)
+    shares = np.random.default_rng(2).random((4, 5))
+    smooth = painted(trace, shares, smooth=True, tint="#ffffff", grayscale=False)[..., 0].astype(float)
+    opacity = (smooth - 106) / (255 - 106) / 0.88
+    np.testing.assert_allclose(opacity[3, 3], shares[0, 0], atol=0.01)  # before the first middle it is continued
+    between = (shares[1, 2] + shares[1, 3]) / 2 * 0.5 + (shares[2, 2] + shares[2, 3]) / 2 * 0.5
+    np.testing.assert_allclose(opacity[15:17, 23:25].mean(), between, atol=0.01)
+
+
+def test_the_figure_for_print_says_what_it_shows() -> None:
+    trace = traces.of_an_image()
+    attention = trace.at(SITE)
+    told = " ".join(Drawn(figure_called(trace, Choice(attention, 0, 9), "image").draw(Options())).texts)
+    assert "What “2,3” attends to" in told
+    assert "[CLS]" in told
+    assert "[REG1]" in told
+    assert caption(trace, "A head").startswith("A head. Model: A reader of images. Image: cat.png.")
+    gray = Drawn(figure_called(trace, Choice(attention, 0, 9), "image").draw(Options(colours="grayscale"))).images[0]
+    assert (gray[..., 0] == gray[..., 1]).all()
+    assert (gray[..., 1] == gray[..., 2]).all()
+
+
+def test_an_archive_holds_the_image_and_the_figure() -> None:
+    trace = traces.of_an_image()
+    packed = zipfile.ZipFile(BytesIO(run_archive.archive(trace, Place(SITE, 1, 9))))
+    names = {name.partition("/")[2]: name for name in packed.namelist()}
+    assert "figures/image.svg" in names
+    again = from_bytes(packed.read(names[ARCHIVE]))
+    assert again.image is not None
+    assert trace.image is not None
+    np.testing.assert_array_equal(again.image, trace.image)

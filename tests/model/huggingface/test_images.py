@@ -87,6 +87,7 @@ NAMES = {
     "dinov2": ("[CLS]",),
     "dinov2_with_registers": ("[CLS]", "[REG1]", "[REG2]", "[REG3]", "[REG4]"),
     "clip_vision_model": ("[CLS]",),
+    "siglip_vision_model": (),
 }
 
 
@@ -223,6 +224,15 @@ def test_names_of_older_versions_are_read(tmp_path: Path) -> None:
     trace = run(found, RunRequest("vit", pictures.keep(png(), "a.png")), CPU, "CPU")
     assert trace.image is not None
     assert trace.image.shape == (32, 32, 3)
+
+
+def test_what_pools_the_patches_after_the_last_states_is_left_out_and_said(shelf: Path) -> None:
+    found = loader.load(shelf / "siglip_vision_model", {}, CPU)
+    assert isinstance(found, Foreign)
+    said = " ".join(map(str, found.notes))
+    assert "head.attention.in_proj_weight" in said
+    assert found.info.spec.encoder is not None
+    assert found.info.spec.encoder.layers == 2, "its attention over the patches is no layer of the encoder"
 
 
 def test_an_architecture_with_unknown_tokens_is_recorded_as_before(tmp_path: Path) -> None:

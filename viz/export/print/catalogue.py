@@ -7,11 +7,13 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.errors import BadSetting
-from model.trace.types import Attention, Trace
+from model.trace.types import Array, Attention, Trace
+from viz.canvas.scenes import overlay
 from viz.export.print import line_plot as joined
 from viz.export.print.atlas import atlas
 from viz.export.print.beam_tree import tree
 from viz.export.print.candidates import candidates
+from viz.export.print.image_overlay import image_overlay
 from viz.export.print.network_map import network
 from viz.export.print.options import Options
 from viz.export.print.plotly_chart import chart
@@ -23,6 +25,7 @@ from viz.i18n.translate import _, language_of, localized
 from viz.i18n.translate import join_sentences as prose
 from viz.labels import alt_text, edits
 from viz.labels import tokens as labels
+from viz.labels.images import name_of
 
 SHOWN = 0.045
 """Smaller weights have no number in their cell, as on the screen."""
@@ -52,6 +55,7 @@ class Choice:
         head: counted from 0.
         query, key: the cell, counted from 0; -1: none.
         hypothesis: rank of the hypothesis that a beam search's run describes.
+        overlay: how weights lie over an image, as the parameter of a link says it.
     """
 
     attention: Attention
@@ -59,11 +63,12 @@ class Choice:
     query: int = -1
     key: int = -1
     hypothesis: int = 0
+    overlay: str = ""
 
 
 def standard_figures(trace: Trace, choice: Choice) -> tuple[Figure, ...]:
-    """The figures of a run that need nothing but its trace: head, lines, atlas, strips, candidates, map of the network, masks,
-    positions, scores, beam tree, arithmetic.
+    """The figures of a run that need nothing but its trace: head, lines, the head over an image that was read, atlas, strips,
+    candidates, map of the network, masks, positions, scores, beam tree, arithmetic.
 
     Raises:
         UnknownHead: the site has no such head.
@@ -93,6 +98,14 @@ def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> 
     return Figure(name, title, lambda options: chart(drawn, options, title, description))
 
 
+def of_image(trace: Trace, choice: Choice, name: str, title: str, values: Array) -> Figure:
+    """Values [query, key] of a site over the image that was read: the row or the column of the selected token."""
+    token, site = overlay.token_of(choice.query, choice.attention), choice.attention.site
+    keys = labels.keys(trace, choice.attention, longest=None)
+    told = alt_text.row(keys[token], keys, np.nan_to_num(values[token]))
+    return Figure(name, title, lambda options: image_overlay(trace, site, values, token, choice.overlay, options, title, told))
+
+
 def caption(trace: Trace, title: str, link: str = "") -> str:
     """Text to put below a figure: what it shows, the model, the sentence, what was altered, and the link that shows it again."""
     parts = [_("{title}. Model: {model}.", title=title, model=labels.model(trace)), *_sentences(trace)]
@@ -102,7 +115,10 @@ def caption(trace: Trace, title: str, link: str = "") -> str:
 
 
 def _sentences(trace: Trace) -> Iterator[str]:
-    """Each strip as a sentence: “source: …”."""
+    """Each strip as a sentence: “source: …”; of an image its name."""
+    if trace.image is not None:
+        yield _("Image: {name}.", name=name_of(trace))
+        return
     for name, tokens in trace.tokens.items():
         texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
         yield _("{language}: “{text}”.", language=language_of(trace, name), text=labels.line(texts))
@@ -125,6 +141,8 @@ def _of_head(trace: Trace, choice: Choice) -> Iterator[Figure]:
     yield of_chart("head", name, drawn, told)
     sides = joined.of_head(trace, site, choice.head, choice.query)
     yield Figure("lines", name, lambda options: joined.lines(sides, options, name, told))
+    if overlay.fits(trace, site):
+        yield of_image(trace, choice, "image", name, choice.attention.head(choice.head))
 
 
 def _atlas(trace: Trace) -> Figure:

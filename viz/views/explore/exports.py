@@ -4,15 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from model.attribution.saved_sums import cell_to_save, sums_to_save
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from viz.canvas import standalone
+from viz.canvas.scenes import overlay
 from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
-from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.export.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
 from viz.export.run_archive import About, Place
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
@@ -113,7 +115,7 @@ def _page_button(page: Page) -> None:
 def choice(page: Page) -> Choice:
     """The part of the run that the page shows."""
     view = page.view
-    return Choice(page.attention, page.head, view.query, view.key, view.hypothesis)
+    return Choice(page.attention, page.head, view.query, view.key, view.hypothesis, view.overlay)
 
 
 def figures(page: Page, shown: Shown) -> list[Figure]:
@@ -127,6 +129,10 @@ def _of_reading(page: Page, shown: Shown) -> list[Figure]:
     found = [of_chart("reading", title, reading_card.drawn(page, shown), reading_card.in_words(page, shown))]
     if shown.values.ndim == 1:
         return found
+    if overlay.fits(page.trace, page.attention.site):
+        whole = np.zeros(page.attention.mask.shape)
+        whole[:, shown.keys] = shown.values
+        return [*found, of_image(page.trace, choice(page), "reading-image", title, whole)]
     sides = joined.of_reading(page.trace, page.attention.site, shown.values, shown.keys, page.view.query)
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
 
