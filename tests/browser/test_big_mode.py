@@ -158,6 +158,7 @@ BOXES = """() => {
     scrolls: Math.max(main.scrollHeight - main.clientHeight, main.scrollWidth - main.clientWidth),
     below: Math.max(bottom, ...all(".hl .readout:not(.unseen), .hl .candidate, .hl .legend, .stMainBlockContainer [data-testid=stCaptionContainer]").map((node) => node.getBoundingClientRect().bottom)) - innerHeight,
     covered: pictures.some(over) || all(".hl, button").some((node) => !node.closest(".st-key-big") && over(node.getBoundingClientRect())),
+    cut: Math.max(0, ...all(".hl.fills .foot > *").map((node) => node.scrollHeight - node.clientHeight)),
     share: [(bottom - top) / innerHeight, (last - first) / innerWidth],
   };
 }"""  # noqa: E501
@@ -176,6 +177,7 @@ def test_one_picture_fills_the_screen_and_nothing_scrolls_or_is_covered(
         assert found["scrolls"] <= 1, (path, more)
         assert found["below"] <= 1, (path, more)
         assert not found["covered"], (path, more)
+        assert found["cut"] <= 1, (path, more)
         high, wide = found["share"]
         assert wide > 0.45, (path, more, found)
         assert high > 0.45 or (path in WIDE and high > 0.25 and wide > 0.9), (path, more, found)
@@ -243,6 +245,19 @@ def test_numbers_of_a_sum_never_run_into_each_other(watched: Page, within: Calla
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 16, box["y"] + box["height"] / 16)
     expect(page.locator(".st-key-card-why .hoverlayer .hovertext")).to_contain_text("×")
+
+
+@pytest.mark.parametrize("language", ["de", "zh-CN", "zh-TW"])
+def test_one_screen_is_enough_in_every_language(
+    projector: Page, within: Callable[[str], Page], serve: Serve, language: str
+) -> None:
+    for path, more in SCREENS.items():
+        if path.strip() in ("explore", "whatif", "compare", "training"):
+            page = within(f"{serve(APP)}/{path.strip()}?{urlencode({'text': TEXT, 'big': '1', 'lang': language} | more)}")
+            found = page.evaluate(BOXES)
+            assert max(found["scrolls"], found["below"], found["cut"]) <= 1, (path, more, found)
+            assert not found["covered"], (path, more)
+            assert overflow(page) <= 1
 
 
 def test_all_labels_are_there_numbers_have_two_decimals_and_p_enters_and_leaves(projector: Page, serve: Serve) -> None:

@@ -21,7 +21,7 @@ class Atlas extends Drawing {
     this.ramp = el("span", { class: "ramp" });
     this.legend = el("div", { class: "legend", "aria-hidden": "true" });
     this.about = el("p", { class: "first", role: "note", hidden: true });
-    this.root.append(this.about, this.cardBox, this.large.box, el("div", { class: "foot" }, this.readout, this.legend));
+    this.root.append(this.about, this.cardBox, this.large.box, (this.foot = el("div", { class: "foot" }, this.readout, this.legend)));
   }
 
   needs() {
@@ -46,6 +46,7 @@ class Atlas extends Drawing {
     this.frames = el("span", { class: "frames", hidden: true });
     this.legend.replaceChildren(this.frames, texts.scale, el("span", {}, least), this.ramp, el("span", {}, most), hole, texts.masked);
     this.root.dataset.drawing = signed ? "changes" : "atlas";
+    this.footOf = null;
     this.say(hintOf(texts));
   }
 
@@ -170,6 +171,8 @@ class Atlas extends Drawing {
     const { cards, large } = this;
     if (!this.header.live?.begun) this.most = cards.length; // before the first token, the encoder's card stays where it was
     const least = fillsScreen() ? LEAST_FILLING : NARROWEST;
+    if (this.footOf !== this.width) this.below = Math.max(FOOT, this.foot.offsetHeight + 14); // the hint in its lines; what is pointed at moves nothing
+    this.footOf = this.width;
     const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (least + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
     this.lines = Math.ceil(cards.length / side); // of cards

@@ -78,8 +78,8 @@ class Card {
 
   /** The height that the tiles get where the cards of all kinds fill a screen. */
   share() {
-    const { lines, cardBox } = this.atlas;
-    const own = (roomBelow(cardBox, FOOT) - (lines - 1) * BETWEEN) / lines;
+    const { lines, cardBox, below } = this.atlas;
+    const own = (roomBelow(cardBox, below) - (lines - 1) * BETWEEN) / lines;
     return Math.max(LOWEST, own - (this.box.offsetHeight - this.field.offsetHeight)) - NAMES - 2;
   }
 

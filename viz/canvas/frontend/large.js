@@ -98,7 +98,7 @@ class Large {
     this.pooling.setAttribute("aria-pressed", pooling === "mean");
     const width = this.box.clientWidth - 28;
     this.canvas.style.touchAction = this.map.zoom > 1 || this.brush.active ? "none" : "pan-y";
-    this.map.draw(width, mapHeight(this.canvas, atlas.around, 420, 760, FOOT + 16), {
+    this.map.draw(width, mapHeight(this.canvas, atlas.around, 420, 760, atlas.below + 16), {
       colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
     });
     this.brush.draw(atlas.colours);
