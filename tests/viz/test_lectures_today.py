@@ -182,6 +182,21 @@ def test_masks_and_sinks_of_a_recorded_run(engine: EngineWithTraces) -> None:
     assert shares[3, 2] == pytest.approx(value(engine, "first decoder.0.2.self head 3"), abs=1e-6)
 
 
+def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside_it(engine: EngineWithTraces) -> None:
+    found = shown(engine, "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=0&query=0")
+    assert [(panel.kind, panel.half, panel.follows) for panel in found.panels] == [("Overlay", True, True), ("Atlas", True, True)]
+    assert not found.choice["large"], "the image is what the step is about"
+    own = read_path(OF_LECTURES / "vision.trace.safetensors")
+    assert own.image is not None
+    header = scene(found, "overlay")[0]
+    assert header["patches"] == {"rows": 8, "columns": 8, "added": 1}
+    assert header["query"] == 0
+    ink = own.image[..., 0].reshape(8, 4, 8, 4).max(axis=(1, 3)) > 120
+    weights = own.at("encoder.0.0.self").weights[0][0][1:].reshape(8, 8)
+    assert ink.sum() == 8
+    assert weights[ink].sum() > 0.99, "the class token reads the digit"
+
+
 def test_what_a_recorded_run_cannot_show_is_said(engine: EngineWithTraces) -> None:
     with pytest.raises(NotDrawable, match="is not known here"):
         shown(engine, "/step?model=sinks.trace.safetensors&open=cache")

@@ -13,7 +13,7 @@ from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, film, network
+from viz.canvas.scenes import beam_tree, film, network, overlay
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
@@ -70,7 +70,8 @@ def _explore(engine: Engine, view: ViewState) -> Picture:
         own.append(sum_panels.of_token(page))
     if min(page.view.query, page.view.key) >= 0:
         own += _of_cell(page)
-    large = bool(found.choice["large"] or view.site) and not own  # its link names a head
+    on_image = any(panel.kind == "Overlay" for panel in found.panels)
+    large = bool(found.choice["large"] or view.site) and not own and not on_image  # its link names a head
     shown = [replace(panel, half=False) if large and panel.kind == "Atlas" else panel for panel in found.panels]
     return with_panels(replace(found, panels=shown, choice={**found.choice, "large": large}), own, 0)
 
@@ -96,6 +97,10 @@ def _run(page: Page, heading: str = "") -> Picture:
     atlas, pieces = standalone.atlas_with_parts(trace, site, head, query, rest)
     if first := unpack(atlas)[0].get("first"):
         atlas = panels.changed(atlas, {}, first={**first, "button": ""})  # the step's link decides
+    if overlay.fits(trace, site):
+        image = overlay.scene(trace, site, head, query, page.view.overlay)
+        shown = [Panel("Overlay", "overlay", heading, half=True, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
+        return Picture(shown, {"overlay": image, "atlas": atlas}, pieces, _choice(page))
     scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
     shown = [Panel("Strips", "strips", heading, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]
     if max(page.attention.mask.shape) <= panels.LONGEST:

@@ -44,8 +44,9 @@ class Picture {
     if (!place || place.levels) return null;
     const { queryAxis, keyAxis, axes, queries, keys, queryStrip, keyStrip } = group;
     const { names } = group.sites.find((each) => each.site === site);
-    const own = { queryAxis, keyAxis, axes, queries, keys, queryStrip, keyStrip, name: names[head], site, head, query };
-    return sceneOf({ ...header, ...own, opens: false, description: "", parts: { exact: place } });
+    const row = kind === "Overlay" ? Math.max(query, 0) : query; // over an image some token's row or column is always shown
+    const own = { queryAxis, keyAxis, axes, queries, keys, queryStrip, keyStrip, name: names[head], site, head, query: row };
+    return sceneOf({ ...header, ...own, opens: false, description: "", parts: { ...header.parts, exact: place } });
   }
 
   /** `choice` with what this picture has of it. */

@@ -118,7 +118,7 @@ function dotChart({ places, names, labels, axes, chosen }) {
 function short(value, powers) {
   const power = Math.log10(value);
   if (powers && (power < 0 || power >= 4)) return `10${String(Math.round(power)).replace(/./g, (digit) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(digit)])}`;
-  if (Math.abs(value) < 1e4) return significant(value, 3);
+  if (Math.abs(value) < 1e4) return significant(value, Number.isInteger(value) ? 4 : 3);
   return new Intl.NumberFormat(LANGUAGE, { notation: "compact", maximumSignificantDigits: 3 }).format(value);
 }
 
