@@ -35,6 +35,7 @@ from benchmarks import (
     peers,
     programs,
     recording,
+    sound,
     survey,
     training,
     whatif,
@@ -63,6 +64,7 @@ PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "images": images.measure,
     "survey": survey.measure,
     "why": why.measure,
+    "sound": sound.measure,
 }
 
 

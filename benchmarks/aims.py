@@ -6,7 +6,7 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, images, known, live, memory, peers, recording, survey, whatif, why
+from benchmarks import app_resources, drawing, handling, images, known, live, memory, peers, recording, sound, survey, whatif, why
 from benchmarks.timing import Row
 
 
@@ -195,5 +195,10 @@ def _why() -> Iterator[Aim]:
     yield Aim("what wrote it: all heads of one token, times the run", why.TOKEN, "ratio", 3)
 
 
-AIMS = (*_small(), *_large(), *_process(), *_known(), *_images(), *_survey(), *_why())
+def _sound() -> Iterator[Aim]:
+    yield Aim("Whisper, 30 s and tokens fed, times the library", sound.FEEDING, "ratio", 1.2)
+    yield Aim("Whisper, 30 s, tokens written, times the library", sound.WRITING, "ratio", 1.2)
+
+
+AIMS = (*_small(), *_large(), *_process(), *_known(), *_images(), *_survey(), *_why(), *_sound())
 """All aims, in the order in which they were set."""

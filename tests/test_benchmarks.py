@@ -26,6 +26,7 @@ from benchmarks import (
     load,
     peers,
     runs,
+    sound,
     timing,
     training,
     whatif,
@@ -41,6 +42,7 @@ from benchmarks.timing import Row
 from benchmarks.visiting import Visit
 from model.checkpoints import loader
 from model.engine.local import LocalEngine
+from model.huggingface.loaded import Foreign
 from model.spec.network import ModelSpec
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
@@ -405,6 +407,27 @@ def test_a_known_model_is_measured_beside_the_library(tmp_path: Path, monkeypatc
     for case in (known.OPENING, "3 tokens fed", "20 tokens fed", known.PICTURE, known.DECODING):
         assert (rows[case].ratio or 0) > 0
     assert len(rows) == 2 * 5
+
+
+@pytest.mark.slow
+def test_a_sound_is_measured_beside_the_library_and_both_do_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"vocab_size": 90, "d_model": 16, "encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 2}
+    more = {"decoder_attention_heads": 2, "encoder_ffn_dim": 8, "decoder_ffn_dim": 8, "max_target_positions": 60}
+    ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1, "suppress_tokens": None}
+    monkeypatch.setattr(sound, "SIZES", sizes | more | ids | {"begin_suppress_tokens": None})
+    rows = {row.case: row for row in sound.measure(1)}
+    assert all((rows[case].ratio or 0) > 0 for case in (sound.FEEDING, sound.WRITING))
+    assert len(rows) == 5
+    folder = sound.saved(tmp_path)
+    library, prepare, heard = sound.opened(folder), sound.extractor(folder), sound.noise()
+    ours = loader.load(folder, {}, sound.CPU)
+    assert isinstance(ours, Foreign)
+    fed, own = sound.recorded(ours, sound.sent(heard)), sound.fed(library, prepare, heard)
+    assert fed.logits is not None
+    np.testing.assert_allclose(fed.logits, own.logits[0].numpy(), atol=1e-4)
+    written = sound.recorded(ours, sound.sent(heard), sound.WRITTEN)
+    other = sound.written(library, prepare, heard)[0].tolist()
+    assert list(written.tokens["target"].ids[-sound.WRITTEN :]) == other[-sound.WRITTEN :]
 
 
 @pytest.mark.slow
