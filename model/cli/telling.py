@@ -79,19 +79,24 @@ class _Teller:
         self.what, self.done, self.of = what, 0, 0
         self.bar = tqdm(disable=None, leave=False, delay=QUIET)  # None: only a terminal shows it
         self._began = self._said = time.monotonic()
+        self._start = 0
 
     def count(self, done: int, of: int) -> None:
-        """Notes how many of all are done, and says it where it is time to."""
+        """Notes how many of all are done, and says it where it is time to.
+
+        Where nobody counts from 0, time begins with the first: the first token of a run waits for what is only done once.
+        """
         if not done:
             click.echo(f"To measure: {of:,} {self.what}.", err=True)
-            self._began = self._said = time.monotonic()
+        if not done or not self.of:
+            self._began, self._said, self._start = (now := time.monotonic()), now, done
         was, self.done, self.of = self.done, done, of
-        seconds = time.monotonic() - self._began
-        left = seconds / done * (of - done) if done else 0.0
-        if done and not was and left > QUIET:
+        seconds, made = time.monotonic() - self._began, done - self._start
+        left = seconds / made * (of - done) if made else 0.0
+        if made and was <= self._start and left > QUIET:
             self._say(f"Estimate after {done:,} of {of:,} {self.what}: about {_span(seconds + left)} in all.")
-        elif done and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
-            self._say(f"{done:,} of {of:,}, {done / seconds:.1f} a second, about {_span(left)} left.")
+        elif made and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
+            self._say(f"{done:,} of {of:,}, {made / seconds:.1f} a second, about {_span(left)} left.")
         self.bar.total = of
         self.bar.update(done - self.bar.n)
 

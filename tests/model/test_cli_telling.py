@@ -70,13 +70,19 @@ def test_what_takes_a_moment_says_no_more_than_its_cost(clock: Clock, capsys: py
 
 
 def test_a_run_speaks_only_if_it_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the first token waits for was counted for all of them: "about 4 minutes" of what took seconds."""
+    clock.now = 0
     with telling.told("tokens that it may write") as count:
-        at(clock, 0.01, count, 1, 60)
+        at(clock, 4, count, 1, 60)
+        at(clock, 4.01, count, 2, 60)
         assert said(capsys) == []
     clock.now = 0
     with telling.told("tokens that it may write") as count:
-        at(clock, 0.5, count, 1, 60)
-    assert said(capsys) == ["Estimate after 1 of 60 tokens that it may write: about 30 seconds in all."]
+        at(clock, 4, count, 1, 60)
+        at(clock, 4.5, count, 2, 60)
+        assert said(capsys) == ["Estimate after 2 of 60 tokens that it may write: about 30 seconds in all."]
+        at(clock, 10, count, 13, 60)
+        assert said(capsys) == ["13 of 60, 2.0 a second, about 24 seconds left."]
 
 
 def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
