@@ -102,7 +102,11 @@ def test_a_file_of_pairs_gives_means_beside_each_pair(stocked: Path, monkeypatch
     [
         (b"w4 w5 w6\n", "which line 1 does not have"),
         (b"w4 w5\tw4 w6\nw4\t\n", "which line 2 does not have"),
-        (b"\xff\xfe\x00", "a text file in UTF-8"),
+        (b"\xff\xfe\x00", "“0xFF” is not accepted. Allowed: a text file in UTF-8; byte 1 of this file is none of it"),
+        (
+            "für a\tfür b".encode("latin-1"),
+            "“0xFC” is not accepted. Allowed: a text file in UTF-8; byte 2 of this file is none of it",
+        ),
         (b"\n \n", "at least one line"),
         (b"a\tb\n" * 33, "at most 32 pairs"),
         (b"a" * (2**20 + 1), "at most 1,048,576 bytes"),

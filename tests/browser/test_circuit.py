@@ -45,3 +45,46 @@ def test_a_head_is_selected_in_the_graph_by_pointer_and_keyboard(watched: Page, 
     expect(graph.locator(".readout")).to_have_attribute("data-site", "decoder.0.1.self")
     page.keyboard.press("Enter")
     has_parameters(page, site="decoder.0.1.self", head="1")
+
+
+PAIR = f"{TEXT}\tfox moon tea harry rain potter key fox moon tea harry\n"
+FILES = {
+    "good.tsv": (PAIR * 2).encode(),
+    "marked.tsv": PAIR.encode("utf-8-sig").replace(b"\n", b"\r\n"),
+    "none.tsv": b"",
+    "one.tsv": b"fox moon tea\n",
+    "three.tsv": b"fox\tmoon\ttea\n",
+    "wide.tsv": PAIR.encode("utf-16"),
+    "old.txt": "für a\tfür b\n".encode("latin-1"),
+    "large.tsv": b"a" * (2**20 + 1),
+    "other.csv": PAIR.encode(),
+}
+SAID = {
+    "good.tsv": "Measure all paths (24)",
+    "marked.tsv": "Measure all paths (12)",
+    "none.tsv": "at least one line with two texts and a tab between them",
+    "one.tsv": "two texts with one tab between them, which line 1 does not have",
+    "three.tsv": "two texts with one tab between them, which line 1 does not have",
+    "wide.tsv": "a text file in UTF-8; byte 1 of this file is none of it",
+    "old.txt": "a text file in UTF-8; byte 2 of this file is none of it",
+    "large.tsv": "File must be 1.0MB or smaller.",
+    "other.csv": "files are not allowed.",
+}
+"""What a file of pairs brings about on the page: how many paths can be measured, or why it is not taken."""
+
+
+def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(watched: Page, serve: Callable[[Path], str], tmp_path: Path) -> None:
+    link = f"{serve(ROOT / 'app.py')}/circuit?model=induction&text={TEXT}&max=1"
+    page = opened(watched, link)
+    panel, box = page.locator(".st-key-panel-paths"), page.locator(".st-key-paths-file input[type=file]")
+    for name, said in SAID.items():
+        (tmp_path / name).write_bytes(FILES[name])
+        box.set_input_files(tmp_path / name)
+        expect(panel).to_contain_text(said)
+        for button in reversed(panel.get_by_test_id("stFileUploaderDeleteBtn").all()):
+            button.get_by_role("button").click()
+        expect(panel.get_by_test_id("stFileUploaderFileName")).to_have_count(0)
+    page = opened(watched, f"{link}&lang=de")
+    for name, said in (("large.tsv", "Die Datei hat mehr als 1.0MB"), ("other.csv", "Dateien dieser Art (text/csv)")):
+        box.set_input_files(tmp_path / name)
+        expect(panel).to_contain_text(said)
