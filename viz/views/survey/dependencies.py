@@ -24,17 +24,17 @@ def draw(found: Survey, names: list[str], selected: int) -> None:
     rows = [
         (
             each.relation,
-            titles[each.direction],
+            each.right,
+            each.baseline,
+            own.get((each.relation, each.direction), float("nan")),
             each.words,
             names[each.head],
-            each.right,
-            own.get((each.relation, each.direction), float("nan")),
             each.offset,
-            each.baseline,
+            titles[each.direction],
         )
         for each in best
     ]
-    columns = ["relation", "direction", "words", "head", "right", "own", "offset", "baseline"]
+    columns = ["relation", "right", "baseline", "own", "words", "head", "offset", "direction"]  # a phone shows the first ones
 
     def choose() -> None:
         for row in st.session_state[ROWS].selection.rows:
@@ -53,8 +53,9 @@ def draw(found: Survey, names: list[str], selected: int) -> None:
                 "right": _("share correct"),
                 "own": _("share correct, selected head"),
                 "offset": _("best fixed offset"),
-                "baseline": _("share correct, this offset"),
+                "baseline": _("share correct, fixed offset"),
             },
+            widths={"relation": 84},
             decimals=3,
             hide_index=True,
             key=ROWS,
