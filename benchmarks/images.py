@@ -59,8 +59,12 @@ def measure(repeats: int, sizes: tuple[Size, ...] = SIZES) -> Iterator[Row]:
         yield from (replace(row, note="of the library" if row.ratio else "") for row in rows)
 
 
-def save(folder: Path, size: Size) -> None:
-    """Writes a folder as the library saves a network and its processor."""
+def save(folder: Path, size: Size, sharp: float = 1.0) -> None:
+    """Writes a folder as the library saves a network and its processor.
+
+    Args:
+        sharp: times the random queries and keys: above 1, the weights of a row differ more from each other.
+    """
     from transformers import ViTConfig, ViTModel
 
     torch.manual_seed(0)
@@ -73,7 +77,14 @@ def save(folder: Path, size: Size) -> None:
         image_size=side,
         patch_size=patch,
     )
-    ViTModel(config).save_pretrained(folder)
+    network = ViTModel(config)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if name.endswith(("q_proj.weight", "k_proj.weight")):
+                weight.mul_(sharp)
+            if name.endswith("patch_embeddings.projection.weight"):
+                weight.mul_(sharp**0.5)
+    network.save_pretrained(folder)
     prepares(size).save_pretrained(folder)
 
 

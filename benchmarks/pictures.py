@@ -1,8 +1,9 @@
-"""The pictures of README and docs/known-models.md, taken again from the app as it is: `python -m benchmarks.pictures [NAME …]`.
+"""The pictures of README and of pages of docs/, taken again from the app as it is: `python -m benchmarks.pictures [NAME …]`.
 
 Each is one page in a Chromium, opened by its link. They are written to docs/images; without a name all of them.
 """
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,7 @@ from urllib.parse import urlencode
 import click
 from playwright.sync_api import Page, sync_playwright
 
+from benchmarks import images
 from benchmarks.browsers import FLAGS, chromium
 from benchmarks.servers import ROOT, serving
 
@@ -46,6 +48,7 @@ class Picture:
 
 
 STAGE = {"clock": "computation", "stage": "decoder.0.2.cross/weights", "site": "decoder.0.2.cross", "head": "4", "query": "3"}
+HIDDEN = {"site": "encoder.0.1.self", "head": "2", "query": "123", "edit": "forbid key=95..97,109..111"}
 PICTURES = {
     "explore": Picture("", (1440, 900)),
     "step": Picture("step", (1280, 800), "dark", {"step": "3"}),
@@ -57,8 +60,13 @@ PICTURES = {
     "cache": Picture("step", (1280, 1900), parameters={"model": "captions-lm"}, opens="The cache: what is kept"),
     "windows": Picture("masks", (1280, 2100), parameters={"model": "captions-lm"}, opens="Windows, prefixes and packed"),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
+    "images": Picture("whatif", (1280, 860), parameters={"model": "vit", **HIDDEN}),
     "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
 }
+
+
+OF_IMAGES = images.Size("vit", 6, 6, 96, (224, 16))
+"""The network of the picture `images`: its weights are random, so the picture shows no trained model."""
 
 
 def take(page: Page, picture: Picture, address: str, file: Path) -> None:
@@ -83,13 +91,20 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
 def main(names: tuple[str, ...], out: Path) -> None:
     """Takes the pictures again."""
     out.mkdir(parents=True, exist_ok=True)
-    with serving(ROOT / "app.py") as served, sync_playwright() as playwright:
+    wanted = names or tuple(PICTURES)
+    with tempfile.TemporaryDirectory() as room, sync_playwright() as playwright:
+        images.save(Path(room) / "vit", OF_IMAGES, sharp=6)
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         page = browser.new_page()
         page.set_default_timeout(120_000)
-        for name in names or PICTURES:
-            take(page, PICTURES[name], served.address, out / f"{name}.png")
-            click.echo(out / f"{name}.png")
+        for own, environment in ((False, {}), (True, {"HEADLIGHT_CHECKPOINTS": room})):
+            group = [name for name in wanted if (name == "images") is own]
+            if not group:
+                continue
+            with serving(ROOT / "app.py", **environment) as served:
+                for name in group:
+                    take(page, PICTURES[name], served.address, out / f"{name}.png")
+                    click.echo(out / f"{name}.png")
         browser.close()
 
 

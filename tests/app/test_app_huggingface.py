@@ -7,7 +7,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from model.engine.api import Run
+from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
 from model.inference.pictures import EXAMPLE
 from model.spec.edits import Forbid
@@ -16,6 +16,7 @@ from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.pictures import png, saved_with_processor
 from tests.recorded_folders import saved
+from viz.export import run_archive
 from viz.labels import tokens
 
 TOKENIZERS = {
@@ -153,3 +154,28 @@ def test_brushed_patches_are_hidden_in_the_run_and_in_its_link(shelf: Path) -> N
     visitor = Visitor("explore", model="vit", text=EXAMPLE, reading="rollout")
     assert visitor.problems == []
     assert visitor.scene("overlay")["name"].startswith("Rollout")
+
+
+def test_an_archive_brings_its_image_where_only_the_archive_is(shelf: Path) -> None:
+    saved_with_processor(shelf / "vit", "vit")
+    engine = LocalEngine(shelf, torch.device("cpu"))
+    trace = engine.ask(Run(RunRequest("vit", engine.ask(Receive(png(seed=23), "far.png")))))
+    packed = run_archive.archive(trace, run_archive.Place(trace.last_cross().site, 1, 3))
+    visitor = Visitor("checkpoint")
+    visitor.app.file_uploader[0].upload("run.zip", packed)
+    visitor._run()
+    visitor.go("explore")
+    assert visitor.problems == []
+    assert visitor.scene("overlay")["patches"] == {"rows": 4, "columns": 4, "added": 1}
+    assert "<b>far.png</b> <small>70 × 50 px · read as 32 × 32 px" in visitor.words
+    assert "Recorded run of vit: “far.png”." in visitor.words.replace("\\", "")
+
+
+def test_a_link_without_its_image_asks_for_the_file_and_shows_the_drawn_scene(shelf: Path) -> None:
+    saved_with_processor(shelf / "vit", "vit")
+    visitor = Visitor("explore", model="vit", text="image-0123456789abcdef")
+    (said,) = visitor.problems
+    assert "image-0123456789abcdef" in said
+    assert said.endswith("Open the same file again.")
+    assert visitor.stale
+    assert visitor.scene("overlay")["patches"]["rows"] == 4

@@ -120,6 +120,7 @@ class Overlay extends Drawing {
     if (this.focus !== null) ring(this.focus, colours.second, 2);
     ring(selected, colours.text, 2.5);
     this.note(weights, most);
+    if (this.cells.levels && this.focus === null) this.tell(); // more of its tiles may be here
   }
 
   /** Writes what belongs to the shown token beside the image: the scale, the weights without a patch, the switches. */

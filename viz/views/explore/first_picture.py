@@ -10,7 +10,7 @@ from viz.session import visits
 from viz.session.state import Page, update
 from viz.url.default_run import language_model
 from viz.url.view_state import ANOTHER_MODEL
-from viz.views.explore import tour
+from viz.views.explore import reading, tour
 
 
 def show(page: Page) -> None:
@@ -20,8 +20,9 @@ def show(page: Page) -> None:
         tour.picture(page, first_picture.clearest_head(page.attention), "first-lines")
         heads = sum(one.heads for one in page.trace.attention.values())
         with st.container(horizontal=True, horizontal_alignment="center"):
-            tours = _("Show me in five steps")
-            st.button(tours, key="tour-first", icon=":material/directions_walk:", on_click=tour.begin)
+            if reading.fits(page):  # its map is a step of the tour
+                tours = _("Show me in five steps")
+                st.button(tours, key="tour-first", icon=":material/directions_walk:", on_click=tour.begin)
             words = _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
             if st.button(words, key="all-heads-first", icon=":material/grid_view:"):
                 visits.leave_first_picture()

@@ -31,7 +31,7 @@ def show(page: Page) -> None:
         return _one_picture(page)
     if instead() == "tour" and reading.fits(page):
         return tour.show(page)
-    if instead() == "first" and reading.fits(page):
+    if instead() == "first" and (reading.fits(page) or overlay.fits(page.trace, page.attention.site)):
         return first_picture.show(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])
