@@ -27,6 +27,9 @@ PATTERNS: dict[str, dict[str, str]] = {
         r"(?<!\{)\b(site|strip)s?\b(?! ?[=/]| of its own)": "attention layer; source tokens",
         r"\bthere is: ": "Available:",
         r"\bby more than rounding\b": "more than the rounding error",
+        r"\b[Cc]losed (token|cell|key)|\b[Oo]pen (cells?|keys?)\b|\bclosed to all\b": "masked, allowed",
+        r"\bheads? of (queries|keys)\b": "query head, key and value head",
+        r"\bknobs?\b": "slider",
     },
     "de": {
         r"\d %|\} %": "ein geschütztes Leerzeichen vor %",
@@ -46,14 +49,15 @@ PATTERNS: dict[str, dict[str, str]] = {
         r"您": "你", r"编辑(?!并保存)": "干预", r"静默": "屏蔽", r"位点": "注意力层", r"次序": "顺序", r"头部": "文件头",
         r"存档": "压缩包", r"有多[^少个种次数组]": "程度，概率", r"带着干预": "干预后", r"对一切": "所有位置", r"取而代之": "而是",
         r"可比较的。": "没有可比较的内容。", r"强制目标": "给定目标", r"[「」]": "“”", r"[一-鿿] [一-鿿]": "中文之间没有空格",
-        r"奈特|比特": "nat，bit", r"秩相关": "等级相关系数", r"标准误差": "标准误", r"按 Enter": "按回车键",
+        r"奈特|比特": "nat，bit", r"秩相关": "等级相关系数", r"学到的[汇数]": "可学习的", r"点按": "轻触",
+        r"标准误差": "标准误", r"按 Enter": "按回车键",
     },
     "zh-TW": {
         r"您": "你", r"編輯(?!並儲存)": "介入", r"靜默": "關閉", r"位點": "注意力層", r"次序": "順序", r"標頭|頭部": "檔頭",
         r"封存": "壓縮檔", r"有多[^少個種次數組]": "程度，機率", r"點選": "按一下", r"丟失": "遺失", r"[被已不]遮罩": "遮蔽",
         r"[“”]": "「」", r"強制目標": "給定目標", r"取而代之": "而是", r"(?<!集)束搜尋": "集束搜尋",
         r"[一-鿿] [一-鿿]": "中文之間沒有空格", r"奈特|比特": "nat，bit",
-        r"筆文本": "則文本", r"標準誤差": "標準誤",
+        r"筆文本": "則文本", r"學到的[匯數]": "可學習的", r"點按": "輕觸", r"標準誤差": "標準誤",
     },
 }  # fmt: skip
 """What no catalogue says any more, with what it says instead."""

@@ -120,7 +120,7 @@ def ways(one: LayerSizes) -> list[tuple[str, int]]:
     "DeepSeek-V2", section 2.1.4 and table 1).
     """
     found = [(_("this model"), one.kept(1)), (_("each head has its own keys and values"), one.kept(1, "heads"))]
-    found.append((_("one head of keys and values for all (multi-query)"), one.key_width + one.value_width))
+    found.append((_("one key and value head for all (multi-query)"), one.key_width + one.value_width))
     if not one.latent:
         found.append((_("a latent, as in DeepSeek-V2"), one.key_width * 9 // 2))
     return found
