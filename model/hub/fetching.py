@@ -37,7 +37,7 @@ def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: igno
         NoSuchHubModel, NoSuchRevision, GatedModel, HubRefused, HubAway, FetchFailed: the Hub's answer, or none.
     """
     _allow(name)
-    texts = [folder.CONFIG, folder.GENERATION, folder.TOKENIZER, *folder.VOCABULARY_FILES, OWN_FILE]
+    texts = [folder.CONFIG, folder.GENERATION, folder.TOKENIZER, *folder.VOCABULARY_FILES, *folder.PREPARATION, OWN_FILE]
     order = {"plan": {"repo": name.repo, "revision": name.revision, "texts": texts, "weights": list(folder.WEIGHTS)}}
     try:
         with _answers(name, order, stopping) as lines:

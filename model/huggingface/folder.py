@@ -17,6 +17,9 @@ from model.inspection.report import TensorInfo
 from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
+PREPARATION = ("preprocessor_config.json", "processor_config.json")
+"""Files that say how an image or a sound is prepared."""
+
 VOCABULARY_FILES = (
     "tokenizer_config.json",
     "special_tokens_map.json",

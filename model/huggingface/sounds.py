@@ -18,6 +18,9 @@ from model.huggingface.images import FILE
 from model.spec.external import ForeignSound
 from model.trace.types import Array
 
+WHOLE, PART = "processor_config.json", "feature_extractor"
+"""The file that newer versions of the library write instead, and the place of the same settings in it."""
+
 EXTRACTOR = "WhisperFeatureExtractor"
 """The library's class that is used."""
 
@@ -86,11 +89,11 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
     Args:
         sound: what the network reads.
     """
-    path = folder.path / FILE
-    if not path.is_file():
+    path, whole = folder.path / FILE, folder.path / WHOLE
+    if not path.is_file() and not whole.is_file():
         return SoundReader(why=phrase("the folder has no {file}, which says how a sound is prepared", file=FILE))
     try:
-        settings = read_json(path)
+        settings = read_json(path) if path.is_file() else dict(read_json(whole).get(PART) or {})
     except HeadlightError as error:
         return SoundReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
     if (named := str(settings.get("feature_extractor_type") or "")) != EXTRACTOR:

@@ -13,6 +13,7 @@ from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array, Trace
+from tests import traces
 from tests.sounds import RATE, extractor, saved_listener, sound_file, tones
 from viz.metrics import word_times
 
@@ -78,7 +79,7 @@ def of_the_library(shelf: Path, frames: int | None) -> Any:
 def test_times_are_the_librarys(shelf: Path, trace: Trace, frames: int | None) -> None:
     found = of_the_library(shelf, frames)
     heard = 100 if frames is None else HEARD
-    rows = word_times.spoken_rows(trace)
+    rows = [row + 1 for row in word_times.spoken_rows(trace)][:-1]  # the library takes those that read a token
     crosses = trace.of("decoder", "cross")
     chosen = np.stack([np.asarray(crosses[layer].head(head))[list(rows), :heard] for layer, head in HEADS])
     starts = [first * STEP for first, _end in word_times.path_spans(word_times.compared(chosen, 7))]
@@ -92,12 +93,25 @@ def test_times_are_the_librarys(shelf: Path, trace: Trace, frames: int | None) -
 def test_words_are_made_of_their_tokens_and_follow_each_other(trace: Trace) -> None:
     found = word_times.words(trace, HEADS, HEARD, STEP, 7)
     assert [row for word in found for row in word.rows] == list(word_times.spoken_rows(trace))
-    assert "".join(word.text for word in found) == "".join(trace.tokens["target"].texts[4:-1]).replace(" ", "")
+    assert "".join(word.text for word in found) == "".join(trace.tokens["target"].texts[4:]).replace(" ", "")
     assert all(0 <= word.start < word.end <= HEARD * STEP + 1e-9 for word in found)
     assert all(one.end <= other.start + STEP + 1e-9 for one, other in pairwise(found))
     mean = np.mean([own.weights.mean(axis=0) for own in trace.of("decoder", "cross")], axis=0)[:, :HEARD]
     assert [word.largest for word in found] == pytest.approx([mean[word.rows[0]].argmax() * STEP for word in found])
     assert found[0].even == 0
+
+
+def test_what_follows_the_last_word_takes_the_rest_of_the_sound() -> None:
+    heard = traces.heard()
+    with_end = word_times.words(heard, ((0, 1), (1, 2)), HEARD, STEP, 3)
+    rows = [*word_times.spoken_rows(heard), word_times.spoken_rows(heard)[-1] + 1]
+    crosses = heard.of("decoder", "cross")
+    gain = word_times.compared(np.stack([crosses[layer].head(head)[rows, :HEARD] for layer, head in ((0, 1), (1, 2))]), 3)
+    spans = word_times.path_spans(gain)
+    assert with_end[-1].text == "ask"
+    assert with_end[-1].end == pytest.approx(spans[-2][1] * STEP)
+    assert spans[-1][1] == HEARD
+    assert with_end[-1].end < HEARD * STEP
 
 
 def test_without_heads_there_are_no_times(trace: Trace) -> None:

@@ -3,8 +3,9 @@
 The weights of some heads are compared over the tokens, position by position, smoothed over time and averaged. The path through this
 map from the first token and moment to the last ones, which only goes forward and has the largest sum, gives each token its moments.
 
-Source: the Whisper authors' `timing.py` (2022); the transformers library's `_extract_token_timestamps`, which a test compares with;
-Sakoe and Chiba 1978, "Dynamic Programming Algorithm Optimization for Spoken Word Recognition", for the path.
+Source: the Whisper authors' `timing.py` (2022); Sakoe and Chiba 1978, "Dynamic Programming Algorithm Optimization for Spoken Word
+Recognition", for the path. As the authors do, a token's row is the one that wrote it. The transformers library takes the row that
+reads it, and so its times are those of the token after it; all else is the same, as a test shows.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ class Word:
 
     Attributes:
         text: as it is written.
-        rows: its tokens, as rows of the decoder.
+        rows: the rows of the decoder that wrote its tokens.
         start, end: by the path.
         largest: where the mean weight of all heads is largest: a baseline.
         even: where it would begin if all tokens were equally long: another one.
@@ -36,10 +37,13 @@ class Word:
 
 
 def spoken_rows(trace: Trace) -> tuple[int, ...]:
-    """Rows of the decoder whose token stands for a text. What begins and ends it was not said."""
-    target = trace.tokens["target"]
-    rows = max((own.weights.shape[1] for own in trace.of("decoder", "cross")), default=0)
-    return tuple(row for row in range(rows) if not target.special[row])
+    """Rows of the decoder that wrote a token that stands for a text. What begins and ends it was not said."""
+    target, rows = trace.tokens["target"], _rows(trace)
+    return tuple(row for row in range(min(rows, len(target) - 1)) if not target.special[row + 1])
+
+
+def _rows(trace: Trace) -> int:
+    return max((own.weights.shape[1] for own in trace.of("decoder", "cross")), default=0)
 
 
 def words(trace: Trace, heads: Sequence[tuple[int, int]], heard: int, step: float, width: int) -> tuple[Word, ...]:
@@ -55,16 +59,19 @@ def words(trace: Trace, heads: Sequence[tuple[int, int]], heard: int, step: floa
     if not rows or not heads:
         return ()
     crosses = trace.of("decoder", "cross")
-    chosen = np.stack([np.asarray(crosses[layer].head(head))[list(rows), :heard] for layer, head in heads])
+    after = (
+        [rows[-1] + 1] if rows[-1] + 1 < _rows(trace) else []
+    )  # what follows the last word, such as the end token, takes the rest
+    chosen = np.stack([np.asarray(crosses[layer].head(head))[[*rows, *after], :heard] for layer, head in heads])
     spans = path_spans(compared(chosen, width))
     mean = np.mean([np.asarray(own.weights)[:, list(rows), :heard].mean(axis=0) for own in crosses], axis=0)
     largest, texts = mean.argmax(axis=-1), trace.tokens["target"].texts
     found: list[Word] = []
-    for places in _grouped([texts[row] for row in rows]):
+    for places in _grouped([texts[row + 1] for row in rows]):
         first, last = places[0], places[-1]
         found.append(
             Word(
-                "".join(texts[rows[place]] for place in places).strip(),
+                "".join(texts[rows[place] + 1] for place in places).strip(),
                 tuple(rows[place] for place in places),
                 float(spans[first][0] * step),
                 float(spans[last][1] * step),

@@ -220,6 +220,18 @@ def test_a_folder_that_does_not_say_how_opens_and_refuses_sounds(tmp_path: Path,
     assert run(found, RunRequest("w", "100 1", TARGET), CPU, "CPU").tokens["source"].texts[:2] == ("1", "2")
 
 
+def test_settings_of_a_whole_processor_are_read(tmp_path: Path) -> None:
+    saved_listener(tmp_path / "w")
+    own_settings = tmp_path / "w" / "preprocessor_config.json"
+    (tmp_path / "w" / "processor_config.json").write_text(json.dumps({"feature_extractor": json.loads(own_settings.read_text())}))
+    own_settings.unlink()
+    found = loader.load(tmp_path / "w", {}, CPU)
+    assert isinstance(found, Foreign)
+    trace = run(found, RunRequest("w", sounds.keep(wav(), "a.wav"), TARGET), CPU, "CPU")
+    assert trace.spectrogram is not None
+    assert trace.spectrogram.shape == (80, 200)
+
+
 def test_the_command_line_reads_a_sound(shelf: Path, tmp_path: Path) -> None:
     (tmp_path / "hello.flac").write_bytes(sound_file(tones(), kind="FLAC"))
     out = tmp_path / "hello.trace.safetensors"
