@@ -89,7 +89,7 @@ def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(s
     making = visitor.app.session_state["survey-matters"]
     making.thread.join(timeout=120)
     assert making.error is None
-    visitor.app.run()
+    visitor.again()
     assert visitor.problems == []
     engine, question = LocalEngine(surveyed, best_device("cpu")), MeasureTexts("tiny", texts=())
     survey = tables.read(surveyed / "tiny" / "survey.parquet")
@@ -103,7 +103,7 @@ def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(s
 def test_a_head_that_is_chosen_by_its_name_is_the_selected_one(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     visitor.app.selectbox(key="survey-head-choice").set_value(3)
-    visitor.app.run()
+    visitor.again()
     heads = tables.read(surveyed / "tiny" / "survey.parquet").statistics.heads
     assert (visitor.view.site, visitor.view.head) == heads[3]
 
@@ -126,11 +126,11 @@ def test_an_unfinished_survey_that_is_opened_goes_on_with_the_file_of_its_texts(
     )
     again = visitor.app.file_uploader(key="survey-file-again")
     again.set_value(("other.txt", lines.replace("w6", "w7").encode(), "text/plain"))
-    visitor.app.run()
+    visitor.again()
     visitor.press("survey-go-on-file")
     assert "its texts are not those that this survey began with" in "\n".join(visitor.problems)
     visitor.app.file_uploader(key="survey-file-again").set_value(("mine.txt", lines.encode(), "text/plain"))
-    visitor.app.run()
+    visitor.again()
     visitor.press("survey-go-on-file")
     making = visitor.app.session_state["survey-made"]
     making.thread.join(timeout=120)
@@ -179,14 +179,14 @@ def test_a_survey_of_pasted_texts_is_made_while_the_page_watches(stocked: Path) 
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     assert "no survey" in visitor.app.info[0].value
     visitor.app.session_state["survey-kind"] = "pasted"
-    visitor.app.run()
+    visitor.again()
     visitor.app.text_area(key="survey-pasted").set_value("w4 w5 w6\n\nw7 w8\n" + "w4 " * 300)
     visitor.press("survey-start")
     making = visitor.app.session_state["survey-made"]
     making.thread.join(timeout=120)
     assert making.error is None
     assert making.newest.finished
-    visitor.app.run()
+    visitor.again()
     assert "Texts: 2 (My own texts)" in captions(visitor)
     assert "could not be run: 1" in captions(visitor)
 
@@ -195,7 +195,7 @@ def test_a_survey_that_nobody_watches_ends(stocked: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("viz.views.survey.making.UNWATCHED_S", 0.0)
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     visitor.app.session_state["survey-kind"] = "pasted"
-    visitor.app.run()
+    visitor.again()
     visitor.app.text_area(key="survey-pasted").set_value("w4 w5\n" * 200)
     visitor.press("survey-start")
     making = visitor.app.session_state["survey-made"]
@@ -207,9 +207,9 @@ def test_a_survey_that_nobody_watches_ends(stocked: Path, monkeypatch: pytest.Mo
 def chosen_file(visitor: Visitor, name: str, data: bytes) -> None:
     """Chooses a file on the page."""
     visitor.app.session_state["survey-kind"] = "file"
-    visitor.app.run()
+    visitor.again()
     visitor.app.file_uploader(key="survey-file").set_value((name, data, "application/octet-stream"))
-    visitor.app.run()
+    visitor.again()
 
 
 def test_a_survey_of_a_file_is_made_stopped_and_goes_on(stocked: Path) -> None:
@@ -223,14 +223,14 @@ def test_a_survey_of_a_file_is_made_stopped_and_goes_on(stocked: Path) -> None:
     part = making.newest
     assert not part.finished
     assert 0 < part.done <= 72
-    visitor.app.run()
+    visitor.again()
     assert "Stopped" in visitor.app.info[0].value
     visitor.press("survey-go-on")
     making = visitor.app.session_state["survey-made"]
     making.thread.join(timeout=120)
     whole = making.newest
     assert (whole.finished, whole.done, whole.skipped, whole.about.empty) == (True, 72, 1, 1)
-    visitor.app.run()
+    visitor.again()
     assert "Texts: 71 (mine.tsv)" in captions(visitor)
     said = "\n".join(each.value for each in visitor.app.markdown).replace("\\", "")
     assert "Text 72: This cannot be surveyed: the model knows none of its tokens." in said
@@ -272,14 +272,14 @@ def test_a_public_server_takes_no_file(stocked: Path, monkeypatch: pytest.Monkey
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     assert not [each for each in visitor.app.get("button_group") if "A file" in str(each)]
     monkeypatch.delenv("HEADLIGHT_PUBLIC")
-    visitor.app.run()
+    visitor.again()
     assert [each for each in visitor.app.get("button_group") if "A file" in str(each)]
 
 
 def test_nothing_pasted_is_refused(stocked: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     visitor.app.session_state["survey-kind"] = "pasted"
-    visitor.app.run()
+    visitor.again()
     visitor.press("survey-start")
     assert "holds no text" in "\n".join(visitor.problems)
 
@@ -326,9 +326,9 @@ def test_umap_is_offered_only_where_its_library_is(surveyed: Path, monkeypatch: 
     assert "survey-read-way" not in [each.key for each in visitor.app.selectbox]
     monkeypatch.setattr("viz.views.survey.one_head.has_umap", lambda: True)
     monkeypatch.setattr("viz.views.survey.one_head.plane", told)
-    visitor.app.run()
+    visitor.again()
     visitor.app.selectbox(key="survey-read-way").set_value("umap")
-    visitor.app.run()
+    visitor.again()
     read_head(visitor)
     assert asked == ["umap"]
     assert "UMAP keeps neighbors together" in captions(visitor)
@@ -341,7 +341,7 @@ def read_head(visitor: Visitor) -> None:
     making = visitor.app.session_state["survey-head-read"]
     making.thread.join(timeout=120)
     assert making.error is None
-    visitor.app.run()
+    visitor.again()
     assert not visitor.app.exception
 
 
@@ -357,13 +357,13 @@ def test_a_head_is_read_again_drawn_in_a_plane_and_searched(surveyed: Path) -> N
     assert f"within rows {flat.in_rows:.2f} (compared: {flat.rows};" in captions(visitor)
     for way in ("position", "cluster", "token"):
         visitor.app.selectbox(key="survey-plane-colour").set_value(way)
-        visitor.app.run()
+        visitor.again()
         assert not visitor.app.exception
     visitor.app.text_input(key="survey-plane-word").set_value("w6")
     visitor.app.text_input(key="survey-examples-query").set_value("W6")
     visitor.app.text_input(key="survey-examples-key").set_value("w4")
     visitor.app.number_input(key="survey-examples-least").set_value(0.0)
-    visitor.app.run()
+    visitor.again()
     table = next(each.value for each in visitor.app.dataframe if {"row", "key"} <= set(each.value))
     cells = [
         (float(each.weights[row, key]), row, key)
@@ -389,7 +389,7 @@ def test_parts_of_speech_of_a_parsed_survey_are_looked_for(stocked: Path) -> Non
     visitor.app.selectbox(key="survey-plane-colour").set_value("part")
     visitor.app.selectbox(key="survey-examples-query-part").set_value("NOUN")
     visitor.app.selectbox(key="survey-examples-key-part").set_value("VERB")
-    visitor.app.run()
+    visitor.again()
     assert not visitor.app.exception
     relations = next(each.value for each in visitor.app.dataframe if "baseline" in each.value)
     assert set(relations["relation"]) == {"nsubj", "punct"}

@@ -72,6 +72,10 @@ class Visitor:
         self.app.session_state[part] = True
         self._run()
 
+    def again(self) -> None:
+        """Runs the script again, as a browser does for what it was told in other ways, until nothing waits."""
+        self._run()
+
     def _run(self) -> None:
         self.app.run()
         while self.waits:  # a busy machine: a browser would ask for the page again, too
