@@ -213,7 +213,7 @@ def read_pairs(data: bytes, name: str) -> tuple[tuple[str, str], ...]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        allowed = phrase("a text file in UTF-8; byte {number:,} of this file is none of it", number=error.start + 1)
+        allowed = phrase("a text file in UTF-8; byte {number:,} of this file is not UTF-8", number=error.start + 1)
         raise BadSetting(name=name, found=f"0x{data[error.start]:02X}", allowed=allowed) from error
     pairs = list[tuple[str, str]]()
     for number, line in enumerate(text.splitlines(), start=1):

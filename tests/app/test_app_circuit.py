@@ -102,10 +102,10 @@ def test_a_file_of_pairs_gives_means_beside_each_pair(stocked: Path, monkeypatch
     [
         (b"w4 w5 w6\n", "which line 1 does not have"),
         (b"w4 w5\tw4 w6\nw4\t\n", "which line 2 does not have"),
-        (b"\xff\xfe\x00", "“0xFF” is not accepted. Allowed: a text file in UTF-8; byte 1 of this file is none of it"),
+        (b"\xff\xfe\x00", "“0xFF” is not accepted. Allowed: a text file in UTF-8; byte 1 of this file is not UTF-8"),
         (
             "für a\tfür b".encode("latin-1"),
-            "“0xFC” is not accepted. Allowed: a text file in UTF-8; byte 2 of this file is none of it",
+            "“0xFC” is not accepted. Allowed: a text file in UTF-8; byte 2 of this file is not UTF-8",
         ),
         (b"\n \n", "at least one line"),
         (b"a\tb\n" * 33, "at most 32 pairs"),

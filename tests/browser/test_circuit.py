@@ -65,8 +65,8 @@ SAID = {
     "none.tsv": "at least one line with two texts and a tab between them",
     "one.tsv": "two texts with one tab between them, which line 1 does not have",
     "three.tsv": "two texts with one tab between them, which line 1 does not have",
-    "wide.tsv": "a text file in UTF-8; byte 1 of this file is none of it",
-    "old.txt": "a text file in UTF-8; byte 2 of this file is none of it",
+    "wide.tsv": "a text file in UTF-8; byte 1 of this file is not UTF-8",
+    "old.txt": "a text file in UTF-8; byte 2 of this file is not UTF-8",
     "large.tsv": "File must be 1.0MB or smaller.",
     "other.csv": "files are not allowed.",
 }
