@@ -165,7 +165,9 @@ BOXES = """() => {
 """By how much a page scrolls, and its picture ends below the window; what the way out covers; the picture's share."""
 
 
-@pytest.mark.parametrize("pages", ["explore", "step", "positions", "masks", "compare", "whatif", "training", "checkpoint"])
+@pytest.mark.parametrize(
+    "pages", ["explore", "step", "positions", "masks", "compare", "whatif", "training", "checkpoint", "circuit"]
+)
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_one_picture_fills_the_screen_and_nothing_scrolls_or_is_covered(
     watched: Page, within: Callable[[str], Page], serve: Serve, width: int, height: int, pages: str
