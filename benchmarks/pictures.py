@@ -30,7 +30,7 @@ class Picture:
     """One picture.
 
     Attributes:
-        page: path of the page, as in docs/links.md; empty: Explore.
+        page: path of the page, as in docs/links.md; empty: Explore; or a step of a lecture that is held.
         size: of the window.
         parameters: of the link.
         opens: title of the part that is opened first; empty: none.
@@ -44,11 +44,18 @@ class Picture:
 
     def link(self, address: str) -> str:
         """The link that opens it."""
+        if self.page.startswith(HELD):
+            return f"{address}{self.page}"
         return f"{address}{self.page}?{urlencode({'lang': 'en', **self.parameters})}"
 
 
 STAGE = {"clock": "computation", "stage": "decoder.0.2.cross/weights", "site": "decoder.0.2.cross", "head": "4", "query": "3"}
 HIDDEN = {"site": "encoder.0.1.self", "head": "2", "query": "123", "edit": "forbid key=95..97,109..111"}
+TODAY = {"model": "captions-lm", "text": "a little girl in a pink dress is holding a", "decode": "greedy", "max": "6"}
+ONE_CELL = {"site": "decoder.0.2.self", "head": "1", "query": "9", "key": "8"}
+HELD = "hold/today.en"
+"""The page of a lecturer, which runs no script."""
+
 PICTURES = {
     "explore": Picture("", (1440, 900)),
     "step": Picture("step", (1280, 800), "dark", {"step": "3"}),
@@ -59,6 +66,10 @@ PICTURES = {
     "training": Picture("training", (1440, 900), parameters={"model": "reverse-digits", "snapshot": "2032"}),
     "cache": Picture("step", (1280, 1900), parameters={"model": "captions-lm"}, opens="The cache: what is kept"),
     "windows": Picture("masks", (1280, 2100), parameters={"model": "captions-lm"}, opens="Windows, prefixes and packed"),
+    "rotary": Picture("positions", (1280, 1180), parameters={**TODAY, **ONE_CELL}),
+    "shared": Picture("", (1280, 800), parameters=TODAY),
+    "tiles": Picture(f"{HELD}#33", (1280, 720)),
+    "lecture": Picture(f"{HELD}#39", (1280, 720)),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
     "images": Picture("whatif", (1280, 860), parameters={"model": "vit", **HIDDEN}),
     "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
@@ -74,6 +85,12 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
     page.set_viewport_size({"width": picture.size[0], "height": picture.size[1]})
     page.emulate_media(color_scheme=picture.scheme, reduced_motion="reduce")
     page.goto(picture.link(address), wait_until="domcontentloaded")
+    if picture.page.startswith(HELD):
+        page.reload()  # another step of the lecture that is open is no other page
+        page.locator(".sheet:not([inert]) .drawing").first.wait_for()
+        page.wait_for_timeout(QUIET_MS)
+        page.screenshot(path=file)
+        return
     page.locator(DRAWN).first.wait_for()
     if picture.opens:
         page.get_by_text(picture.opens).click()

@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
+from viz.lectures.script import library
 
 pytestmark = pytest.mark.browser
 
@@ -75,12 +76,15 @@ CUT = """() => {
 """What is cut off in a lecturer's window, whether the heading is in view, and the smallest type of the words."""
 
 
-@pytest.mark.parametrize(("width", "height"), [(1024, 768), (1280, 720), (1440, 900)])
+@pytest.mark.parametrize(
+    ("name", "width", "height"),
+    [*(("attention.en", *size) for size in ((1024, 768), (1280, 720), (1440, 900))), ("today.de", 1024, 768)],
+)
 def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
-    serve: Serve, watched: Page, width: int, height: int
+    serve: Serve, watched: Page, name: str, width: int, height: int
 ) -> None:
     watched.set_viewport_size({"width": width, "height": height})
-    watched.goto(f"{serve(APP)}/hold/attention.en")
+    watched.goto(f"{serve(APP)}/hold/{name}")
     steps = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.length")
     for step in range(steps):
         watched.evaluate("(step) => { location.hash = `#${step + 1}`; }", step)
@@ -146,3 +150,36 @@ def test_the_names_of_heads_in_a_survey_are_inside_of_its_picture(serve: Serve, 
     expect(names).to_have_count(3)
     outside = "all => all.filter((one) => one.getBBox().y < 0 || one.getBBox().x < 0).length"
     assert names.evaluate_all(outside) == 0, "the name of a head was cut"
+
+
+SHOWN = ".sheet:not([inert])"
+
+
+def hold(page: Page, address: str, title: str) -> None:
+    """Opens the new lecture at the step with this title, without the model that may be fetched."""
+    step = next(step.number for step in library.load("today.en").shown_with(()).steps if step.title == title)
+    page.goto(f"{address}/hold/today.en#{step + 1}")
+    expect(page.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
+
+
+def test_a_chart_says_the_values_at_the_place_that_is_pointed_at(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    hold(watched, serve(APP), "What must fit")
+    legend, chart = watched.locator(f"{SHOWN} .legend li"), watched.locator(f"{SHOWN} .chart")
+    expect(legend).to_have_text(["tokens of the text: 1M", "cache768M", "all weights, if they were stored72T"])
+    box = chart.bounding_box()
+    assert box is not None
+    watched.mouse.move(box["x"] + box["width"] * 46 / 330, box["y"] + box["height"] / 2)  # the axis of 1,000 tokens
+    expect(legend).to_have_text(["tokens of the text: 1000", "cache768K", "all weights, if they were stored72M"])
+    assert chart.evaluate("(node) => node.getBoundingClientRect().bottom") <= HEIGHT
+
+
+def test_a_head_lies_over_the_image_in_a_lecture_and_another_one_can_be_chosen(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    hold(watched, serve(APP), "Where the answer looks")
+    said = watched.locator(f"{SHOWN} .drawing .readout").first
+    expect(said).to_contain_text("“5,6”: 0.93")
+    watched.locator(f"{SHOWN} .drawing").nth(1).locator("canvas").first.focus()
+    for key in ("ArrowRight", "Enter"):
+        watched.keyboard.press(key)
+    expect(said).not_to_contain_text("“5,6”: 0.93")
