@@ -108,8 +108,8 @@ def main() -> None:
     if frame is not None and (page := chosen.url_path or "explore") in STEP_PAGES:
         add = _("Add this view to a lecture")
         st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
-    if frame is not None:
-        opener.dialog_if_asked()
+    if frame is not None and st.session_state.get(sidebar.ASKS):
+        opener.dialog()
     sidebar.languages()
     if frame is not None and st.sidebar.button(_("Help: a tour in five steps"), icon=":material/help:", key="tour-help"):
         tour.begin()

@@ -74,8 +74,14 @@ const observer = new MutationObserver((mutations) => {
   }
 });
 
-// Streamlit formats numbers and dates as navigator.languages asks: here this is the language of the page.
+// Streamlit formats numbers and dates as navigator.languages asks: here this is the language of the page. Negative numbers get a
+// minus sign, as everywhere on the pages, and not a hyphen.
 if (!Object.hasOwn(navigator, "languages")) {
+  const { get } = Object.getOwnPropertyDescriptor(Intl.NumberFormat.prototype, "format");
+  Object.defineProperty(Intl.NumberFormat.prototype, "format", {
+    configurable: true,
+    get() { return (number) => get.call(this)(number).replaceAll("-", "−"); },
+  });
   const { languages } = navigator;
   Object.defineProperty(navigator, "languages", { get: () => [document.documentElement.lang || "en", ...languages] });
 }

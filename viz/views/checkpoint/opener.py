@@ -53,10 +53,8 @@ class Opening:
     stopped: bool = False
 
 
-def dialog_if_asked() -> None:
-    """Draws the dialog, if the list of models was asked for another one."""
-    if not st.session_state.get(sidebar.ASKS):
-        return
+def dialog() -> None:
+    """Draws the dialog that the list of models opens when it is asked for another one (`sidebar.ASKS`)."""
 
     @st.dialog(_("Open a model"), width="large", on_dismiss=_dismiss)
     def opened() -> None:
