@@ -54,8 +54,8 @@ def test_a_sound_for_a_model_that_reads_none_and_a_bad_sound_are_told(shelf: Pat
     visitor.app.file_uploader[0].upload("hello.wav", wav())
     visitor._run()
     assert visitor.problems == [
-        "This file is a sound, and no sound can be given to bert. Open a model that listens, such as the folder of a Whisper, and "
-        "drop the sound again."
+        "This file is a sound, which bert cannot read. Open a model that can, such as the folder of a Whisper, and drop the sound "
+        "again."
     ]
     visitor.app.file_uploader[0].upload("empty.wav", sound_file(tones(0)))
     visitor._run()
@@ -68,5 +68,5 @@ def test_a_link_to_a_sound_that_is_not_here_says_so(shelf: Path) -> None:
     saved_listener(shelf / "whisper")
     visitor = Visitor("explore", model="whisper", text="sound-0123456789abcdef")
     assert visitor.problems == [
-        "The sound sound-0123456789abcdef is not here: a link names it and does not hold it. Give the model the same file again."
+        "The sound sound-0123456789abcdef is not available: a link names a sound but does not contain it. Open the same file again."
     ]

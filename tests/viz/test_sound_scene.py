@@ -12,7 +12,8 @@ from model.trace.types import Array, Site, Trace
 from tests import traces
 from viz.canvas.scenes import attention, sound
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
-from viz.labels.sounds import hearing, listens
+from viz.labels.sounds import hearing
+from viz.labels.tokens import listens
 from viz.metrics import word_times
 
 CROSS = Site("decoder", 0, 1, "cross")

@@ -6,6 +6,7 @@ from model.spec.external import ForeignSound
 from model.spec.validation import read
 from model.trace.types import Trace
 from viz.i18n.translate import _, number
+from viz.labels.tokens import listens
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,6 @@ class Hearing:
     def seconds(self) -> float:
         """How long the positions last that the sound fills."""
         return self.heard * self.read.step
-
-
-def listens(trace: Trace) -> bool:
-    """Whether a run has read frames of a sound: its source tokens are moments, too many to be listed."""
-    encoder = (trace.model.get("spec") or {}).get("encoder")
-    return bool(encoder and encoder.get("sound"))
 
 
 def hearing(trace: Trace) -> Hearing | None:

@@ -187,6 +187,12 @@ def model(trace: Trace) -> str:
     return str(trace.model.get("title") or trace.model.get("name") or "")
 
 
+def listens(trace: Trace) -> bool:
+    """Whether a run has read frames of a sound: its source tokens are moments, too many to be listed."""
+    encoder = (trace.model.get("spec") or {}).get("encoder")
+    return bool(encoder and encoder.get("sound"))
+
+
 def written_strip(trace: Trace) -> str:
     """The strip that decoding generates: a language model's only one, else the target."""
     return "target" if "target" in trace.tokens else "source"

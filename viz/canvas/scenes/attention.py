@@ -24,7 +24,6 @@ from viz.figures.theme import SCHEMES
 from viz.i18n.translate import _, decimal_sign, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
-from viz.labels.sounds import listens
 from viz.metrics.aggregation import without_first
 
 Marks: TypeAlias = Mapping[str, Mapping[str, Sequence[int]]]
@@ -42,7 +41,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
     header = {
         **base(trace, live),
         "texts": strings.strips(),
-        "strips": [strip(trace, name) for name in trace.tokens if name != "source" or not listens(trace)],
+        "strips": [strip(trace, name) for name in trace.tokens if name != "source" or not labels.listens(trace)],
         "queryStrip": attention.query_tokens,
         "rows": int(attention.weights.shape[1]),
         "query": _row(attention, query),

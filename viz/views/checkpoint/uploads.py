@@ -1,6 +1,6 @@
 """Files that are opened: by path for the owner of this machine, by upload for everybody else."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import streamlit as st
@@ -15,13 +15,52 @@ from viz.session.state import get_view_state, remember, the_engine, update
 from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE
 from viz.views.checkpoint import tensor_roles, vocabulary
 from viz.widgets import sidebar
-from viz.widgets.upload_limit import catch_drops, watch
+from viz.widgets.upload_limit import watch
 
 PATH = "widget:path"
 """The field for a path or a name."""
 
 _SENT, _DROPPED, _ROUND = "widget:upload", "widget:dropped", "checkpoint:round"
 _REFUSED, _ARRIVED, _MORE = "checkpoint:refused", "checkpoint:arrived", "checkpoint:more"
+
+
+_DROPS = st.components.v2.component(
+    "headlight.drops",
+    html="<span hidden></span>",
+    js="""
+const watching = new WeakMap();
+
+// Streamlit calls this at each script run.
+export default ({ parentElement, data, setTriggerValue }) => {
+  watching.get(parentElement)?.abort();
+  const life = new AbortController();
+  watching.set(parentElement, life);
+  const hint = Object.assign(document.createElement("div"), { className: "headlight-drop", textContent: data.label });
+  const beside = (node) => !node.closest?.("[data-testid=stFileUploader]");
+  const ours = ({ dataTransfer, target }) => dataTransfer?.types.includes("Files") && beside(target);
+  const on = (name, act) => document.addEventListener(name, act, { signal: life.signal });
+  on("dragover", (event) => {
+    if (!ours(event)) return hint.remove();
+    event.preventDefault(); // the browser would leave the page for the file
+    if (!hint.isConnected) document.body.append(hint);
+  });
+  on("dragleave", ({ relatedTarget }) => { if (!relatedTarget) hint.remove(); });
+  on("drop", (event) => {
+    hint.remove();
+    if (!ours(event)) return;
+    event.preventDefault();
+    const files = [...event.dataTransfer.files];
+    const large = files.find((file) => file.size > data.megabytes * 2 ** 20);
+    if (large) return setTriggerValue("refused", { name: large.name, megabytes: large.size / 2 ** 20 });
+    const input = document.querySelector(".st-key-dropped input[type=file]");
+    input.files = event.dataTransfer.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+  life.signal.addEventListener("abort", () => hint.remove());
+  return () => life.abort();
+};
+""",
+)
 
 
 def offer(engine: Engine) -> None:
@@ -67,7 +106,23 @@ def take_drops(engine: Engine) -> None:
             st.session_state[_ARRIVED] = True
 
         st.file_uploader(label, accept_multiple_files=True, key=key, label_visibility="collapsed", on_change=receive)
-        catch_drops(label, limit(), refuse)
+        _catch_drops(label, limit(), refuse)
+
+
+def _catch_drops(label: str, megabytes: int, refuse: Callable[[str, float], None]) -> None:
+    """Hands files that are dropped beside the uploaders of a page to the one in the container with the key `dropped`.
+
+    Args:
+        label: shown over the page while a file is dragged over it.
+        megabytes, refuse: as for `viz.widgets.upload_limit.watch`.
+    """
+    key = "drops"
+
+    def tell() -> None:
+        found = st.session_state[key].refused
+        refuse(str(found["name"])[:200], float(found["megabytes"]))
+
+    _DROPS(key=key, data={"label": label, "megabytes": megabytes}, on_refused_change=tell, height="content")
 
 
 def arrived() -> bool:

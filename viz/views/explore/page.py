@@ -35,7 +35,8 @@ def show(page: Page) -> None:
         return first_picture.show(page)
     overview = reading.overview(page)
     _strips(page, overview["strips"])
-    sound.draw(page)
+    if page.trace.sound is not None:
+        sound.draw(page)
     row = continuations.predicted(page)
     maps, *beside = st.columns([5, 3]) if row is not None else [st.container()]
     with maps, panel("overview"):
