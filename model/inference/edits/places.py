@@ -251,7 +251,7 @@ class Parts:
 
     def sublayer(self, edit: SkipSublayer) -> str:
         """The name of what a sublayer adds to the stream."""
-        stack, *_numbers, kind = edit.at.split(".")
+        stack, kind = edit.at.partition(".")[0], edit.at.rpartition(".")[2]
         if kind != "feed_forward":
             self.check_site(edit.at)
             return f"attention/{edit.at}/output"

@@ -324,6 +324,7 @@ def test_an_edit_that_names_what_is_not_there_is_refused_in_words(text: str, rea
         ("silence site=decoder.0.1.cross head=9", UnknownHead),
         ("set-row kind=cross to=head other=9", UnknownHead),
         ("skip-sublayer at=decoder.0.9.cross", UnknownSite),
+        ("skip-sublayer at=cross", UnknownSite),
     ],
 )
 def test_sites_and_heads_that_are_not_there_are_refused(text: str, error: type[Exception]) -> None:
