@@ -60,7 +60,7 @@ def test_a_sound_for_a_model_that_reads_none_and_a_bad_sound_are_told(shelf: Pat
     visitor.app.file_uploader[0].upload("empty.wav", sound_file(tones(0)))
     visitor._run()
     assert visitor.problems == [
-        "The sound empty.wav is not read: it holds no samples. Choose another one, or save it again as WAV or FLAC."
+        "The sound empty.wav cannot be read: it holds no samples. Choose another one, or save it again as WAV or FLAC."
     ]
 
 

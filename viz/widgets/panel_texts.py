@@ -23,7 +23,7 @@ HELP: dict[str, tuple[str, str, str]] = {
     "sound": (
         N_("The sound"),
         N_(
-            "The spectrogram is what the network read. Below it, each row is a token that it wrote, each column a moment. The "
+            "The spectrogram is what the network read; below it, each row is a token that it wrote, each column a moment. The "
             "words stand where dynamic time warping puts them."
         ),
         "sound.md",

@@ -61,9 +61,12 @@ def at_once(
     scheduler = Scheduler(most_running=len(asked), together=together, gather=60.0)
     answers: list[Trace | Exception] = [ValueError("never ran")] * len(asked)
     all_began = threading.Barrier(len(set(asked)))  # else a run of one call has ended before the thread of the next one starts
+    begun: set[RunRequest] = set()
 
     def work(request: RunRequest, ask: Ask) -> Trace:
-        all_began.wait(60)
+        if request not in begun:  # one that had too little memory begins again
+            begun.add(request)
+            all_began.wait(60)
         left = ahead[asked.index(request)] if ahead else 0
 
         def answered(call: Call) -> Tensor:

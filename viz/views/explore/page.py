@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -38,7 +39,7 @@ def show(page: Page) -> None:
     if page.trace.sound is not None:
         sound.draw(page)
     row = continuations.predicted(page)
-    maps, *beside = st.columns([5, 3]) if row is not None else [st.container()]
+    maps, *beside = st.columns([5, 3]) if row is not None else [nullcontext()]
     with maps, panel("overview"):
         _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)

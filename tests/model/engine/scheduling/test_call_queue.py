@@ -62,8 +62,8 @@ def test_the_next_call_of_a_run_stands_behind_those_that_waited(waiting: CallQue
     assert third.call is not call
 
 
-@pytest.mark.parametrize(("outcome", "released"), [(OutOfMemory(device="cpu", found="1 × 1"), 1), (ValueError("other"), 0)])
-def test_memory_is_given_back_after_a_run_that_had_too_little(
+@pytest.mark.parametrize(("outcome", "released"), [(OutOfMemory(device="cpu", found="1 × 1"), 2), (ValueError("other"), 0)])
+def test_memory_is_given_back_after_each_try_of_a_run_that_had_too_little(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, outcome: Exception, released: int
 ) -> None:
     times: list[int] = []
