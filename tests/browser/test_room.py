@@ -112,8 +112,12 @@ def test_the_map_of_the_network_has_room_and_a_play_is_one_entry_of_the_history(
     watched.set_viewport_size({"width": width, "height": height})
     page = within(f"{serve(APP)}/step?{urlencode(MODEL | {'clock': 'computation', 'stage': 'encoder.0.0.self/scores'})}")
     network = drawing(page, "network")
-    current, around = box(network.locator(".box.here")), box(network.locator(".window"))
-    assert around["y"] <= current["y"] < current["y"] + current["height"] <= around["y"] + around["height"], "it is not in sight"
+
+    def is_in_sight() -> bool:
+        current, around = box(network.locator(".box.here")), box(network.locator(".window"))
+        return around["y"] <= current["y"] < current["y"] + current["height"] <= around["y"] + around["height"]
+
+    until(page, is_in_sight)
     assert network.locator(".title").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth).length") == 0
     assert network.locator(".title").evaluate_all(ABOVE_WORDS) >= 0, "words touched the border of their box"
     keys, speed = box(network.locator(".keys")), box(network.locator("select").first)

@@ -200,6 +200,7 @@ class Network extends Drawing {
       const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - AROUND_MOTION, LOWEST_MOTION), HIGHEST_MOTION);
       this.high = fillsScreen() ? roomBelow(this.motion.canvas, BELOW_MOTION) : high;
       this.window.style.maxHeight = beside ? `${this.high}px` : "";
+      this.keepInSight(this.plan.querySelector(".here")); // the window may have become lower
       this.drawMotion();
     }
     this.drawArrows();
