@@ -272,6 +272,8 @@ class Scheduler:
         they have ended, or failed like this one. Else a device with room for one run would refuse all that ask at once."""
         with self._lock:
             self._failed += 1
+            self._calls.end(ticket)  # else the first of them to begin again waits for calls of those that wait for it
+            self._called.notify()
             self._ended.notify_all()
             self._ended.wait_for(lambda: self._running == self._failed, ALONE_SECONDS)
         batching.release()
