@@ -26,7 +26,7 @@ from model.transformer.layers import CrossAttentionLayer
 from model.transformer.shared_head import SharedProjection
 from model.transformer.stacks import CausalLM, EncoderDecoder, Output
 
-NO_DECODER = phrase("costs are counted only for language models, and for encoder-decoders built like the bundled ones")
+NO_DECODER = phrase("costs can be computed only for language models, and for encoder-decoders built like the bundled ones")
 
 
 def sizes_of(network: AnyNetwork) -> Sizes:

@@ -19,7 +19,7 @@ from model.trace.types import Array
 EXAMPLE = f"{SOUND_PREFIX}{0:016x}"
 """The name of a sound that is computed here: tones of different pitch. Networks of sounds open on it."""
 
-EXAMPLE_LABEL = "Drawn tones"
+EXAMPLE_LABEL = "Computed tones"
 """What the example is called; `viz.labels.sounds` has its translations."""
 
 _NAME = re.compile(rf"{SOUND_PREFIX}[0-9a-f]{{16}}")

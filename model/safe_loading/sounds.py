@@ -96,7 +96,7 @@ def decoded(file: BinaryIO, path: str) -> Samples:
         raise BadSound(path=path, reason=said if damaged else _OTHER) from error
 
 
-_OTHER = phrase("it is not a sound of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
+_OTHER = phrase("it is not an audio file of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
 
 
 def _not_read(sound: Any) -> Phrase | None:
@@ -109,7 +109,7 @@ def _not_read(sound: Any) -> Phrase | None:
             "it has {rate:,} samples a second; {least:,} to {most:,} are read", rate=sound.samplerate, least=least, most=most
         )
     if not sound.frames:
-        return phrase("it holds no samples")
+        return phrase("it contains no samples")
     if (seconds := sound.frames / sound.samplerate) > MOST_SECONDS:
         return phrase("it lasts {seconds:,.0f} seconds; at most {most:,} are read", seconds=seconds, most=MOST_SECONDS)
     return None

@@ -120,8 +120,7 @@ def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_sa
     visitor.app.file_uploader[0].upload("photo.png", png(40, 30))
     visitor._run()
     assert visitor.problems == [
-        "This file is an image, which bert cannot read. Open a model that can, such as the folder of a ViT, and "
-        "drop the image again."
+        "This is an image file, which bert cannot read. Open a model that can, such as a ViT folder, and drop the file again."
     ]
     visitor = Visitor("explore", model="vit")
     assert visitor.view.text == EXAMPLE

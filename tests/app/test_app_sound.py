@@ -26,7 +26,7 @@ def test_every_page_draws_a_sound_and_explore_plays_it(shelf: Path) -> None:
         assert visitor.drawn or page not in PAGES or page == "positions", page
     visitor.go("explore")
     assert visitor.view.text == EXAMPLE
-    assert "Drawn tones, 2.0 s" in visitor.words
+    assert "Computed tones, 2.0 s" in visitor.words
     scene = visitor.scene("sound")
     trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("whisper", EXAMPLE, decoding=Decoding(max_length=8))))
     assert (scene["site"], scene["head"], scene["seconds"]) == (CROSS, 0, 2.0)
@@ -54,13 +54,12 @@ def test_a_sound_for_a_model_that_reads_none_and_a_bad_sound_are_told(shelf: Pat
     visitor.app.file_uploader[0].upload("hello.wav", wav())
     visitor._run()
     assert visitor.problems == [
-        "This file is a sound, which bert cannot read. Open a model that can, such as the folder of a Whisper, and drop the sound "
-        "again."
+        "This is an audio file, which bert cannot read. Open a model that can, such as a Whisper folder, and drop the file again."
     ]
     visitor.app.file_uploader[0].upload("empty.wav", sound_file(tones(0)))
     visitor._run()
     assert visitor.problems == [
-        "The sound empty.wav cannot be read: it holds no samples. Choose another one, or save it again as WAV or FLAC."
+        "The sound empty.wav cannot be read: it contains no samples. Choose another one, or save it again as WAV or FLAC."
     ]
 
 

@@ -85,7 +85,7 @@ def score_curve(distances: Array, scores: Array, recorded: tuple[int, float], da
         height: in pixels.
     """
     colours = scheme(dark)
-    hover = _("{count} positions before the query: {value}", count="%{x}", value="<b>%{y:.4f}</b>") + "<extra></extra>"
+    hover = _("positions before the query: {count}; {value}", count="%{x}", value="<b>%{y:.4f}</b>") + "<extra></extra>"
     curve = {"type": "scatter", "x": distances, "y": scores, "mode": "lines", "line": {"color": colours.accent, "width": 2}}
     mark: dict[str, Any] = {"type": "scatter", "x": [recorded[0]], "y": [recorded[1]], "mode": "markers", "hovertemplate": hover}
     mark["marker"] = {"size": 11, "color": colours.second}

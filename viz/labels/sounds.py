@@ -41,5 +41,5 @@ def described(trace: Trace) -> str:
         return _("Random numbers instead of a sound: {source}", source=str(trace.request.get("source") or ""))
     seconds = number(len(trace.sound) / trace.model["spec"]["encoder"]["sound"]["rate"], ".1f")
     if set(str(trace.request.get("source")).partition("-")[2]) == {"0"}:
-        return _("Drawn tones, {seconds} s", seconds=seconds)
+        return _("Computed tones, {seconds} s", seconds=seconds)
     return _("A sound of {seconds} s", seconds=seconds)

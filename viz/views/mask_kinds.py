@@ -89,14 +89,14 @@ def _layers(layers: tuple[Attention, ...]) -> None:
         st.caption(
             _(
                 "A window is visible only in a text that is longer than the window. No bundled or known model has one; folders of "
-                "Mistral, Gemma 2 and 3, gpt-oss and ModernBERT do. On the right, you can try one with any model."
+                "Mistral, Gemma 2 and 3, gpt-oss and ModernBERT do. You can try one with any model here."
             )
         )
 
 
 def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
     """Draws another mask on paper, and a button that runs the sentence with it."""
-    st.markdown("**" + _("What if the mask were another?") + "**")
+    st.markdown("**" + _("What if the mask were different?") + "**")
     names: dict[mask_kinds.Made, str] = {
         "window": _("sliding window"),
         "chunks": _("chunks"),
@@ -162,7 +162,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     st.caption(
         _("The tokens are read twice: as they are, and with another word at this place. States in gray did not change at all.")
     )
-    if not st.toggle(_("Exchange it and compare"), key="mask-proved"):
+    if not st.toggle(_("Replace it and compare"), key="mask-proved"):
         return
     given = as_given(page, page.trace, site)
     other = next((id_ for id_ in strip.ids if id_ != strip.ids[token]), strip.ids[token] + 1)
@@ -199,7 +199,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
 def _chosen(names: list[str]) -> int:
     """Draws the choice of a token, by default the first one."""
     numbered, key = [f"{place} · {name}" for place, name in enumerate(names, start=1)], f"mask-token-{len(names)}"
-    return int(st.selectbox(_("Token that is exchanged"), range(len(names)), format_func=numbered.__getitem__, key=key))
+    return int(st.selectbox(_("Token to replace"), range(len(names)), format_func=numbered.__getitem__, key=key))
 
 
 def as_given(page: Page, trace: Trace, site: Site) -> RunRequest:

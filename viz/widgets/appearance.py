@@ -94,7 +94,7 @@ def _words(_language: str) -> dict[str, str]:
     named = {
         "Help for {name}": _("Help: {name}", name=_GAP),
         "Remove {name}": _("Remove: {name}", name=_GAP),
-        "File must be {name} or smaller.": _("The file has more than {name}, the most that is read here.", name=_GAP),
+        "File must be {name} or smaller.": _("The file is larger than {name}, the most that is read here.", name=_GAP),
         "{name} files are not allowed.": _("Files of this kind ({name}) are not read here.", name=_GAP),
         "Shortcut {name}": _("Key: {name}", name=_GAP),
         "The page that you have requested does not seem to exist. Running the app's main page.": _(

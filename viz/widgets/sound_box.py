@@ -66,7 +66,7 @@ def _another(info: ModelInfo) -> None:
         if part.open:
             for example in info.examples:
                 st.button(
-                    _("Drawn tones"),
+                    _("Computed tones"),
                     key="example-sound",
                     on_click=update,
                     kwargs={"text": example, **NEW_SENTENCE},

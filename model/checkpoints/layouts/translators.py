@@ -98,7 +98,7 @@ D2L = layout(
         always=_ALWAYS,
     ),
     name="d2l",
-    title=phrase('Translator of the course "Dive into Deep Learning" (reference document 004)'),
+    title=phrase("Translator of the course “Dive into Deep Learning” (reference document 004)"),
     needs=("encoder query", "decoder query", "vocabulary"),
     notes=(phrase("Padding in a target is not masked: this program uses valid lengths for the source only."),),
     starts=("target",),

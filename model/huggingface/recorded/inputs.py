@@ -77,8 +77,8 @@ class Reads:
                 width=self.width,
             ),
             "frames": phrase(
-                "Its input is a sound as {frames:,} frames of {bands} frequency bands each. The network joins {joined} frames to "
-                "one position.",
+                "Its input is a sound as {frames:,} frames of {bands} frequency bands each. The network joins {joined} frames "
+                "into one position.",
                 frames=self.rows * joined,
                 bands=bands,
                 joined=joined,

@@ -65,7 +65,7 @@ def _of_rate(rate: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (sound_file(np.zeros((0, 1), np.float32)), "it holds no samples"),
+        (sound_file(np.zeros((0, 1), np.float32)), "it contains no samples"),
         (_ten_hours(), r"it lasts 900 seconds; at most 300 are read"),
         (_with_nan(), "some of its samples are NaN or infinite"),
         (FILES["wav"][:2_000], "it ends before its data are complete"),
@@ -73,10 +73,10 @@ def _of_rate(rate: int) -> bytes:
         (FILES["wav"][:20], r"Error|no sound|bad|not"),
         (_of_rate(1_000_000), "1,000,000 samples a second; 4,000 to 192,000 are read"),
         (_of_rate(100), "100 samples a second"),
-        (b"", "not a sound of one of these kinds: WAV, FLAC, OGG"),
-        (b"not a sound at all", "not a sound of one of these kinds"),
-        (sound_file(tones(), kind="AIFF"), "not a sound of one of these kinds"),
-        (file_of(Image.new("RGB", (9, 9))), "not a sound of one of these kinds"),
+        (b"", "not an audio file of one of these kinds: WAV, FLAC, OGG"),
+        (b"not a sound at all", "not an audio file of one of these kinds"),
+        (sound_file(tones(), kind="AIFF"), "not an audio file of one of these kinds"),
+        (file_of(Image.new("RGB", (9, 9))), "not an audio file of one of these kinds"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_sentence(data: bytes, said: str) -> None:

@@ -75,7 +75,7 @@ def texts() -> dict[str, str]:
         "cell": _("“{query}” attends to {time} s with weight {weight}; the silence after the sound gets {beyond}", **gaps),
         "block": _("“{query}” attends to {time} s with weight {weight} at most; the silence after the sound gets {beyond}", **gaps),
         "word": _(
-            "“{word}”: {start} to {end} s; largest mean weight at {largest} s; evenly spread it begins at {even} s", **of_word
+            "“{word}”: {start} to {end} s; largest mean weight at {largest} s; spread evenly, it would begin at {even} s", **of_word
         ),
         "moment": _("{time} s", time=gaps["time"]),
         "largest": _("largest weight: {weight}", weight=gaps["weight"]),

@@ -30,7 +30,7 @@ def sizes_of(page: Page) -> Sizes:
         HeadlightError: it is not known.
     """
     if page.info.recorded or not page.trace.of("decoder", "self"):
-        raise NotDrawable(_("What this model keeps of a token is not known here."))
+        raise NotDrawable(_("It is not known here what this model keeps for each token."))
     return page.engine.ask(Measures(page.info.name, page.view.parsed_settings()))
 
 
@@ -55,7 +55,7 @@ def of_operations(page: Page) -> Iterator[PanelWithScene]:
         raise NotDrawable(_("This run generated nothing."))
     lengths, cached, whole = cache.decoded(page, sizes)
     axes, lines = (_("tokens read"), _("operations of this step")), cache.operation_lines(cached, whole)
-    times = _("Without the cache more by a factor of {times}.", times=number(sum(whole) / sum(cached), ".1f"))
+    times = _("Without the cache it is larger by a factor of {times}.", times=number(sum(whole) / sum(cached), ".1f"))
     yield Panel("Chart", "operations", _("Operations of each step"), times), tables.chart(lengths, lines, axes)
 
 
@@ -66,7 +66,7 @@ def of_ways(page: Page) -> Iterator[PanelWithScene]:
     most = max(count for _name, count in found)
     rows = [[name, str(count)] for name, count in found]
     shades = np.array([[count / most] for _name, count in found])
-    note = _("Numbers that one layer keeps of one token, in this way and in others:")
+    note = _("How many numbers one layer keeps for one token, in this way and in others:")
     yield Panel("Table", "ways", "", note), tables.table([_("way"), _("numbers")], rows, 0, shades)
 
 
@@ -98,7 +98,7 @@ def of_linear(page: Page) -> Iterator[PanelWithScene]:
     rows, keys, name = tokens.queries(trace, own), tokens.keys(trace, own), tokens.head_name(trace, own.site, head)
     axes = tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site)
     for scene, title, weights in (
-        ("softmax", _("{head}: softmax, as it ran", head=name), own.weights[head]),
+        ("softmax", _("{head}: softmax, as in this run", head=name), own.weights[head]),
         ("linear", _("{head}: linear attention", head=name), instead),
     ):
         shown = np.where(own.mask, weights, np.nan)

@@ -213,14 +213,13 @@ def _show_sent(name: str) -> bool:
         return True
     if sound:
         st.session_state[_REFUSED] = _(
-            "This file is a sound, which {model} cannot read. Open a model that can, such as the folder of a "
-            "Whisper, and drop the sound again.",
+            "This is an audio file, which {model} cannot read. Open a model that can, such as a Whisper folder, and drop the file "
+            "again.",
             model=shown,
         )
         return False
     st.session_state[_REFUSED] = _(
-        "This file is an image, which {model} cannot read. Open a model that can, such as the folder of a ViT, and "
-        "drop the image again.",
+        "This is an image file, which {model} cannot read. Open a model that can, such as a ViT folder, and drop the file again.",
         model=shown,
     )
     return False

@@ -37,9 +37,9 @@ def _said(page: Page, found: sound.Timed) -> str:
     named = join_list([tokens.site(crosses[layer].site, head) for layer, head in found.heads])
     marks = _("The mark below a word: where the mean weight of all heads is largest.")
     if not found.words:
-        return _("Words get times from a head that attends from words to the sound: choose one of the cross-attention.")
+        return _("Only a head that attends from words to the sound can give times to the words: choose a cross-attention head.")
     if found.named:
-        told = _("Times of words by the heads that the model’s folder names for it: {heads}.", heads=named)
+        told = _("Times of words by the heads that the model’s folder names for this: {heads}.", heads=named)
         return f"{told} {marks}"
     said = _(
         "The model’s folder names no heads that align words with the sound, so the selected one does: {heads}. Another head gives "

@@ -129,7 +129,7 @@ def ways(one: LayerSizes) -> list[tuple[str, int]]:
 def _ways(one: LayerSizes) -> None:
     """Draws the ways to keep a token as a table."""
     names, counts = zip(*ways(one), strict=True)
-    st.caption(_("Numbers that one layer keeps of one token, in this way and in others:"))
+    st.caption(_("How many numbers one layer keeps for one token, in this way and in others:"))
     table = pd.DataFrame({_("numbers"): counts}, index=pd.Index(names, name=_("way")))
     numeric_tables.draw(table, key="cache-ways")
 
@@ -219,7 +219,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     st.caption(
         _(
             "Multiplications and additions in matrix products, by formula: {cached:,} with the cache and {whole:,} without it, "
-            "more by a factor of {times}.",
+            "which is larger by a factor of {times}.",
             cached=sum(cached),
             whole=sum(whole),
             times=number(sum(whole) / sum(cached), ".1f"),

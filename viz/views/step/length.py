@@ -160,7 +160,7 @@ def _linear(page: Page) -> None:
     left, right = st.columns(2, gap="medium")
     name = tokens.head_name(trace, own.site, page.head)
     for column, key, title, table in (
-        (left, "softmax", _("{head}: softmax, as it ran", head=name), own.weights[page.head]),
+        (left, "softmax", _("{head}: softmax, as in this run", head=name), own.weights[page.head]),
         (right, "linear", _("{head}: linear attention", head=name), instead),
     ):
         with column:

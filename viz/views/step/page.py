@@ -67,7 +67,7 @@ def _costs(page: Page) -> None:
     if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
         return
     for parts, icon, title, draw in (
-        (OF_CACHE, "memory", _("The cache: what is kept of each token, and what that saves"), cache.draw),
+        (OF_CACHE, "memory", _("The cache: what is kept for each token, and what that saves"), cache.draw),
         (OF_LENGTH, "straighten", _("Cost over length, from 1,000 to 1,000,000 tokens"), length.draw),
     ):
         state = expander_state(parts[0], page.view.opened, parts)

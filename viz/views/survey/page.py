@@ -84,7 +84,7 @@ def _about(page: Page, found: Survey) -> None:
     if found.about.edits:
         st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(found.about.edits))))
     if found.about.fingerprint != page.trace.model.get("fingerprint"):
-        say(_("This survey was made with other weights than those shown now. Make a new one to see what these do."))
+        say(_("This survey was made with different weights from those shown now. Make a new one to see what these do."))
     if found.problems:
         with st.expander(_("Texts that could not be run"), icon=":material/error:"):
             for number_, problem in found.problems.items():
