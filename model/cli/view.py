@@ -85,8 +85,8 @@ def traces_at(path: Path) -> list[Path]:
 
 
 def command(port: int) -> list[str]:
-    """The command that starts the app, on loopback only."""
-    options = {"server.address": HOME, "server.port": port, "server.headless": "true"}
+    """The command that starts the app, on loopback only. Its own greeting has an address without the file that is opened."""
+    options = {"server.address": HOME, "server.port": port, "server.headless": "true", "logger.hideWelcomeMessage": "true"}
     return [sys.executable, "-m", "streamlit", "run", "app.py", *(f"--{name}={value}" for name, value in options.items())]
 
 

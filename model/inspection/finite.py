@@ -11,8 +11,8 @@ def warning_of_run(trace: Trace) -> str:
     if trace.model["dtype"] != "float32":
         return f"The numbers of this run do not fit into {trace.model['dtype']}. Choose float32 as the precision."
     return (
-        "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to draw. "
-        "`inspect` lists the tensors concerned."
+        "This run produced NaN or infinite values, so there is nothing to draw. Weights of the model are not finite (`inspect` "
+        "lists them), or so large that a result does not fit into float32."
     )
 
 

@@ -114,7 +114,7 @@ def test_weights_that_are_not_finite_are_one_sentence_however_a_target_is_writte
     save_not_finite(shelf, "001_tiny_a.pt")
     visitor = Visitor(model="001_tiny_a.pt", set="n_heads=2", text="2 5", decode=method, max="3")
     assert len(visitor.problems) == 1
-    assert "the model’s weights are not finite" in visitor.problems[0]
+    assert "Weights of the model are not finite" in visitor.problems[0]
     assert not visitor.app.error, "no incident"
 
 

@@ -169,8 +169,8 @@ def undrawable(trace: Trace) -> str:
     if trace.model["dtype"] != "float32":
         return _("The numbers of this run do not fit into {dtype}. Choose float32 as the precision.", dtype=trace.model["dtype"])
     return _(
-        "This run produced NaN or infinite values because the model’s weights are not finite, so there is nothing to "
-        "draw. The Checkpoint page lists the tensors concerned."
+        "This run produced NaN or infinite values, so there is nothing to draw. Weights of the model are not finite (the "
+        "Checkpoint page lists them), or so large that a result does not fit into float32."
     )
 
 
