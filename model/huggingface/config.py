@@ -96,23 +96,28 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
 def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     """Special token ids; those outside the vocabulary are dropped."""
 
+    text, blip = config.get_text_config(decoder=True) if folder.kind == "both" else config, folder.model_type == "blip"
+
     def token_ids(name: str) -> list[int]:
-        value = folder.generation.get(name, getattr(config, name, None))
+        given = (None if blip else folder.generation.get(name, getattr(config, name, None)), getattr(text, name, None))
+        value = next((each for each in given if each is not None), None)
         listed = value[:MOST_ENDS] if isinstance(value, list) else [value]
         return [id_ for id_ in listed if type(id_) is int and 0 <= id_ < vocab]
 
     def token_id(name: str) -> int | None:
         return next(iter(token_ids(name)), None)
 
-    pad, end, writes = token_id("pad_token_id"), token_id("eos_token_id"), folder.kind != "encoder"
-    start = token_id("decoder_start_token_id") if folder.kind == "both" else token_id("bos_token_id")
+    ends = token_ids("sep_token_id" if blip else "eos_token_id")  # BLIP’s class ends a caption by its separator
+    pad, end, writes = token_id("pad_token_id"), next(iter(ends), None), folder.kind != "encoder"
+    start = token_id("decoder_start_token_id") if folder.kind == "both" else None
+    start = token_id("bos_token_id") if start is None else start
     forced = token_id("forced_bos_token_id") if folder.kind == "both" else None
     return {
         "pad_id": None if folder.kind == "decoder" and pad == end else pad,
         "start_id": start,
         "end_id": end if writes else None,
         "forced": () if forced is None else (forced,),
-        "more_ends": tuple(token_ids("eos_token_id")[1:]) if writes else (),
+        "more_ends": tuple(ends[1:]) if writes else (),
         "suppressed": _suppressed(folder, vocab) if writes else (),
         "opening": _opening(folder, vocab) if folder.kind == "both" else (),
     }

@@ -20,12 +20,16 @@ from model.trace.types import Array
 
 FILE = "preprocessor_config.json"
 
+WHOLE, PART = "processor_config.json", "image_processor"
+"""The file that newer versions of the library write instead, and the place of the same settings in it."""
+
 PROCESSORS: Mapping[str, tuple[str, str]] = {
     "ViT": ("vit", "ViTImageProcessorPil"),
     "DeiT": ("deit", "DeiTImageProcessorPil"),
     "Bit": ("bit", "BitImageProcessorPil"),
     "CLIP": ("clip", "CLIPImageProcessorPil"),
     "Siglip": ("siglip", "SiglipImageProcessorPil"),
+    "Blip": ("blip", "BlipImageProcessorPil"),
 }
 """The library's processors that are used, by the beginning of the name in the file: its module and its class on Pillow."""
 
@@ -48,6 +52,7 @@ _ADDED: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "dinov3_vit": lambda config: _with_registers(config),
     "clip_vision_model": lambda config: _WHOLE,
     "siglip_vision_model": lambda config: (),
+    "blip_vision_model": lambda config: _WHOLE,
 }
 """What a network puts before its patches, by its architecture: what it was trained to read, then places that it only writes to."""
 
@@ -59,15 +64,24 @@ def _with_registers(config: Any) -> tuple[str, ...]:
     return (*_WHOLE, *(f"[REG{number}]" for number in range(1, int(config.num_register_tokens) + 1)))
 
 
-def added(folder: Folder, config: Any) -> tuple[str, ...]:
-    """Names of the positions that a network puts before the patches, as far as its architecture says."""
-    return _ADDED[folder.model_type](config) if folder.model_type in _ADDED else ()
+def of_vision(config: Any) -> Any:
+    """The settings of the part that reads an image: of a captioner its encoder, else all of them."""
+    return next((part for name in ("vision_config", "encoder") if (part := getattr(config, name, None)) is not None), config)
+
+
+def added(config: Any) -> tuple[str, ...] | None:
+    """Names of the positions that a network puts before the patches; None: its architecture is not known here.
+
+    Args:
+        config: of the part that reads the image.
+    """
+    return _ADDED[config.model_type](config) if config.model_type in _ADDED else None
 
 
 def without_pooling(config: Any) -> Any:
     """The config without the layer that pools all patches into one vector by attention (SigLIP): it reads the last states alone."""
-    if hasattr(config, "vision_use_head"):
-        config.vision_use_head = False
+    if hasattr(vision := of_vision(config), "vision_use_head"):
+        vision.vision_use_head = False
     return config
 
 
@@ -149,11 +163,11 @@ class ImageReader:
 
 def image_reader(folder: Folder) -> ImageReader:
     """The reader of a folder's images; one without a processor where its files do not say how to prepare them."""
-    path = folder.path / FILE
-    if not path.is_file():
+    path, whole = folder.path / FILE, folder.path / WHOLE
+    if not path.is_file() and not whole.is_file():
         return ImageReader(why=phrase("the folder has no {file}, which says how an image is prepared", file=FILE))
     try:
-        settings = read_json(path)
+        settings = read_json(path) if path.is_file() else dict(read_json(whole).get(PART) or {})
     except HeadlightError as error:
         return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
     named = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "")

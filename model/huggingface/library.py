@@ -21,6 +21,7 @@ from transformers import (
     AttentionMaskInterface,
     AutoModel,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
@@ -43,6 +44,9 @@ EAGER = "eager"
 
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
 
+CAPTIONERS: Mapping[str, str] = {"vision-encoder-decoder": "VisionEncoderDecoderModel", "blip": "BlipForConditionalGeneration"}
+"""Encoders of images whose decoder attends to the patches and writes: the class of each, by architecture."""
+
 _BUILDING = threading.Lock()
 """Held while the library builds a network: it patches its own functions meanwhile, which is not thread-safe."""
 
@@ -63,6 +67,8 @@ def kind_of(config: Any) -> Kind | None:
     Architectures for masked words are encoders, unless their config says `is_decoder`.
     """
     kind = type(config)
+    if CAPTIONERS.get(config.model_type) in (config.architectures or CAPTIONERS.values()):
+        return "both"
     if getattr(config, "is_encoder_decoder", False):
         writes = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq)
         return "both" if any(kind in auto._model_mapping for auto in writes) else None
@@ -162,7 +168,8 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
 
 
 def _class(kind: Kind, config: Any) -> Any:
-    auto = CLASSES[kind] if type(config) in CLASSES[kind]._model_mapping or kind != "both" else AutoModelForSpeechSeq2Seq
+    several = (AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ()
+    auto = next(auto for auto in (CLASSES[kind], *several, CLASSES[kind]) if type(config) in auto._model_mapping)
     found = auto._model_mapping[type(config)]
     return found[0] if isinstance(found, tuple) else found
 

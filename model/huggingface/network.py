@@ -205,10 +205,15 @@ class ForeignViewer(ForeignEncoder):
         assert self.spec.encoder.image is not None
         return self.spec.encoder.image
 
+    def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
+        """Which source positions are allowed: all of them, since an image has no padding."""
+        return Mask(padding_mask(source, None))
+
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key, number] -> [batch, key, model]. The rows of its own positions, which come first, are not read."""
+        encoder = self.library.get_encoder() if self.spec.decoder else self.library  # type: ignore[operator]  # untyped library
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
-        states: Tensor = watch(lambda: self.library(pixel_values=images.arranged(source, self.image)))[0]
+        states: Tensor = watch(lambda: encoder(pixel_values=images.arranged(source, self.image)))[0]
         return states
 
 
@@ -252,6 +257,10 @@ class ForeignListener(ForeignTranslator):
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
         states: Tensor = watch(lambda: encoder(input_features=sounds.arranged(source, self.sound)))[0]
         return states
+
+
+class ForeignCaptioner(ForeignViewer, ForeignTranslator):
+    """An encoder of images and a decoder that attends to their patches."""
 
 
 class ForeignWriter(ForeignNetwork):

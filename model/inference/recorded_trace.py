@@ -148,9 +148,9 @@ class TraceMaker:
 def _with_recording(trace: Trace, found: Trace) -> Trace:
     """A run of a network without a row, with the attention of its recording, and the strips that only the recording has.
 
-    Features have no texts: their strip is the recording's, which counts positions and not rows.
+    Features have no texts: their strip is the recording's, which counts positions and not rows, unless these are as many.
     """
-    own = {name: strip for name, strip in trace.tokens.items() if strip.ids}
+    own = {name: strip for name, strip in trace.tokens.items() if strip.ids or len(strip) == len(found.tokens.get(name, ()))}
     missing = {name: why for name, why in found.missing.items() if not name.startswith("attention/*/")}
     return replace(
         trace,

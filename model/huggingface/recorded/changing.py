@@ -15,7 +15,15 @@ import headlight
 from model.errors import phrase
 from model.huggingface import library
 from model.huggingface.finding import OUTSIDE, NotFoundError, found_places
-from model.huggingface.network import NETWORKS, AnyForeign, ForeignListener, ForeignTranslator, ForeignViewer, ForeignWriter
+from model.huggingface.network import (
+    NETWORKS,
+    AnyForeign,
+    ForeignCaptioner,
+    ForeignListener,
+    ForeignTranslator,
+    ForeignViewer,
+    ForeignWriter,
+)
 from model.huggingface.places import Places
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.probe import close_of, example
@@ -51,11 +59,11 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         wanted = recorded(given)
         places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated)
         spec = _described(recorded.spec, places, attentions)
-        if image is not None:
+        if image is not None and not recorded.reads.named:
             spec = _of_images(spec, image, int(wanted[0].shape[-1]))
         if sound is not None and spec.encoder is not None:
             spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=own.config.d_model))
-        network = ForeignViewer if image is not None else ForeignListener if sound is not None else NETWORKS[recorded.kind]
+        network = _class(recorded)
         found = network(own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         try:
             _compare(found, given, wanted, sites)
@@ -67,6 +75,13 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
             why = phrase("its layers cannot be observed: {name}: {message}", name=type(error).__name__, message=message)
             raise NotFoundError(why) from error
     return found
+
+
+def _class(recorded: RecordedNetwork) -> type[AnyForeign]:
+    """The class of a network that reads what this one reads."""
+    if recorded.reads.image is not None:
+        return ForeignCaptioner if recorded.kind == "both" else ForeignViewer
+    return NETWORKS[recorded.kind] if recorded.reads.sound is None else ForeignListener
 
 
 def _described(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignAttention]) -> ForeignSpec:

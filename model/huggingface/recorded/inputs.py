@@ -42,6 +42,7 @@ class Reads:
         rows: how many rows of features it reads; 0: any number, or ids.
         width: numbers in a row; 0: ids.
         image: the image that patches are cut from; None: it reads something else.
+        named: whether it is known what the network puts before the patches.
         sound: the same of a sound that frames are cut from.
         example: rows of an example.
     """
@@ -51,6 +52,7 @@ class Reads:
     rows: int = 0
     width: int = 0
     image: ForeignImage | None = None
+    named: bool = False
     sound: ForeignSound | None = None
     example: int = 0
 
@@ -61,6 +63,11 @@ class Reads:
         if self.sound is not None:
             return sounds.arranged(source, self.sound)
         return source.squeeze(-1) if self.form == "samples" else source
+
+    @property
+    def positions(self) -> int:
+        """How many positions it makes of an input; 0: any number, or ids."""
+        return len(self.image.names) if self.image is not None and self.named else self.rows
 
     @property
     def said(self) -> Words:
@@ -103,13 +110,15 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
         raise folder.unsupported(phrase("it reads images and text together, but a run here reads only one of them"))
     if form == "ids":
         return Reads(form, argument)
-    if form == "patches" and all(hasattr(config, name) for name in ("image_size", "patch_size", "num_channels")):
-        size, (side, other) = _two(config.image_size), _two(config.patch_size)
-        if folder.model_type in images.RESIZED and (prepared := images.image_reader(folder).size) is not None:
+    vision = images.of_vision(config)
+    if form == "patches" and hasattr(vision, "image_size") and hasattr(vision, "patch_size"):
+        size, (side, other) = _two(vision.image_size), _two(vision.patch_size)
+        if vision.model_type in images.RESIZED and (prepared := images.image_reader(folder).size) is not None:
             size = prepared
         if side == other and not size[0] % side and not size[1] % side:
-            image = ForeignImage(size[0] // side, size[1] // side, side, config.num_channels, images.added(folder, config))
-            return Reads(form, argument, image.patches, image.width, image, example=image.patches)
+            before, channels = images.added(vision), getattr(vision, "num_channels", 3)
+            image = ForeignImage(size[0] // side, size[1] // side, side, channels, before or ())
+            return Reads(form, argument, image.patches, image.width, image, before is not None, example=image.patches)
     if form == "frames" and folder.model_type in FRAMES:
         sound = ForeignSound(config.max_source_positions, config.num_mel_bins, JOINED)
         if (extractor := sounds.sound_reader(folder, sound).extractor) is not None:

@@ -26,7 +26,7 @@ from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
 from model.huggingface.images import image_reader, without_pooling
 from model.huggingface.loaded import Foreign, ForeignInfo
-from model.huggingface.network import AnyForeign, ForeignListener, ForeignViewer
+from model.huggingface.network import AnyForeign, ForeignListener
 from model.huggingface.parts import recorded_notes
 from model.huggingface.recorded.changing import changeable
 from model.huggingface.recorded.inputs import Reads, reads
@@ -119,7 +119,8 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         network.spec,
         sampling=sampling_of(folder),
     )
-    images = image_reader(folder) if isinstance(network, ForeignViewer) else None
+    encoder = network.spec.encoder
+    images = image_reader(folder) if encoder is not None and encoder.image is not None else None
     if images is not None and images.processor is None:
         notes_ = (*notes_, phrase("It accepts no image, only numbers: {reason}.", reason=images.why))
     sounds = sound_reader(folder, network.sound) if isinstance(network, ForeignListener) else None
@@ -189,15 +190,15 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
         fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted
         sites, compared = probed(fitted.folder, fitted.network())
     network: AnyForeign | RecordedNetwork
-    said = fitted.said
     try:
         network = changeable(fitted.network(sites), interface, sites)
         about = (_FOUND, *recorded_notes(network))
-        said = (_patches(network.image),) if isinstance(network, ForeignViewer) else said
     except NotFoundError as error:
         network = fitted.network(sites, error.why)
         about = (*_recorded_only(network), _listed(sites))
     ahead = (phrase("Its logits depend on later tokens, too, so no text is generated."),) if reads_ahead else ()
+    encoder = network.spec.encoder
+    said = fitted.said if encoder is None or encoder.image is None else (_patches(encoder.image),)
     told = notes(fitted.folder, fitted.weights.broken, fitted.left_over)
     return fitted, network, (run_by(fitted.module), *about, *said, *ahead, *compared, *told)
 

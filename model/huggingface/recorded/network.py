@@ -61,7 +61,7 @@ class RecordedNetwork(LibraryHolder):
         if given.valid is not None:
             arguments["attention_mask"] = given.valid
         if given.target is not None:
-            arguments["decoder_input_ids"] = given.target
+            arguments["decoder_input_ids" if "decoder_input_ids" in self._takes else "input_ids"] = given.target
         if "use_cache" in self._takes:
             arguments["use_cache"] = False
         return self.library(**arguments, **options)
@@ -117,7 +117,7 @@ class RecordedNetwork(LibraryHolder):
         Raises:
             DoesNotFit: they are not.
         """
-        if self.reads.rows and source.shape[1] != self.reads.rows:
+        if source.shape[1] != (self.reads.positions or source.shape[1]):
             reason = phrase(
                 "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",
                 found=source.shape[1],
@@ -144,4 +144,5 @@ class RecordedNetwork(LibraryHolder):
 def _path_of_encoder(library: Any) -> str:
     """Path of the encoder in an encoder-decoder, with a point at its end."""
     encoder = library.get_encoder()
+    encoder = library.get_encoder(modality="image") if encoder is library else encoder
     return next(f"{name}." for name, module in library.named_modules() if module is encoder)

@@ -9,6 +9,7 @@ import headlight
 from model.errors import BadSetting, DamagedFile
 from model.huggingface.config import UNTABLED, alignment, special_ids
 from model.huggingface.folder import CONFIG, Folder
+from model.huggingface.images import of_vision
 from model.huggingface.recorded.inputs import Reads
 from model.huggingface.recorded.sites import layers_and_heads
 from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
@@ -52,18 +53,20 @@ def _alignment(folder: Folder, config: Any, stacks: dict[str, ForeignStack]) -> 
 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
-    own = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else config
+    own = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else of_vision(config)
     layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, own, name)
     width = _whole(own, "d_model", "hidden_size", "n_embd", "dim") or 1
     features = form is not None and form.form != "ids"
     assert form is not None or not features
+    image = form.image if form is not None and form.named else None
     return ForeignStack(
         vocab=0 if features else _embedded(network, own, name),
-        d_model=form.width if form is not None and features else width,
+        d_model=form.width if form is not None and features and image is None else width,
         layers=layers,
         attention=ForeignAttention(heads, heads, _whole(own, "head_dim", "d_kv") or max(1, width // heads)),
         positions="unknown",
-        max_positions=(form.rows or UNTABLED) if form is not None and features else _positions(own, network),
+        max_positions=(form.positions or UNTABLED) if form is not None and features else _positions(own, network),
+        image=image,
     )
 
 
