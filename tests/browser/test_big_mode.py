@@ -81,7 +81,7 @@ def projector(watched: Page) -> Page:
 
 
 @pytest.mark.parametrize(
-    "path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "circuit", "checkpoint"]
+    "path", ["explore", "step", "masks", "positions", "compare", "training", "whatif", "circuit", "checkpoint", "survey"]
 )
 def test_no_text_is_smaller_than_16_pixels_and_nothing_is_wider_than_the_window(
     projector: Page, within: Callable[[str], Page], serve: Serve, path: str
@@ -138,6 +138,13 @@ SCREENS: dict[str, dict[str, str]] = {
     "checkpoint ": {"model": MODEL, "picture": "weights"},
     "circuit": {},
     "circuit ": {"picture": "composition"},
+    "survey": {},
+    "survey ": {"picture": "grid", "color": "entropy"},
+    "survey  ": {"picture": "spread"},
+    "survey   ": {"picture": "head"},
+    "survey    ": {"picture": "alike"},
+    "survey     ": {"picture": "two", "survey": MODEL},
+    "survey      ": {"picture": "film", "model": FILM},
 }
 """Pages in big mode, with parameters of their links; blanks after a name make it another one."""
 
@@ -166,7 +173,7 @@ BOXES = """() => {
 
 
 @pytest.mark.parametrize(
-    "pages", ["explore", "step", "positions", "masks", "compare", "whatif", "training", "checkpoint", "circuit"]
+    "pages", ["explore", "step", "positions", "masks", "compare", "whatif", "training", "checkpoint", "circuit", "survey"]
 )
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_one_picture_fills_the_screen_and_nothing_scrolls_or_is_covered(
@@ -206,6 +213,23 @@ def test_measured_paths_fill_the_screen_too(watched: Page, within: Callable[[str
         found = page.evaluate(BOXES)
         assert found["scrolls"] <= 1, (width, height)
         assert found["below"] <= 1, (width, height)
+        assert min(found["share"]) > 0.45, (width, height, found)
+        assert small(page.evaluate(TEXTS)) == [], (width, height)
+
+
+def test_queries_and_keys_that_were_read_fill_the_screen_too(watched: Page, within: Callable[[str], Page], serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1280, "height": 720})
+    page = within(f"{serve(APP)}/survey?{urlencode({'model': 'induction', 'text': REPEATED, 'site': 'decoder.0.1.self'})}")
+    page.locator(".st-key-survey-read-start button").click()
+    rest(page, drawn=".st-key-survey-plane-chart .plot-container")
+    page.keyboard.press("p")
+    page.get_by_text("Queries and keys", exact=True).click()
+    rest(page, drawn=".st-key-one-screen .st-key-survey-plane-chart .plot-container")
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        rest(page, drawn=".js-plotly-plot .plot-container")
+        found = page.evaluate(BOXES)
+        assert max(found["scrolls"], found["below"]) <= 1, (width, height)
         assert min(found["share"]) > 0.45, (width, height, found)
         assert small(page.evaluate(TEXTS)) == [], (width, height)
 

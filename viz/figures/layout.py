@@ -26,8 +26,12 @@ def downloadable(name: str) -> dict[str, Any]:
     return CONFIG | {"displayModeBar": True, "modeBarButtons": [["toImage"]], "toImageButtonOptions": saved}
 
 
-def projected(figure: go.Figure) -> go.Figure:
-    """The same figure for a projector: texts of at least PROJECTED pixels, two decimals, and every one of up to 24 tokens named."""
+def projected(figure: go.Figure, fills: bool = False) -> go.Figure:
+    """The same figure for a projector: texts of at least PROJECTED pixels, two decimals, and every one of up to 24 tokens named.
+
+    Args:
+        fills: whether it is as high as its place, so that of many rows only some have room for their names.
+    """
     told = _enlarged(figure.to_plotly_json())
     layout = told["layout"]
     layout["margin"] = {side: _LARGER * size for side, size in layout["margin"].items()}
@@ -38,6 +42,10 @@ def projected(figure: go.Figure) -> go.Figure:
         if 0 < len(tokens) <= _ALL_NAMED:
             layout[name] |= {"tickmode": "array", "tickvals": list(tokens), "autotickangles": [-60, -90]}
             needed = max(needed, len(tokens) * _PROJECTED_ROW + 220 if name.startswith("y") else 0)
+    for name in ("xaxis", "yaxis") if fills else ():
+        if "ticktext" in (own := layout.get(name, {})):
+            every = -(-len(own["ticktext"]) // _NAMED_IN_PLACE)
+            own |= {"tickvals": own["tickvals"][::every], "ticktext": own["ticktext"][::every]}
     named = layout.get("yaxis", {}).get("ticktext", ())
     needed = max(needed, len(named) * _PROJECTED_ROW + 300 if named else 0)
     layout["height"] = max(round(1.2 * layout["height"]), layout["height"] + 100, needed)
@@ -48,7 +56,7 @@ def projected(figure: go.Figure) -> go.Figure:
 PROJECTED = 21
 """Pixels of the smallest text of a figure on a projector."""
 
-_LARGER, _ALL_NAMED, _PROJECTED_ROW = 1.8, 24, 27
+_LARGER, _ALL_NAMED, _NAMED_IN_PLACE, _PROJECTED_ROW = 1.8, 24, 18, 27
 
 
 def _enlarged(part: Any) -> Any:

@@ -45,6 +45,7 @@ PICTURES = (
     *("motion", "stage", "tree", "steps"),
     *("combined", "causal", "padding", "film", "losses", "weights"),
     *("graph", "composition", "paths", "kept"),
+    *("grid", "spread", "plane", "alike", "two"),
 )
 """Pictures that fill the screen in big mode: of heads, of positions, of a run's steps, and of other pages. A page shows its first
 one instead of one that it does not have."""

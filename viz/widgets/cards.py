@@ -108,7 +108,7 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, *, fills:
     """
     big = get_view_state()[0].big
     height: Literal["stretch", "content"] = "stretch" if big and fills else "content"
-    st.plotly_chart(projected(figure) if big else figure, width="stretch", height=height, theme=None, **options)
+    st.plotly_chart(projected(figure, fills) if big else figure, width="stretch", height=height, theme=None, **options)
     if printed is not None:
         (trace, title), name = printed, str(options["key"])
         one = of_chart(name, title, figure, str(options.get("alt", "")))

@@ -15,7 +15,8 @@ from viz.widgets.cards import chart, heading
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the divergence of each two heads that attend between the same tokens as the selected one."""
-    st.html(heading(_("Similar heads"), _("How much the rows of two heads differ in the same texts")))
+    if not page.view.big:
+        st.html(heading(_("Similar heads"), _("How much the rows of two heads differ in the same texts")))
     apart = None if found.compared is None else found.compared.mean_divergence
     group = np.zeros(0, int) if apart is None else np.flatnonzero(np.isfinite(apart[selected]))
     if apart is None or len(group) < 2:
@@ -35,7 +36,7 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     st.caption(tokens.markdown(text))
     short = [_short(found, head) for head in order]
     figure = figures.alike(short, [names[head] for head in order], apart[np.ix_(order, order)], _("divergence (bits)"), page.dark)
-    chart(figure, (page.trace, text), key="survey-alike-chart", alt=text)
+    chart(figure, (page.trace, text), fills=True, key="survey-alike-chart", alt=text)
 
 
 def _short(found: Survey, head: int) -> str:

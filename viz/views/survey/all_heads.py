@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
@@ -34,24 +34,17 @@ USUAL, MOST, MOST_IN_PUBLIC = 30, 1000, 30
 
 
 def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], selected: int) -> None:
-    """Draws a dot and a cell for each head; a click selects a head, and a box or a line marks several.
+    """Draws a dot for each head, with what decides its place, color and size; a click selects a head, and a box or a line marks
+    several. In big mode the dots fill the screen.
 
     Args:
         names, roles: of each head: its name, and its roles or "".
     """
-    titles = labels.of_heads()
-    subtitle = _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")
-    st.html(heading(_("All heads"), subtitle))
-    sizes = {"": _("all the same"), "matters": _("how much the head matters")}
-    with st.container(horizontal=True):
-        st.selectbox(_("From left to right"), SURVEYED, format_func=titles.__getitem__, **bind("across"))
-        st.selectbox(_("From bottom to top"), SURVEYED, format_func=titles.__getitem__, **bind("up"))
-    with st.container(horizontal=True):
-        kind = {"": _("kind of attention")} | titles
-        st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
-        st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
-    weight = _weight(page, found, names) if page.view.dots else None
-    shade = figures.Shade(found.of_heads(page.view.shade), titles[page.view.shade]) if page.view.shade else None
+    if not page.view.big:
+        subtitle = _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")
+        st.html(heading(_("All heads"), subtitle))
+    weight = _chosen(page, found, names)
+    titles, shade = labels.of_heads(), _shade(page, found)
     across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
     named = (titles[page.view.across], titles[page.view.up])
     sites = [Site.parse(site) for site, _head in found.statistics.heads]
@@ -60,15 +53,40 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     chart(
         figure,
         (page.trace, _("All heads: {up}, {across}", across=named[0], up=named[1])),
+        fills=True,
         config=CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES},
         key=DOTS,
         alt=labels.scatter(names, across, up, named),
         on_select=lambda: _clicked(found),
         selection_mode=("points", "box", "lasso"),
     )
-    if missing := int((~(np.isfinite(across) & np.isfinite(up))).sum()):
+    missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
+    if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
-    _grid(page, found, names, shade or figures.Shade(up, named[1]), selected)
+
+
+def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
+    """Draws what decides place, color and size of the dots; returns how much heads matter, if that is their size."""
+    titles, big = labels.of_heads(), page.view.big
+    kind = {"": _("kind of attention")} | titles
+    label: Literal["collapsed", "visible"] = "collapsed" if big else "visible"  # in big mode the axes and the legend say it
+    with st.container(horizontal=True):
+        st.selectbox(_("From left to right"), SURVEYED, format_func=titles.__getitem__, label_visibility=label, **bind("across"))
+        st.selectbox(_("From bottom to top"), SURVEYED, format_func=titles.__getitem__, label_visibility=label, **bind("up"))
+        if big:
+            st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, label_visibility=label, **bind("shade"))
+            return _mattering(found) if page.view.dots else None
+    sizes = {"": _("all the same"), "matters": _("how much the head matters")}
+    with st.container(horizontal=True):
+        st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
+        st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
+    return _weight(page, found, names) if page.view.dots else None
+
+
+def _shade(page: Page, found: Survey) -> figures.Shade | None:
+    """The number that colors the dots; None: their kind of attention does."""
+    name = page.view.shade
+    return figures.Shade(found.of_heads(name), labels.of_heads()[name]) if name else None
 
 
 def marked() -> list[int]:
@@ -94,8 +112,9 @@ def select(found: Survey, head: int) -> None:
     update(site=site, head=number_)
 
 
-def _grid(page: Page, found: Survey, names: Sequence[str], shade: figures.Shade, selected: int) -> None:
+def grid(page: Page, found: Survey, names: Sequence[str], selected: int) -> None:
     """Draws layers × heads by the number that colors the dots, else by the one upwards."""
+    shade = _shade(page, found) or figures.Shade(found.of_heads(page.view.up), labels.of_heads()[page.view.up])
     heads = found.statistics.heads
     rows = by_kind(list(found.statistics.sites))
     places = [(rows.index(site), head) for site, head in heads]
@@ -104,21 +123,21 @@ def _grid(page: Page, found: Survey, names: Sequence[str], shade: figures.Shade,
     around = [head for head in marked() if head < len(heads)]
     figure = figures.grid(names, sites, places, columns, shade, selected, around, page.dark)
     alt = _("“{measure}” of every head: layers × heads; the table “All numbers” has the numbers", measure=shade.title)
-    clickable(figure, "survey-grid", lambda data: select(found, int(data[1])), alt, (page.trace, shade.title))
+    clickable(figure, "survey-grid", lambda data: select(found, int(data[1])), alt, (page.trace, shade.title), fills=True)
 
 
 def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
-    """How much each head matters, where it was measured; else what measures it, or how far that is."""
+    """How much each head matters, where it was measured; draws what measures it, or how far that is."""
     own: making.Making[Matters] | None = st.session_state.get(MATTERS)
     mine = own if own is not None and own.model == _key(found) else None
-    matters = mine.newest if mine is not None else found.matters
     if mine is not None and mine.runs:
         making.progress(mine, MATTERS)
     elif mine is not None:
         making.ended(mine)
     if mine is None or not mine.runs:
-        _form(page, found, again=matters is not None)
-    if matters is None or not matters.count:
+        _form(page, found, again=found.matters is not None)
+    matters, shade = found.matters, _mattering(found)
+    if matters is None or shade is None:
         return None
     most = int(np.nanargmax(matters.mean))
     gaps = {"count": matters.count, "head": names[most], "loss": number(float(matters.mean[most]), ".3f")}
@@ -133,7 +152,13 @@ def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
             )
         )
     )
-    return figures.Shade(matters.mean, _("loss without it (nats)"))
+    return shade
+
+
+def _mattering(found: Survey) -> figures.Shade | None:
+    """How much each head matters, as far as it was measured."""
+    own = found.matters
+    return figures.Shade(own.mean, _("loss without it (nats)")) if own is not None and own.count else None
 
 
 def _key(found: Survey) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.errors import BadTexts
+from model.survey.film import SurveyFilm
 from model.survey.measures import MEASURES
 from model.survey.survey import Survey
 from model.trace.types import Site
@@ -12,50 +13,46 @@ from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.labels import survey as labels
 from viz.session.state import Page
-from viz.views.survey.choice import measure_of
 from viz.views.survey.stored import stored_film
-from viz.widgets.cards import card, chart, heading, say
+from viz.widgets.cards import chart, heading, say
 
 
-def draw(page: Page, found: Survey, selected: int) -> None:
-    """Draws the film, where the model has one, of the measure that the survey shows of its selected head."""
-    if not page.info.snapshots:
-        return
+def film_of(page: Page, measure: str) -> SurveyFilm | None:
+    """The film of the model's survey; None: there is none of this measure, or none that can be read."""
     try:
-        film = stored_film(page.engine, page.info.name)
+        film = stored_film(page.engine, page.info.name) if page.info.snapshots and measure else None
     except BadTexts as error:
         say(error_message(error))
-        return
-    measure = measure_of(page, found, selected)
-    if film is None or len(film.steps) < 2 or not measure:
-        return
+        return None
+    return film if film is not None and len(film.steps) > 1 else None
+
+
+def draw(page: Page, found: Survey, film: SurveyFilm, selected: int, measure: str) -> None:
+    """Draws the measure that the survey shows of its selected head in every snapshot."""
     column, title = list(MEASURES).index(measure), labels.measures()[measure]
     there = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
-    with card("survey-film"):
-        st.html(
-            heading(
-                _("During training"), _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
-            )
-        )
-        if not there:
-            st.caption(_("No head has this measure in every snapshot."))
-            return
-        place = found.statistics.heads[selected]
-        shown = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
-        names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in there)]
-        mean, spread = film.mean[:, there, column], film.std[:, there, column]
-        chosen = there.index(shown)
-        fastest = int(np.argmax(np.abs(np.diff(mean[:, chosen]))))
-        gaps: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
-        for name, values in (("mean", mean), ("std", spread)):
-            gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
-        gaps |= {"count": int(film.count[:, shown, column].min()), "texts": film.about.texts}
-        text = _(
-            "{head}: largest change between steps {before:,} and {after:,}, from {mean0} ± {std0} to {mean1} ± "
-            "{std1}. Texts: {count:,} ({texts}).",
-            **gaps,
-        )
-        st.caption(tokens.markdown(text))
-        figure = figures.film(film.steps, mean, spread, names, chosen, title, page.dark)
-        said = alt_text.curves([names[chosen]], [list(film.steps)], [mean[:, chosen]])
-        chart(figure, (page.trace, title), key="survey-film-chart", alt=f"{text} {said}")
+    if not page.view.big:
+        subtitle = _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)
+        st.html(heading(_("During training"), subtitle))
+    if not there:
+        st.caption(_("No head has this measure in every snapshot."))
+        return
+    place = found.statistics.heads[selected]
+    shown = film.heads.index(place) if place in film.heads and film.heads.index(place) in there else there[0]
+    names = [tokens.site(Site.parse(site), head) for site, head in (film.heads[row] for row in there)]
+    mean, spread = film.mean[:, there, column], film.std[:, there, column]
+    chosen = there.index(shown)
+    fastest = int(np.argmax(np.abs(np.diff(mean[:, chosen]))))
+    gaps: dict[str, object] = {"head": names[chosen], "before": film.steps[fastest], "after": film.steps[fastest + 1]}
+    for name, values in (("mean", mean), ("std", spread)):
+        gaps |= {f"{name}{at}": number(float(values[fastest + at, chosen]), ".2f") for at in (0, 1)}
+    gaps |= {"count": int(film.count[:, shown, column].min()), "texts": film.about.texts}
+    text = _(
+        "{head}: largest change between steps {before:,} and {after:,}, from {mean0} ± {std0} to {mean1} ± "
+        "{std1}. Texts: {count:,} ({texts}).",
+        **gaps,
+    )
+    st.caption(tokens.markdown(text))
+    figure = figures.film(film.steps, mean, spread, names, chosen, title, page.dark)
+    said = alt_text.curves([names[chosen]], [list(film.steps)], [mean[:, chosen]])
+    chart(figure, (page.trace, title), fills=True, key="survey-film-chart", alt=f"{text} {said}")

@@ -80,12 +80,8 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore
     """Draws the plane and the search of the selected head, or the button that reads it."""
     if not found.quoted:
         return
-    site, head = found.statistics.heads[selected]
-    question = ReadHead(
-        page.info.name, page.view.parsed_settings(), texts=(), site=site, head=head, edits=read_edits("; ".join(found.about.edits))
-    )
-    own: making.Making[Reading] | None = st.session_state.get(KEY)
-    mine = own if own is not None and own.newest.texts.question == question else None
+    question = _question(page, found, selected)
+    mine = _reading(question)
     with card("survey-plane"):
         st.html(heading(_("Queries and keys of this head"), names[selected]))
         if mine is not None and mine.runs:
@@ -94,16 +90,44 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore
             making.ended(mine)
         if mine is None or not mine.runs:
             _form(question, found)
-        ready = mine.newest if mine is not None and mine.newest.texts.texts and not mine.runs else None
+        ready = _ready(mine)
         if ready is not None:
             _about(ready)
-            query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts, explore)
+            plane_of(page, ready, explore)
     with card("survey-examples"):
         st.html(heading(_("Examples of this head"), _("Cells with certain words and weights, and how many chance would give")))
         if ready is None:
             st.caption(_("First read this head in many texts, with the button above."))
         else:
             head_examples.draw(page, ready.texts, ready.parts, explore)
+
+
+def picture_of(page: Page, found: Survey, selected: int) -> Reading | None:
+    """What was read of the selected head, with its plane, if this visitor had it read, and it is all there."""
+    ready = _ready(_reading(_question(page, found, selected)))
+    return ready if ready is not None and ready.plane is not None else None
+
+
+def plane_of(page: Page, ready: Reading, explore: StreamlitPage) -> None:
+    """Draws the plane of what was read."""
+    query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts, explore)
+
+
+def _question(page: Page, found: Survey, selected: int) -> ReadHead:
+    site, head = found.statistics.heads[selected]
+    edits = read_edits("; ".join(found.about.edits))
+    return ReadHead(page.info.name, page.view.parsed_settings(), texts=(), site=site, head=head, edits=edits)
+
+
+def _reading(question: ReadHead) -> making.Making[Reading] | None:
+    """What this visitor had read, or has being read, if it is this."""
+    own: making.Making[Reading] | None = st.session_state.get(KEY)
+    return own if own is not None and own.newest.texts.question == question else None
+
+
+def _ready(mine: making.Making[Reading] | None) -> Reading | None:
+    """What was read, if all of it is there."""
+    return mine.newest if mine is not None and mine.newest.texts.texts and not mine.runs else None
 
 
 def _form(question: ReadHead, found: Survey) -> None:

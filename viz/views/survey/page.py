@@ -1,6 +1,6 @@
 """The page Survey: what each head of the model does over many texts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -30,9 +30,9 @@ from viz.views.survey import (
     side_by_side,
     stored,
 )
-from viz.views.survey.choice import head_of
+from viz.views.survey.choice import head_of, measure_of
 from viz.widgets import numeric_tables, recorded_run
-from viz.widgets.cards import card, heading, say
+from viz.widgets.cards import card, choose_picture, heading, one_screen, say
 
 
 def show(page: Page, explore: StreamlitPage) -> None:
@@ -54,8 +54,11 @@ def show(page: Page, explore: StreamlitPage) -> None:
     else:
         found = all_heads.with_matters(found)
         _about(page, found)
-        if own is not None and not own.runs:
+        if own is not None and not own.runs and not page.view.big:
             _kept(found)
+        if page.view.big:
+            _one_picture(page, found, explore)
+            return
         _drawn(page, found, explore)
     if own is None or not own.runs:
         with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
@@ -80,12 +83,13 @@ def _about(page: Page, found: Survey) -> None:
         "text weighs the same; rows for which a measure is not defined do not count.",
         **gaps,
     )
-    st.caption(tokens.markdown(text))
+    if not page.view.big:
+        st.caption(tokens.markdown(text))
     if found.about.edits:
         st.caption(tokens.markdown(_("In every run: {edits}", edits="; ".join(found.about.edits))))
     if found.about.fingerprint != page.trace.model.get("fingerprint"):
         say(_("This survey was made with different weights from those shown now. Make a new one to see what these do."))
-    if found.problems:
+    if found.problems and not page.view.big:
         with st.expander(_("Texts that could not be run"), icon=":material/error:"):
             for number_, problem in found.problems.items():
                 said = error_message(from_json(problem))
@@ -109,13 +113,44 @@ def _kept(found: Survey) -> None:
         st.button(_("Close this survey"), icon=":material/close:", key="survey-close", on_click=making.drop)
 
 
+def _one_picture(page: Page, found: Survey, explore: StreamlitPage) -> None:
+    """Draws the picture that fills the screen in big mode, and the choice among them."""
+    names, selected = _heads(page, found)
+    measure = measure_of(page, found, selected)
+    film, read = born.film_of(page, measure), one_head.picture_of(page, found, selected)
+    pictures: dict[str, tuple[str, Callable[[], None]]] = {
+        "heads": (_("All heads"), lambda: all_heads.draw(page, found, names, _role_names(found), selected)),
+        "grid": (_("Layers × heads"), lambda: all_heads.grid(page, found, names, selected)),
+        "spread": (_("Over all texts"), lambda: selected_head.draw(page, found, names, selected)),
+        "head": (_("In one text"), lambda: selected_head.texts(page, found, selected, explore)),
+    }
+    if read is not None:
+        pictures["plane"] = _("Queries and keys"), lambda: one_head.plane_of(page, read, explore)
+    if found.compared is not None:
+        pictures["alike"] = _("Similar heads"), lambda: alike.draw(page, found, names, selected)
+    if film is not None:
+        pictures["film"] = _("During training"), lambda: born.draw(page, found, film, selected, measure)
+    if page.view.beside:
+        pictures["two"] = _("Two surveys"), lambda: side_by_side.draw(page, found, names, selected)
+    with one_screen():
+        shown = choose_picture({name: title for name, (title, _draw) in pictures.items()})
+        pictures[shown][1]()
+
+
+def _heads(page: Page, found: Survey) -> tuple[list[str], int]:
+    """The names of all heads, and which one is selected."""
+    names = [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
+    chosen = bool(get_view_state()[0].site)  # the page's own view names the site that other pages open on
+    return names, head_of(page, found, chosen)
+
+
 def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     """Draws all heads, the table and the selected head."""
-    names = [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads]
-    selected = head_of(page, found, bool(get_view_state()[0].site))  # the page's own view names the site that other pages open on
+    names, selected = _heads(page, found)
     left, one = st.columns([3, 2])
     with left, card("survey"):
         all_heads.draw(page, found, names, _role_names(found), selected)
+        all_heads.grid(page, found, names, selected)
     with one, card("survey-head"):
         selected_head.draw(page, found, names, selected)
     with card("survey-texts"):
@@ -125,7 +160,10 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
     dependencies.draw(found, names, selected)
-    born.draw(page, found, selected)
+    measure = measure_of(page, found, selected)
+    if (film := born.film_of(page, measure)) is not None:
+        with card("survey-film"):
+            born.draw(page, found, film, selected, measure)
     with card("survey-table"):
         _table(page, found)
     with card("survey-two"):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -79,10 +79,10 @@ def draw(
     st.caption(tokens.markdown(f"{shapes} {told}"))
     config = CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES}
     dots = _("Queries and keys as dots in a plane: {count:,}.", count=len(plane.points))
-    chart(
-        figure, None, key=CHART, alt=f"{dots} {told}", config=config, on_select="rerun", selection_mode=("box", "lasso", "points")
-    )
-    _selected(page, own, plane, explore)
+    modes: tuple[Literal["box", "lasso", "points"], ...] = ("box", "lasso", "points")
+    chart(figure, fills=True, key=CHART, alt=f"{dots} {told}", config=config, on_select="rerun", selection_mode=modes)
+    if not page.view.big:
+        _selected(page, own, plane, explore)
 
 
 def fit(plane: Plane) -> str:

@@ -20,7 +20,7 @@ from viz.figures.heatmap import head_weights
 from viz.i18n.translate import _, error_message, number
 from viz.labels import survey as labels
 from viz.labels import tokens
-from viz.session.state import Page, update
+from viz.session.state import Page, decimals, update
 from viz.url.view_state import NEW_SENTENCE
 from viz.views.survey.choice import measure_of
 from viz.widgets import numeric_tables
@@ -31,13 +31,40 @@ FEW = 3
 
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
-    """Draws the roles of the selected head, and how one of its numbers is spread over the texts."""
-    own, titles = found.statistics, labels.measures()
-    st.html(heading(names[selected], _("What it does over all texts")))
+    """Draws the roles of the selected head, and how one of its numbers is spread over the texts; in big mode only this."""
+    own, titles, big = found.statistics, labels.measures(), page.view.big
+    if not big:
+        st.html(heading(names[selected], _("What it does over all texts")))
     st.session_state["survey-head-choice"] = selected
     st.selectbox(
-        _("Head"), range(len(names)), format_func=names.__getitem__, key="survey-head-choice", on_change=partial(_choose, found)
+        _("Head"),
+        range(len(names)),
+        format_func=names.__getitem__,
+        key="survey-head-choice",
+        on_change=partial(_choose, found),
+        label_visibility="collapsed" if big else "visible",
     )
+    if not big:
+        _roles(found, names, selected)
+    if (name := measure_of(page, found, selected)) != page.view.up and page.view.up in MEASURES:
+        st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.up])))
+    if not name:
+        return
+    column = list(MEASURES).index(name)
+    digits = decimals(3)
+    gaps = {"mean": number(own.mean[selected, column], digits), "error": number(own.error[selected, column], digits)}
+    gaps |= {"low": number(own.lowest[selected, column], digits), "high": number(own.highest[selected, column], digits)}
+    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **gaps)
+    st.caption(tokens.markdown(text))
+    measure = MEASURES[name]
+    figure = figures.histogram(
+        own.bins[selected, column], measure.highest, titles[measure.name], _("texts"), own.mean[selected, column], page.dark
+    )
+    chart(figure, (page.trace, text), fills=True, key="survey-histogram", alt=text)
+
+
+def _roles(found: Survey, names: list[str], selected: int) -> None:
+    """Draws the roles of a head, or why it has none, and its copying score."""
     for role in found.roles[selected]:
         st.markdown(tokens.markdown(_criterion(role.criterion.role, found, selected)))
     if not found.roles[selected]:
@@ -45,20 +72,6 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     if found.copying is not None and np.isfinite(score := found.copying[selected]):
         gaps_ = {"head": names[selected], "copying": number(score, "+.2f")}
         st.caption(tokens.markdown(_("{head}: copying score {copying} (1: what it reads becomes more likely)", **gaps_)))
-    if (name := measure_of(page, found, selected)) != page.view.up and page.view.up in MEASURES:
-        st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.up])))
-    if not name:
-        return
-    column = list(MEASURES).index(name)
-    gaps = {"mean": number(own.mean[selected, column], ".3f"), "error": number(own.error[selected, column], ".3f")}
-    gaps |= {"low": number(own.lowest[selected, column], ".3f"), "high": number(own.highest[selected, column], ".3f")}
-    text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **gaps)
-    st.caption(tokens.markdown(text))
-    measure = MEASURES[name]
-    figure = figures.histogram(
-        own.bins[selected, column], measure.highest, titles[measure.name], _("texts"), own.mean[selected, column], page.dark
-    )
-    chart(figure, (page.trace, text), key="survey-histogram", alt=text)
 
 
 def _choose(found: Survey) -> None:
@@ -107,14 +120,22 @@ def _no_role(found: Survey) -> str:
 
 
 def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
-    """Lists texts in which the head's number is largest, smallest and between; draws the head's map in the chosen one, run now."""
+    """Lists texts in which the head's number is largest, smallest and between, and draws the head's map in the chosen one, run now;
+    in big mode the map fills the screen, below the choice of a text.
+    """
     measure = measure_of(page, found, selected)
     if not measure:
         return
-    title = labels.measures()[measure]
+    title, rows = labels.measures()[measure], _listed(found, selected, measure)
+    if page.view.big:
+        choices = [_("{title} ({name})", title=line(text), name=f"{group}, {number(value, '.2f')}") for group, value, text in rows]
+        place = st.selectbox(
+            _("Texts"), range(len(rows)), format_func=choices.__getitem__, key="survey-text", label_visibility="collapsed"
+        )
+        _map_of(page, found, selected, rows[place][2], explore)
+        return
     subtitle = _("Texts in which “{measure}” is largest and smallest, and one from each tenth in between", measure=title)
     st.html(heading(_("Texts"), subtitle))
-    rows = _listed(found, selected, measure)
     listed, drawn = st.columns([3, 2])
     table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["place", "value", "text"])
     with listed:
@@ -160,7 +181,7 @@ def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Te
 
 
 def _map_of(page: Page, found: Survey, head: int, text: Text, explore: StreamlitPage) -> None:
-    """Runs one text and draws the head's map, with a button that opens it in Explore."""
+    """Runs one text and draws the head's map, outside big mode with a button that opens it in Explore."""
     site, number_ = found.statistics.heads[head]
     question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(found.about.edits)))
     try:
@@ -170,8 +191,10 @@ def _map_of(page: Page, found: Survey, head: int, text: Text, explore: Streamlit
         return
     name = tokens.head_name(trace, trace.at(site).site, number_)
     figure = head_weights(trace, trace.at(site), number_, page.dark)
-    chart(figure, (trace, name), key="survey-map", alt=_("Weights in this text, computed now: {head}", head=name))
-    open_button(page, text, (site, number_), explore, "survey-open", edits=question.edits)
+    alt = _("Weights in this text, computed now: {head}", head=name)
+    chart(figure, (trace, name), fills=True, key="survey-map", alt=alt)
+    if not page.view.big:
+        open_button(page, text, (site, number_), explore, "survey-open", edits=question.edits)
 
 
 def open_button(

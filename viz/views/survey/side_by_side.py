@@ -25,15 +25,11 @@ from viz.widgets.cards import heading, say
 
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
-    """Draws the choice of another survey, both means of every head, and the differences with their standard errors."""
-    st.html(
-        heading(
-            _("Two surveys side by side"), _("With another model or snapshot, with the model without edits, or over other texts")
-        )
-    )
-    there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
-    choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.beside])])]
-    st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
+    """Draws the choice of another survey, both means of every head, and the differences with their standard errors; in big mode
+    only the means.
+    """
+    if not page.view.big:
+        _choose(page)
     if not page.view.beside:
         return
     try:
@@ -47,7 +43,17 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         return
     _about(other, found, apart)
     _scatter(page, found, apart, names, selected)
-    _table(apart)
+    if not page.view.big:
+        _table(apart)
+
+
+def _choose(page: Page) -> None:
+    """Draws the choice of the other survey."""
+    subtitle = _("With another model or snapshot, with the model without edits, or over other texts")
+    st.html(heading(_("Two surveys side by side"), subtitle))
+    there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
+    choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.beside])])]
+    st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
 
 
 def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
@@ -83,7 +89,7 @@ def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str
     called = [names[head] for head in heads]
     figure = figures.two(called, heads, before, now, errors, axes, selected, page.dark)
     alt = labels.scatter(called, before, now, axes)
-    clickable(figure, "survey-two", lambda data: _select(found, int(data[1])), alt, (page.trace, title))
+    clickable(figure, "survey-two", lambda data: _select(found, int(data[1])), alt, (page.trace, title), fills=True)
 
 
 def _select(found: Survey, head: int) -> None:
