@@ -46,7 +46,7 @@ from viz.views.step import page as step
 from viz.views.survey import page as survey
 from viz.views.training import page as training
 from viz.views.what_if import page as what_if
-from viz.widgets import conversation, image_box, recorded_run, sidebar, sound_box
+from viz.widgets import conversation, media_box, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say
 from viz.widgets.sentence_box import remark_on_language, sentence_box
@@ -203,8 +203,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None
-    boxes = {"image": image_box.place, "sound": sound_box.place}
-    talk = own(around.info) if (own := boxes.get(around.info.reads)) else conversation.place(around.info, view)
+    talk = media_box.place(around.info) if around.info.reads in ("image", "sound") else conversation.place(around.info, view)
     try:
         with patient_engine.raise_if_slow():
             page = run_page.prepare(around, drawn, view, foot)

@@ -133,7 +133,7 @@ def unknown_share(trace: Trace) -> float:
 
 def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
     """Draws the box, bound to the state's text. A recorded run has none: nothing else can run; nor has a model of images or sounds,
-    which has a box of its own (`image_box`, `sound_box`).
+    which has a box of its own (`media_box`).
 
     Args:
         beside: draws what the page adds to its row.
