@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,7 @@ def app_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         server.leave()
 
 
+@cache  # asked for each test
 def _in_slow_place(path: Path) -> bool:
     return any(path.is_relative_to(place) for place in SLOW_PLACES)
 

@@ -68,9 +68,11 @@ def fills_the_width(page: Page) -> None:
 
 @pytest.mark.parametrize("case", ["30x9x12", "32x32x4", "80x64x2", "2x2x8", "6x12x12"])
 def test_the_grid_fills_the_width_and_nothing_is_cut(visit: Open, watched: Page, case: str) -> None:
+    page = visit(f"case={case}")
     for width, height in SCREENS:
-        watched.set_viewport_size({"width": width, "height": height})
-        fills_the_width(visit(f"case={case}"))
+        page.set_viewport_size({"width": width, "height": height})
+        rest(page)
+        fills_the_width(page)
 
 
 def test_all_heads_of_a_real_model_are_seen_at_once(visit: Open, watched: Page) -> None:
