@@ -119,6 +119,18 @@ def test_what_opens_an_atlas_is_bounded_in_bytes_and_sharp(layers: int, heads: i
     assert unpack(overview.data)[1]["weights/encoder.0.0.self"].shape == (heads, cells, cells)
 
 
+@pytest.mark.parametrize("rest", [False, True])
+def test_sites_that_are_read_together_are_told_as_each_alone(monkeypatch: pytest.MonkeyPatch, rest: bool) -> None:
+    whole = traces.translation(layers=3, heads=2)
+    masked = {site: replace(own, mask=np.triu(own.mask)) if site.layer == 2 else own for site, own in whole.attention.items()}
+    trace = replace(whole, attention=masked)
+    together = overviews._made(trace, rest)
+    monkeypatch.setattr(overviews, "TOGETHER", 0)
+    alone = overviews._made(trace, rest)
+    assert together.data == alone.data
+    np.testing.assert_array_equal(together.shares, unpack(alone.data)[1]["readings"][0])
+
+
 def test_sites_of_a_program_with_other_tokens_stood_under_the_axes_of_the_first() -> None:
     """CrossViT reads two sizes of patches: its sites of one kind have 17 and 5 keys."""
     large, small = opened.program(patches=5), opened.program(patches=3)

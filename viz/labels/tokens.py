@@ -11,6 +11,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache, cached
@@ -240,7 +241,6 @@ def kind(stack: str, kind_: str) -> str:
     }.get((stack, kind_), _("Memory attention"))
 
 
-@cached(LRUCache(4096), key=lambda site, head=None: (translate.current(), site, head), lock=threading.Lock())
 def site(site: Site, head: int | None = None) -> str:
     """The name of a site, counted from 1: "Cross-attention, layer 3, head 5".
 
@@ -248,6 +248,11 @@ def site(site: Site, head: int | None = None) -> str:
         site: the site.
         head: its head, counted from 0; None: the whole site.
     """
+    return _site(translate.current(), site, head)
+
+
+@lru_cache(4096)
+def _site(_language: str, site: Site, head: int | None) -> str:
     gaps = {"kind": kind(site.stack, site.kind), "layer": site.layer + 1, "pass_": site.pass_ + 1}
     if head is None:
         return _("{kind}, layer {layer}", **gaps) if site.pass_ == 0 else _("{kind}, pass {pass_}, layer {layer}", **gaps)
@@ -274,8 +279,15 @@ def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
 
 def head_name(trace: Trace, at: Site, head: int) -> str:
     """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
-    name = site(at, head) + (f" · {module}" if (module := trace.module(at)) else "")
-    return _("{head} (silenced)", head=name) if (str(at), head) in silenced(trace) else name
+    return head_names(trace, at, (head,))[0]
+
+
+def head_names(trace: Trace, at: Site, heads: Iterable[int]) -> list[str]:
+    """The names of several heads of a site, as `head_name`."""
+    of, own = f" · {module}" if (module := trace.module(at)) else "", str(at)
+    quiet = {head for place, head in silenced(trace) if place == own}
+    names = [(head, site(at, head) + of) for head in heads]
+    return [_("{head} (silenced)", head=name) if head in quiet else name for head, name in names]
 
 
 def by_hand(trace: Trace) -> tuple[Step, ...]:

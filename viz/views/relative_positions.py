@@ -208,7 +208,7 @@ def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
                 head=tokens.head_name(page.trace, own.site, head),
             )
         )
-        names = [tokens.head_name(page.trace, own.site, each) for each in range(own.heads)]
+        names = tokens.head_names(page.trace, own.site, range(own.heads))
         figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
         words = alt_text.table(table[:, : len(distances)], _("distances"))
         chart(figure, (page.trace, title), fills=True, config=CONFIG, key="biases-chart", alt=words)

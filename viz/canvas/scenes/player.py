@@ -21,7 +21,7 @@ def scene(trace: Trace, site: Site, head: int, step: int) -> bytes:
         "texts": strings.player(),
         **parts.axes(trace, attention),
         "site": str(site),
-        "names": [tokens.head_name(trace, site, each) for each in range(attention.heads)],
+        "names": tokens.head_names(trace, site, range(attention.heads)),
         "strips": [strip(trace, name) for name in trace.tokens],
         "written": tokens.written_strip(trace),
         "continues": continues(trace),

@@ -1,6 +1,9 @@
 """Part `overview`: all heads of all sites, pooled to the size of tiles, with the readings that heads are sorted and found by."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from math import isqrt
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,7 +14,7 @@ from cachetools import cached
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
-from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack, unpack
+from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack
 from viz.i18n.translate import _, join_sentences, translated
 from viz.labels import alt_text, tokens
 from viz.metrics import head_kinds
@@ -22,8 +25,22 @@ OPENING, FINEST, COARSEST = 2_800_000, 128, 16
 """Most bytes of an overview together with its selected head; most and least cells along a side of a head in it. So 12 × 12 × 128 is
 not pooled, and 12 × 12 × 512 has two cells per pixel of a tile on a screen of 1440 × 900."""
 
+TOGETHER = 2**16
+"""Most weights of a site that is read together with others of the same mask: calls of numpy cost more than so few numbers."""
 
-def part(trace: Trace, rest: bool = False) -> Blob:
+
+@dataclass(frozen=True, eq=False)
+class Overview(Blob):
+    """The part, with what was measured for it.
+
+    Attributes:
+        shares: [head], the share of the first token, of all heads of the run in the order of the groups.
+    """
+
+    shares: Array
+
+
+def part(trace: Trace, rest: bool = False) -> Overview:
     """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
 
     Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one); `readings`
@@ -35,22 +52,13 @@ def part(trace: Trace, rest: bool = False) -> Blob:
             column holds the weights that were left out.
     """
     key = parts.run_key(trace) + ("/rest" if rest else "")
-    return PART_CACHE.get_or_make(key, lambda: Blob(_made(trace, rest)))
-
-
-@cached(WeakKeyDictionary(), key=lambda trace: trace)
-def first_shares(trace: Trace) -> dict[Site, Array]:
-    """By site, [head]: the share of the first token, as the overview has measured it."""
-    header, blobs = unpack(part(trace).data)
-    rows = [(Site.parse(row["site"]), len(row["names"])) for group in header["groups"] for row in group["sites"]]
-    ends = np.cumsum([count for _site, count in rows])[:-1]
-    return dict(zip((site for site, _count in rows), np.split(blobs["readings"][0], ends), strict=True))
+    return PART_CACHE.get_or_make(key, lambda: _made(trace, rest))
 
 
 @cached(WeakKeyDictionary(), key=lambda trace: trace)
 def opens_without_first(trace: Trace) -> bool:
     """Whether most heads have most of their weight on the first token, so that pages open without it."""
-    return head_kinds.heads_at_first(np.concatenate(list(first_shares(trace).values()))) > 0.5
+    return head_kinds.heads_at_first(part(trace).shares) > 0.5
 
 
 def leaves_out(hide: str, trace: Trace) -> str:
@@ -89,8 +97,7 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
     Args:
         rest: whether the drawing leaves it out.
     """
-    shares = np.concatenate(list(first_shares(trace).values()))
-    gaps = alt_text.first_token(trace, shares)
+    gaps = alt_text.first_token(trace, part(trace).shares)
     if rest:
         return {
             "left": True,
@@ -116,18 +123,16 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
     }
 
 
-def _made(trace: Trace, rest: bool) -> bytes:
+def _made(trace: Trace, rest: bool) -> Overview:
     blobs: dict[str, Array] = {}
     masks: dict[tuple[bytes, tuple[int, ...]], str] = {}
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
-    peaks: dict[Site, list[float]] = {}
     measured: dict[tuple[str, ...], list[Array]] = {}
     heads = sum(attention.heads for attention in trace.attention.values())
+    found = _measured(trace, heads, rest)
     for site, attention in trace.attention.items():
         down, across = blocks(attention.mask, heads)
-        found = list(_heads(attention, down, across, rest))
-        blobs[f"weights/{site}"] = np.concatenate([codes for codes, _peaks, _readings in found])
-        peaks[site] = [peak for _codes, own, _readings in found for peak in own]
+        blobs[f"weights/{site}"] = found[site].codes
         there = attention.mask & (np.arange(attention.mask.shape[1]) > 0) if rest else attention.mask
         mask = pool(there, down, across, np.logical_or).astype(np.uint8)
         name = masks.setdefault((mask.tobytes(), mask.shape), f"mask/{len(masks)}")
@@ -140,36 +145,76 @@ def _made(trace: Trace, rest: bool) -> bytes:
             "site": str(site),
             "label": row_label(trace, site),
             "mask": name,
-            "names": [tokens.head_name(trace, site, head) for head in range(attention.heads)],
+            "names": tokens.head_names(trace, site, range(attention.heads)),
         }
         if (shared := tokens.heads_of_a_key(trace, site)) > 1:
             row["shared"] = shared
         groups[kind]["sites"].append(row)
-        measured.setdefault(kind, []).append(np.concatenate([readings for _codes, _peaks, readings in found], axis=1))
+        measured.setdefault(kind, []).append(found[site].readings)
     blobs["readings"] = np.concatenate([own for of_group in measured.values() for own in of_group], axis=1).astype(np.float32)
     blobs["kinds"] = head_kinds.kinds(blobs["readings"]).astype(np.uint8)
-    said = alt_text.overview(trace, peaks)
+    said = alt_text.overview(trace, {site: own.peaks for site, own in found.items()})
     if rest:
         said = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), said))
-    return pack({"groups": list(groups.values()), "ends": ["0", "1"], "description": said}, blobs)
+    data = pack({"groups": list(groups.values()), "ends": ["0", "1"], "description": said}, blobs)
+    return Overview(data, blobs["readings"][0])
 
 
-def _heads(attention: Attention, down: int, across: int, rest: bool) -> Iterator[tuple[Array, list[float], Array]]:
-    """The heads of a site, each read once: codes [head, query, key] pooled, `alt_text.peaks` where these are described, and
-    `head_kinds.readings`. All heads at once where they are small, else one after the other.
+@dataclass(frozen=True, eq=False)
+class _Heads:
+    """What the overview holds of some heads: `codes` [head, query, key], pooled; `alt_text.peaks` where these are described;
+    `head_kinds.readings` [reading, head].
     """
-    small = down == across == 1 and attention.mask.size <= WHOLE_CELLS
-    queries, keys = attention.mask.shape
-    distance = distances(queries, keys, rescaled=attention.site.kind == "cross").astype(np.float32)
-    for weights in [attention.weights[:]] if small else (attention.head(head)[None] for head in range(attention.heads)):
-        shown = allowed(weights, attention.mask)
-        readings = head_kinds.readings(shown, attention.mask, distance, attention.site.kind == "cross")
+
+    codes: Array
+    peaks: list[float]
+    readings: Array
+
+    def split(self, counts: Sequence[int]) -> list["_Heads"]:
+        """These heads, so many at a time."""
+        ends = [*accumulate(counts)]
+        parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+        return [_Heads(self.codes[own], self.peaks[own], self.readings[:, own]) for own in parts]
+
+
+def _measured(trace: Trace, heads: int, rest: bool) -> dict[Site, _Heads]:
+    """All heads of a run by site, each read once."""
+    alike = defaultdict[Hashable, list[Attention]](list)
+    for site, attention in trace.attention.items():
+        small = attention.heads * attention.mask.size <= TOGETHER
+        kind = (attention.mask.tobytes(), attention.mask.shape, site.kind == "cross", attention.weights.dtype) if small else site
+        alike[kind].append(attention)
+    found: dict[Site, _Heads] = {}
+    for own in alike.values():
+        sites = [attention.site for attention in own]
+        found |= zip(
+            sites, _read(own, *blocks(own[0].mask, heads), rest).split([attention.heads for attention in own]), strict=True
+        )
+    return found
+
+
+def _read(sites: Sequence[Attention], down: int, across: int, rest: bool) -> _Heads:
+    """The heads of sites with equal masks: all at once where they are small, else one after the other."""
+    mask, cross = sites[0].mask, sites[0].site.kind == "cross"
+    (queries, keys), small = mask.shape, down == across == 1 and mask.size <= WHOLE_CELLS
+    distance = distances(queries, keys, rescaled=cross).astype(np.float32)
+    read: Iterable[Array] = (one.head(head)[None] for one in sites for head in range(one.heads))
+    if small:
+        read = [sites[0].weights[:] if len(sites) == 1 else np.concatenate([one.weights[:] for one in sites])]
+    found: list[_Heads] = []
+    for weights in read:
+        shown = allowed(weights, mask)
         drawn = without_first(shown).astype(np.float32) if rest else shown
-        peaks = alt_text.peaks(drawn if rest else weights) if attention.mask.size <= alt_text.LARGE else []
         codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
         if rest and down == across == 1:
             codes[..., 0] = encode(shown[..., 0])
-        yield codes, peaks, readings
+        peaks = alt_text.peaks(drawn if rest else weights) if mask.size <= alt_text.LARGE else []
+        found.append(_Heads(codes, peaks, head_kinds.readings(shown, mask, distance, cross)))
+    return _Heads(
+        np.concatenate([each.codes for each in found]),
+        [peak for each in found for peak in each.peaks],
+        np.concatenate([each.readings for each in found], axis=1),
+    )
 
 
 def blocks(mask: Array, heads: int) -> tuple[int, int]:
