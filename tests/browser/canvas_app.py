@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from viz.canvas.wire.transport import PART_CACHE, ROUTE
+from viz.session.state import show_failure
 
 
 def forget(request: Request) -> Response:
@@ -16,4 +17,4 @@ def forget(request: Request) -> Response:
     return Response("forgotten")
 
 
-app = st.App(Path(__file__).with_name("canvas_harness.py"), routes=[ROUTE, Route("/forget", forget)])
+app = st.App(Path(__file__).with_name("canvas_harness.py"), routes=[ROUTE, Route("/forget", forget)], on_script_error=show_failure)

@@ -1,4 +1,7 @@
-"""A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3&number=1`. For browser tests."""
+"""A small page with some or all of our drawings: `?show=atlas,lines&case=long&query=3&number=1`. For browser tests.
+
+With `fails` it has an error that nobody foresaw.
+"""
 
 import re
 from dataclasses import replace
@@ -61,6 +64,8 @@ def made(case: str) -> Trace:
 def main() -> None:
     """Draws what the URL asks for, and writes what was chosen. For another URL all drawings are new."""
     ask = st.query_params.to_dict()
+    if "fails" in ask:
+        raise RuntimeError("a secret of the server")
     trace = made(ask.get("case", ""))
     last = [a for a in trace.attention if a.kind == "cross"] or list(trace.attention)
     state = st.session_state

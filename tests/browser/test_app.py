@@ -296,12 +296,12 @@ def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_re
 
 def test_an_unforeseen_error_shows_a_sentence_and_nothing_of_the_server(page: Page, serve: Callable[[Path], str]) -> None:
     page.set_default_timeout(PATIENCE_MS)
-    address = serve(Path(__file__).with_name("failing_app.py"))
-    page.goto(address)
+    address = serve(Path(__file__).with_name("canvas_app.py"))
+    page.goto(f"{address}/?fails=yes")
     alert = page.get_by_test_id("stAlert")
     expect(alert).to_have_text(re.compile(r"Something went wrong inside Headlight .*incident [0-9a-f]{6}.*or reload the page\."))
     expect(alert).to_have_count(1)
     assert "secret" not in page.content()
     assert "Traceback" not in page.content()
-    page.goto(f"{address}/?well=yes")
-    expect(page.get_by_text("all is well")).to_be_visible()
+    page.goto(f"{address}/?show=strips&number=well")
+    expect(page.get_by_text("page well", exact=True)).to_be_visible()

@@ -9,7 +9,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import model.__main__ as command_line
 from model.checkpoints import loader
-from model.checkpoints.loader import Runner
 from model.engine.api import Describe, Run
 from model.engine.local import LocalEngine
 from model.errors import BadChat, HeadlightError, TokenizerTooLarge, TokenizerTooSlow, TooManyCharacters, TooManyTokens
@@ -22,7 +21,7 @@ from model.tokenizers.subwords import limits
 from model.tokenizers.subwords.process import TokenizerProcess
 from model.trace import serialization
 from model.trace.types import chat_of
-from tests import chats, known
+from tests import chats
 from tests.chats import CHATML, LLAMA3, LONG, MISTRAL, NO_SYSTEM, ONE, TOLD
 
 pytestmark = pytest.mark.slow
@@ -214,27 +213,3 @@ def test_the_command_line_takes_turns_and_prints_the_reply(tmp_path: Path, capsy
     assert "--turn: “beside --source” is not accepted" in capsys.readouterr().err
     assert command_line.main(["run", str(tmp_path), "--turn", "tool:x"]) == 1
     assert "turn: “tool:x” is not accepted. Allowed: system:…, user:…, assistant:…" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def smollm2() -> Runner:
-    return loader.load(known.smollm2(), {}, CPU)
-
-
-@torch.inference_mode()
-def test_smollm2_reads_and_answers_as_in_the_library(smollm2: Runner) -> None:
-    path = known.smollm2()
-    theirs = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
-    library = AutoModelForCausalLM.from_pretrained(
-        path.parent, gguf_file=path.name, dtype=torch.float32, local_files_only=True
-    ).eval()
-    for turns in (ONE, LONG):
-        trace = run(smollm2, RunRequest("smollm2", chats.chat(*turns), decoding=Decoding(max_length=10)), CPU, "cpu")
-        prompt = theirs.apply_chat_template(chats.messages(*turns), add_generation_prompt=True)["input_ids"]
-        written = library.generate(
-            torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)), do_sample=False, max_new_tokens=10
-        )[0].tolist()
-        assert list(trace.tokens["source"].ids) == written
-        found = chat_of(trace)
-        assert found is not None
-        assert found.reply == theirs.decode(written[len(prompt) :], skip_special_tokens=True)

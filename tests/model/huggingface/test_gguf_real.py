@@ -16,7 +16,9 @@ from model.checkpoints.loader import Runner
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
 from model.spec.request import KEEP, Decoding, RunRequest
-from tests import known
+from model.trace.types import chat_of
+from tests import chats, known
+from tests.chats import LONG, ONE
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +47,13 @@ def library() -> Any:
     ).eval()
 
 
+@pytest.fixture(scope="module")
+def own() -> Any:
+    """The library's tokenizer."""
+    path = known.smollm2()
+    return AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
+
+
 @torch.inference_mode()
 def test_maps_logits_and_text_are_those_of_the_library(ours: Runner, library: Any) -> None:
     trace = run(ours, RunRequest("smollm2", source=TEXT, decoding=Decoding(max_length=20)), CPU, "cpu")
@@ -69,9 +78,7 @@ def test_each_weight_is_that_of_the_library(ours: Runner, library: Any) -> None:
         assert torch.equal(found[name], tensor), name
 
 
-def test_texts_become_the_ids_of_the_library(ours: Runner) -> None:
-    path = known.smollm2()
-    own = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
+def test_texts_become_the_ids_of_the_library(ours: Runner, own: Any) -> None:
     for text in TEXTS:
         assert list(ours.tokenizers["source"].encode(text, "source").ids) == own.encode(text), text
 
@@ -94,3 +101,16 @@ def test_scores_and_logits_are_sums_of_what_ran(ours: Runner) -> None:
     assert all(logit_sum(ours.network, trace, Writes(request, 0, minus)).agrees for minus in (None, "runner-up"))
     for layer, *cell in ((0, 0, 1, 0), (11, 5, 3, 2), (29, 8, 4, 4)):
         assert score_sum(ours.network, trace, Why(request, f"decoder.0.{layer}.self", *cell)).agrees
+
+
+@torch.inference_mode()
+def test_conversations_are_read_and_answered_as_in_the_library(ours: Runner, library: Any, own: Any) -> None:
+    for turns in (ONE, LONG):
+        trace = run(ours, RunRequest("smollm2", chats.chat(*turns), decoding=Decoding(max_length=10)), CPU, "cpu")
+        prompt = own.apply_chat_template(chats.messages(*turns), add_generation_prompt=True)["input_ids"]
+        ids = torch.tensor([prompt])
+        written = library.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=10)[0].tolist()
+        assert list(trace.tokens["source"].ids) == written
+        found = chat_of(trace)
+        assert found is not None
+        assert found.reply == own.decode(written[len(prompt) :], skip_special_tokens=True)
