@@ -4,6 +4,8 @@
 const EDGE = 5; // room for outlines beside the first tile
 const READABLE = 16; // smallest side of a tile
 const NAMED = 50; // smallest side of a tile with a name above it
+const STRETCHED = 1.75; // how many times as long as wide a tile may be, or as wide as long
+const RANGE = 44; // room for the heads' names beside a line
 const APART = 14; // between two columns
 const NAMES = 19; // room for the heads' names
 const FOLD = 32; // height of the button of a band
@@ -15,8 +17,7 @@ const LONGEST = 12000; // most device pixels of a canvas, up and down
 const gapOf = (step) => (step < 28 ? 2 : step < 48 ? 3 : 5);
 
 /** Layers in columns: `rows` in each; null if their tiles would be smaller than READABLE. */
-function columnsFor({ layers, across, room, left, tall, fills }) {
-  if (fills) return fillingColumns({ layers, across, room, left, tall });
+function columnsFor({ layers, across, room, left, tall }) {
   for (let count = 1; ; count++) {
     const rows = Math.ceil(layers / count);
     const columns = Math.ceil(layers / rows);
@@ -26,64 +27,75 @@ function columnsFor({ layers, across, room, left, tall, fills }) {
   }
 }
 
-/** Layers in as many columns as make the tiles largest, all of them within the height; null if they would be smaller than READABLE. */
-function fillingColumns({ layers, across, room, left, tall }) {
-  const plans = Array.from({ length: layers }, (_, at) => {
-    const rows = Math.ceil(layers / (at + 1));
-    const columns = Math.ceil(layers / rows);
-    return { rows, columns, step: Math.floor(Math.min(((room - EDGE - (columns - 1) * APART) / columns - left) / across, tall / rows)) };
-  });
-  const best = plans.reduce((one, other) => (other.step > one.step ? other : one));
-  return best.step - gapOf(best.step) < READABLE ? null : best;
+/** Width and height of a step from tile to tile: to fill their room, tiles are up to STRETCHED times as long as wide, or as wide as long. */
+function stepsIn(wide, high) {
+  return { step: Math.floor(Math.min(wide, STRETCHED * high)), down: Math.floor(Math.min(high, STRETCHED * wide)) };
 }
 
-const RANGE = 44; // room for the heads' names beside a line
+/** The plan whose tiles are largest; of two of one size, that with the squarer ones. */
+function roomiest(plans) {
+  const worth = ({ step, down }) => Math.min(step, down) * Math.sqrt(step * down);
+  return plans.reduce((one, other) => (worth(other) > 1.05 * worth(one) ? other : one));
+}
 
-/** The heads of a layer in as many lines as make the tiles largest; null if they would hardly be larger than `least`. */
-function fillingLines({ layers, across, room, left, tall }, least) {
-  const plans = Array.from({ length: across }, (_, at) => {
-    const per = Math.ceil(across / (at + 1));
-    const lines = Math.ceil(across / per);
-    return { per, lines, step: Math.floor(Math.min((room - EDGE - left - RANGE) / per, (tall + NAMES) / layers / lines)) };
+/**
+ * How all layers of a card fill a screen: in columns, or the heads of each layer in several lines, whichever makes the tiles largest;
+ * null if they would be smaller than READABLE.
+ */
+function filling({ layers, across, room, left, tall }) {
+  const columns = Array.from({ length: layers }, (_, at) => {
+    const rows = Math.ceil(layers / (at + 1));
+    const columns = Math.ceil(layers / rows);
+    return { rows, columns, ...stepsIn(((room - EDGE - (columns - 1) * APART) / columns - left) / across, tall / rows) };
   });
-  const best = plans.reduce((one, other) => (other.step > one.step ? other : one));
-  return best.lines > 1 && best.step > 1.05 * least && best.step - gapOf(best.step) >= READABLE ? best : null;
+  const lines = Array.from({ length: across - 1 }, (_, at) => {
+    const per = Math.ceil(across / (at + 2));
+    const lines = Math.ceil(across / per);
+    return { per, lines, ...stepsIn((room - EDGE - left - RANGE) / per, (tall + NAMES) / layers / lines) };
+  });
+  const best = roomiest([...columns, ...lines]);
+  const least = Math.min(best.step, best.down);
+  return least - gapOf(least) < READABLE ? null : best;
 }
 
 /** The places of all tiles where each layer has lines of its own, each with the names of its heads beside it. */
-function inNamedLines({ per, lines, step }, { layers, across, room, left }) {
-  const size = step - gapOf(step);
+function inNamedLines({ per, lines, step, down }, { layers, across, room, left }) {
+  const gap = gapOf(Math.min(step, down));
+  const [size, high] = [step - gap, down - gap];
   const start = EDGE + left + RANGE + Math.max(0, Math.floor((room - EDGE - left - RANGE - per * step) / 2));
-  const top = (layer, line) => (layer * lines + line) * step + 2;
+  const top = (layer, line) => (layer * lines + line) * down + 2;
   const all = Array.from({ length: layers * lines }, (_, at) => [Math.floor(at / lines), at % lines]);
   const range = (line) => [line * per, Math.min((line + 1) * per, across) - 1];
   return {
     size,
+    high,
     place: (layer, head) => ({ x: start + (head % per) * step, y: top(layer, Math.floor(head / per)) }),
-    layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: start - RANGE - 5, y: top(layer, 0) + size / 2 })),
-    ranges: all.map(([layer, line]) => ({ layer, heads: range(line), x: start - 7, y: top(layer, line) + size / 2 })),
+    layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: start - RANGE - 5, y: top(layer, 0) + high / 2 })),
+    ranges: all.map(([layer, line]) => ({ layer, heads: range(line), x: start - 7, y: top(layer, line) + high / 2 })),
     heads: [],
     bands: [],
-    height: layers * lines * step + 4,
+    height: layers * lines * down + 4,
   };
 }
 
 /** The places of all tiles where layers stand in columns. */
 function inColumns(plan, { layers, across, room, left }) {
-  const { rows, columns, step } = plan;
+  const { rows, columns, step, down = step } = plan;
   const wide = left + across * step;
   const apart = columns > 1 ? (room - EDGE - columns * wide) / (columns - 1) : 0; // what is left over
   const start = columns > 1 ? 0 : Math.max(0, Math.floor((room - EDGE - wide) / 2));
   const x = (layer) => EDGE + start + left + Math.floor(Math.floor(layer / rows) * (wide + Math.min(apart, 4 * APART)));
-  const y = (layer) => NAMES + (layer % rows) * step;
-  const size = step - gapOf(step);
+  const y = (layer) => NAMES + (layer % rows) * down;
+  const gap = gapOf(Math.min(step, down));
+  const [size, high] = [step - gap, down - gap];
   return {
     size,
+    high,
     place: (layer, head) => ({ x: x(layer) + head * step, y: y(layer) }),
-    layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: x(layer) - 7, y: y(layer) + size / 2 })),
+    layers: Array.from({ length: layers }, (_, layer) => ({ layer, x: x(layer) - 7, y: y(layer) + high / 2 })),
     heads: Array.from({ length: columns }, (_, column) => ({ first: column * rows, x: x(column * rows), y: NAMES - 11, step })),
     bands: [],
-    height: NAMES + rows * step + 2,
+    height: NAMES + rows * down + 2,
   };
 }
 

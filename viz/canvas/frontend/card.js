@@ -87,11 +87,10 @@ class Card {
   arrange() {
     const room = this.room();
     if (this.finder?.active) return this.arrangeFound(room);
-    const columns = columnsFor(room);
-    const lines = room.fills ? fillingLines(room, columns?.step ?? 0) : null;
-    const found = lines ? inNamedLines(lines, room) : columns ? inColumns(columns, room) : this.inBands(room);
+    const plan = room.fills ? filling(room) : columnsFor(room);
+    const found = plan?.lines ? inNamedLines(plan, room) : plan ? inColumns(plan, room) : this.inBands(room);
     this.shown = this.tiles.filter((tile) => Object.assign(tile, found.place(tile.row, tile.head) ?? { x: null }).x !== null);
-    Object.assign(this, { found, size: found.size, width: room.room, height: found.height });
+    Object.assign(this, { found, size: found.size, high: found.high ?? found.size, width: room.room, height: found.height });
   }
 
   /** The heads that were found, in lines. */
@@ -100,7 +99,7 @@ class Card {
     const found = inLines(heads.length, room, this.finder.pages);
     this.shown = heads.slice(0, found.shown);
     this.shown.forEach((tile, i) => Object.assign(tile, found.at(i)));
-    Object.assign(this, { found: { ...found, layers: [], heads: [], bands: [] }, size: found.size, width: room.room, height: found.height });
+    Object.assign(this, { found: { ...found, layers: [], heads: [], bands: [] }, size: found.size, high: found.size, width: room.room, height: found.height });
   }
 
   /** Layers in bands. A band that was opened or closed by hand stays so for as long as the bands are cut alike. */
@@ -128,7 +127,7 @@ class Card {
     this.finder?.tell(this.shown.length);
     const ratio = resolution(this.canvas);
     const pen = sized(this.canvas, this.width, this.height);
-    const painted = [this.width, this.height, ratio, this.size, [...(this.open ?? [])], atlas.colours.background, atlas.header.first?.left, this.finder?.active && this.finder.made].join();
+    const painted = [this.width, this.height, ratio, this.size, this.high, [...(this.open ?? [])], atlas.colours.background, atlas.header.first?.left, this.finder?.active && this.finder.made].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
     pen.drawImage(this.base, 0, 0, this.base.width / ratio, this.base.height / ratio);
@@ -161,27 +160,27 @@ class Card {
 
   /** Paints all cells once into an off-screen canvas; hovering redraws only the marks over a copy of it. */
   paint(ratio) {
-    const { atlas, size, found } = this;
+    const { atlas, size, high, found } = this;
     const { colours } = atlas;
     const pen = sized(this.base, this.width, this.height, ratio);
     const pixel = (at) => Math.round(at * ratio);
-    const side = Math.max(1, pixel(size));
+    const [width, height] = [size, high].map((side) => Math.max(1, pixel(side)));
     const left = atlas.header.first?.left;
-    const gap = gapOf(size + 2);
+    const gap = gapOf(Math.min(size, high) + 2);
     drawNames(this, pen, colours.faint, atlas.font(11.5), found);
     for (const tile of this.shown) {
       const { x, y } = tile;
-      paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width: side, height: side });
+      paint(pen, tile.cells, colours, { x: pixel(x), y: pixel(y), width, height });
       const wide = left && tile.share >= 0 ? Math.min(2, gap / 2) : 1; // the frame shows the share that was left out
       Object.assign(pen, { strokeStyle: wide === 1 && !left ? colours.line : frameColour(colours, tile.share), lineWidth: wide });
-      pen.strokeRect(x - wide / 2, y - wide / 2, size + wide, size + wide);
+      pen.strokeRect(x - wide / 2, y - wide / 2, size + wide, high + wide);
       if (this.finder?.active) drawName(this, pen, tile);
     }
   }
 
   /** The rectangles of the tiles, in CSS pixels of the drawing. */
   layout() {
-    const { size: width, size: height } = this;
+    const { size: width, high: height } = this;
     const { x: left, y: top } = boxIn(this.atlas.root, this.canvas, { x: 0, y: 0, width, height });
     return this.shown.map(({ site, head, x, y, cells: { rows, columns } }) => (
       { site, head, x: left + x, y: top + y, width, height, row: 0, column: 0, rows, columns }
@@ -190,10 +189,10 @@ class Card {
 
   /** The tile and the cell at a point of the canvas. */
   cellAt(x, y) {
-    const { size } = this;
-    const tile = this.shown.find((each) => x >= each.x && y >= each.y && x < each.x + size && y < each.y + size);
+    const { size, high } = this;
+    const tile = this.shown.find((each) => x >= each.x && y >= each.y && x < each.x + size && y < each.y + high);
     if (!tile) return null;
-    const [u, v] = [(x - tile.x) / size, (y - tile.y) / size];
+    const [u, v] = [(x - tile.x) / size, (y - tile.y) / high];
     return { tile, row: Math.floor(v * tile.cells.rows), column: Math.floor(u * tile.cells.columns) };
   }
 
@@ -251,7 +250,7 @@ class Card {
       this.arrange();
     }
     this.draw();
-    Object.assign(this.spot.style, { left: `${tile.x}px`, top: `${tile.y}px`, width: `${this.size}px`, height: `${this.size}px` });
+    Object.assign(this.spot.style, { left: `${tile.x}px`, top: `${tile.y}px`, width: `${this.size}px`, height: `${this.high}px` });
     this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.atlas.redraw();
   }

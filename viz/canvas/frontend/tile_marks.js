@@ -36,16 +36,16 @@ function drawNames(card, pen, colour, font, { layers, heads, ranges = [] }, acti
 
 /** Marks the pointed-at and selected rows and columns, the selected head, and the head under the pointer or the keyboard. */
 function drawMarks(card, pen, tile, { row, column, selected }) {
-  const { atlas, size } = card;
+  const { atlas, size, high } = card;
   const { colours } = atlas;
   const { x, y } = tile;
   if (selected >= 0) tick(card, pen, colours.accent, tile, "row", selected);
   if (row >= 0) mark(card, pen, colours.text, tile, "row", row);
   if (column >= 0) mark(card, pen, colours.second, tile, "column", column);
-  if (atlas.isSilenced(tile)) crossOut(pen, colours, { x, y, width: size, height: size });
+  if (atlas.isSilenced(tile)) crossOut(pen, colours, { x, y, width: size, height: high });
   const outline = (colour, line) => {
     Object.assign(pen, { strokeStyle: colour, lineWidth: line });
-    pen.strokeRect(x - line / 2, y - line / 2, size + line, size + line);
+    pen.strokeRect(x - line / 2, y - line / 2, size + line, high + line);
   };
   if (same(tile, atlas.chosen)) outline(colours.accent, 2.5);
   if (tile === atlas.hovered?.tile || (card.keyboard && tile === card.tiles[card.at])) outline(colours.text, 1.5);
@@ -54,18 +54,18 @@ function drawMarks(card, pen, tile, { row, column, selected }) {
 /** Outlines a row or column of a tile; if cells are small, marks it only at the edge. */
 function mark(card, pen, colour, tile, axis, index) {
   const { x, y } = tile;
-  const { size } = card;
-  const step = size / (axis === "row" ? tile.cells.rows : tile.cells.columns);
+  const { size, high } = card;
+  const step = axis === "row" ? high / tile.cells.rows : size / tile.cells.columns;
   if (step < 2.5) return tick(card, pen, colour, tile, axis, index);
   Object.assign(pen, { strokeStyle: colour, lineWidth: 1 });
   if (axis === "row") pen.strokeRect(x, y + index * step, size, step);
-  else pen.strokeRect(x + index * step, y, step, size);
+  else pen.strokeRect(x + index * step, y, step, high);
 }
 
 /** Marks a row at the left edge of a tile, a column at the top; the mark lies in the gap and covers no cell. */
 function tick(card, pen, colour, tile, axis, index) {
   const { x, y } = tile;
-  const at = (index + 0.5) * (card.size / (axis === "row" ? tile.cells.rows : tile.cells.columns));
+  const at = (index + 0.5) * (axis === "row" ? card.high / tile.cells.rows : card.size / tile.cells.columns);
   const corners = [[0, at], [-4, at - 3], [-4, at + 3]];
   pen.fillStyle = colour;
   pen.beginPath();
