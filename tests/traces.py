@@ -196,6 +196,15 @@ def at_first(layers: int = 2, heads: int = 4, share: float = 0.8, prompt: int = 
     return replace(full, model=model, attention={site: moved(one) for site, one in full.attention.items()})
 
 
+def of_a_caption(gray: int | None = None) -> Trace:
+    """The run of a captioner that wrote five tokens about the image of `of_an_image`."""
+    seen = of_an_image(gray=gray)
+    written = translation(list(seen.tokens["source"].texts), "<sos> a house under trees <eos>".split(), layers=2, heads=3)
+    spec = {**seen.model["spec"], "decoder": {"vocab": 40, "layers": 2}}
+    model = {**written.model, "title": "A captioner", "image": seen.model["image"], "spec": spec}
+    return replace(written, model=model, request=seen.request, tokens={**written.tokens, **seen.tokens}, image=seen.image)
+
+
 def of_an_image(layers: int = 2, heads: int = 3, gray: int | None = None, seed: int = 0) -> Trace:
     """The run of a network that read an image of 4 × 5 patches, a class token and a register.
 

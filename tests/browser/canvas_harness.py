@@ -56,6 +56,8 @@ def made(case: str) -> Trace:
             return traces.translation(["<sos>"], ["<sos>", "<eos>"], layers=1, heads=1)
         case "image":
             return traces.of_an_image(gray=100)
+        case "caption":
+            return traces.of_a_caption(gray=100)
         case "twice":
             return traces.twice()
     return traces.translation()

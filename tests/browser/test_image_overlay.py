@@ -127,3 +127,46 @@ def test_a_drag_hides_patches_and_one_that_begins_on_a_hidden_one_shows_them(dra
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.get_by_text("made Gesture")).to_contain_text("positions=(2,)")
+
+
+def test_a_written_token_shows_where_its_head_looked(drawings: Open) -> None:
+    site = Site("decoder", 0, 1, "cross")
+    true = traces.of_a_caption(gray=100).at(site).head(HEAD)
+    page = drawings(f"show=overlay&case=caption&site={site}&head={HEAD}&query=0")
+    overlay = drawing(page, "overlay")
+    canvas, readout = overlay.locator("canvas.image"), overlay.locator(".readout")
+    assert overlay.locator(".chip[data-row]").all_inner_texts() == ["a", "house", "under", "trees", "<eos>"]
+    assert page.get_by_role("button", name="What attends to it").count() == 0, "a patch attends to no word"
+    tint, gray = np.array([int(DARK.accent[at : at + 2], 16) for at in (1, 3, 5)]), 28 + 0.78 * 100
+
+    def shows(row: int) -> None:
+        expect(overlay).to_have_attribute("data-token", str(row))
+        (place,) = tiles(page, "overlay")
+        side, patches = place["width"] / 5, true[row, ADDED:].reshape(4, 5)
+        for (down, across), weight in np.ndenumerate(patches):
+            if ADDED + 5 * down + across in (7, 8):
+                continue  # hidden: covered
+            opacity = 0.88 * weight / patches.max()
+            found = canvas.evaluate(COLOR, [(across + 0.5) * side, (down + 0.25) * side])
+            assert found == pytest.approx(gray + opacity * (tint - gray), abs=2.5), (row, down, across)
+        best = traces.of_a_caption().tokens["source"].texts[int(true[row].argmax())]
+        expect(readout).to_contain_text(f"attends most to “{best}”")
+
+    shows(0)
+    overlay.get_by_role("button", name="under").hover()
+    shows(2)
+    page.mouse.move(5, 5)
+    shows(0)
+    overlay.get_by_role("button", name="trees").focus()
+    shows(3)
+    overlay.get_by_role("button", name="house").click()
+    expect(page.get_by_text(f"head {HEAD} query 1 ")).to_be_visible()
+    page.mouse.move(5, 5)
+    page.evaluate("document.activeElement.blur()")
+    shows(1)
+    (place,) = tiles(page, "overlay")
+    page.mouse.move(*middle(place, 3, 1))
+    expect(readout).to_have_attribute("data-key", str(ADDED + 16))
+    assert float(readout.get_attribute("data-weight") or "nan") == pytest.approx(true[1, ADDED + 16], abs=5e-8)
+    page.mouse.click(*middle(place, 0, 0))
+    expect(page.get_by_text(f"head {HEAD} query 1 ")).to_be_visible()

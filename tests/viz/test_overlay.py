@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -68,6 +69,30 @@ def test_a_reading_lies_over_the_image_in_place_of_the_weights() -> None:
     np.testing.assert_array_equal(unpack(blobs["exact"].tobytes())[1]["exact"], values.astype(np.float32))
 
 
+CROSS = Site("decoder", 0, 1, "cross")
+
+
+def test_a_written_word_has_the_row_that_wrote_it() -> None:
+    trace = traces.of_a_caption()
+    assert overlay.fits(trace, CROSS)
+    assert not overlay.fits(trace, Site("decoder", 0, 1, "self"))
+    header, blobs = unpack(overlay.scene(trace, CROSS, 2, 3, "column smooth"))
+    assert header["words"] == [{"text": text, "special": text == "<eos>"} for text in trace.tokens["target"].texts[1:]]
+    assert (header["queryStrip"], header["keyStrip"], header["query"]) == ("target", "source", 3)
+    np.testing.assert_array_equal(unpack(blobs["exact"].tobytes())[1]["exact"], trace.at(CROSS).head(2))
+    assert "Row “under → trees”: " in header["description"]
+    row = overlay.over_patches(trace, trace.at(CROSS).head(2), 3, column=False)
+    for (down, across), weight in np.ndenumerate(row):
+        assert weight == trace.at(CROSS).weights[2, 3, trace.tokens["source"].texts.index(f"{down + 1},{across + 1}")]
+
+
+def test_the_row_after_the_last_token_that_was_fed_wrote_something_unknown() -> None:
+    trace = traces.of_a_caption()
+    fed = traces.strip("target", list(trace.tokens["target"].texts[:5]))
+    trace = replace(trace, tokens={**trace.tokens, "target": fed})
+    assert [word["text"] for word in overlay.written(trace, trace.at(CROSS))] == ["a", "house", "under", "trees", "trees → ?"]
+
+
 def test_a_large_image_is_a_part_that_the_browser_fetches() -> None:
     trace = traces.of_an_image()
     large = np.random.default_rng(0).integers(0, 256, (320, 400, 3), np.uint8)
@@ -91,7 +116,7 @@ def test_a_large_image_is_a_part_that_the_browser_fetches() -> None:
     ],
 )
 def test_hidden_patches_are_those_that_no_head_may_read(edits: str, hidden: tuple[int, ...]) -> None:
-    assert hidden_positions(read_edits(edits), traces.of_an_image().tokens["source"].texts) == hidden
+    assert hidden_positions(read_edits(edits), traces.of_an_image().tokens) == hidden
 
 
 def test_a_brush_makes_one_edit_of_all_patches_that_it_hides() -> None:
@@ -108,6 +133,18 @@ def test_a_brush_makes_one_edit_of_all_patches_that_it_hides() -> None:
     assert drawn_edits.drawn(made[-1], rest, strips, (0, 0)).fields()["edits"] == silenced
     named = EditList(read_edits('forbid key="2,3"'))
     assert drawn_edits.drawn(named, Gesture("hide", strip="source", positions=(3,)), strips, (0, 0)).edits == (Forbid(key=(3, 9)),)
+
+
+def test_a_brush_hides_patches_of_a_captioner_from_both_stacks() -> None:
+    strips = dict(traces.of_a_caption().tokens)
+    first = drawn_edits.drawn(EditList(()), Gesture("hide", strip="source", positions=(7, 8)), strips, (0, 0))
+    assert first.edits == (Forbid(stack="encoder", key=(7, 8)), Forbid(kind="cross", key=(7, 8)))
+    assert hidden_positions(first.edits, strips) == (7, 8)
+    assert hidden_positions(first.edits[:1], strips) == (), "the decoder still reads them"
+    assert hidden_positions((Forbid(key=(7,)),), strips) == (), "in its self-attention the decoder’s own words have these numbers"
+    again = drawn_edits.drawn(first, Gesture("hide", strip="source", positions=(8,)), strips, (0, 0))
+    assert hidden_positions(again.edits, strips) == (7,)
+    assert not drawn_edits.drawn(again, Gesture("hide", strip="source", positions=(7,)), strips, (0, 0)).edits
 
 
 def test_what_a_browser_says_of_a_brush_is_checked() -> None:
@@ -178,6 +215,18 @@ def test_the_figure_for_print_says_what_it_shows() -> None:
     gray = Drawn(figure_called(trace, Choice(attention, 0, 9), "image").draw(Options(colours="grayscale"))).images[0]
     assert (gray[..., 0] == gray[..., 1]).all()
     assert (gray[..., 1] == gray[..., 2]).all()
+
+
+def test_for_print_a_word_has_the_color_of_its_row() -> None:
+    trace = traces.of_a_caption(gray=100)
+    figure = figure_called(trace, Choice(trace.at(CROSS), 2, 1, overlay="column"), "image")
+    drawn = Drawn(figure.draw(Options()))
+    tint = np.array([int(LIGHT.accent[at : at + 2], 16) for at in (1, 3, 5)])
+    own = trace.at(CROSS).head(2)[1, 2:].reshape(4, 5)
+    wanted = 106 + 0.88 * (own / own.max())[..., None] * (tint - 106)
+    np.testing.assert_allclose(drawn.images[0][4::8, 4::8, :3], wanted, atol=0.51)
+    assert "What “a → house” attends to" in " ".join(drawn.texts)
+    assert "English: “a house under trees”." in caption(trace, "A head")
 
 
 def test_an_archive_holds_the_image_and_the_figure() -> None:

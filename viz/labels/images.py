@@ -1,9 +1,10 @@
 """Words for the image that a run read, and which of its patches an edit hides."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from model.spec.edits import Edit, Forbid
-from model.trace.types import Trace, image_facts
+from model.spec.edits import Edit, Forbid, Token
+from model.trace.types import Tokens, Trace, image_facts
 from viz.i18n.translate import _
 
 
@@ -15,21 +16,36 @@ def name_of(trace: Trace) -> str:
     return sent.name or _("A drawn scene")
 
 
-def hidden_positions(edits: Iterable[Edit], texts: Sequence[str]) -> tuple[int, ...]:
+def hiding(positions: tuple[Token, ...], decodes: bool) -> tuple[Forbid, ...]:
+    """The edits that hide positions of an image from every head.
+
+    Args:
+        decodes: whether a decoder attends to the image: a position is a word in its self-attention.
+    """
+    if decodes:
+        return Forbid(stack="encoder", key=positions), Forbid(kind="cross", key=positions)
+    return (Forbid(key=positions),)
+
+
+def hidden_positions(edits: Iterable[Edit], strips: Mapping[str, Tokens]) -> tuple[int, ...]:
     """The positions that edits hide from every head of a network that reads an image, counted from 0.
 
     Args:
         edits: those of its run.
-        texts: the names of its tokens.
+        strips: its tokens.
     """
-    found: set[int] = set()
-    for edit in edits:
-        if isinstance(edit, Forbid) and hides(edit):
-            for token in edit.key:
-                found |= {at for at, text in enumerate(texts) if text == token} if isinstance(token, str) else {token}
-    return tuple(sorted(at for at in found if 0 <= at < len(texts)))
+    texts, own = strips["source"].texts, [edit for edit in edits if isinstance(edit, Forbid)]
+
+    def places(token: Token) -> set[int]:
+        return {at for at, text in enumerate(texts) if text == token} if isinstance(token, str) else {token}
+
+    by_part = [
+        {at for edit in own if hides(edit, strips) and replace(edit, key=()) == part for token in edit.key for at in places(token)}
+        for part in hiding((), "target" in strips)
+    ]
+    return tuple(sorted(at for at in set.intersection(*by_part) if 0 <= at < len(texts)))
 
 
-def hides(edit: Edit) -> bool:
-    """Whether an edit hides tokens from every head, whichever token asks."""
-    return isinstance(edit, Forbid) and bool(edit.key) and edit == Forbid(key=edit.key)
+def hides(edit: Edit, strips: Mapping[str, Tokens]) -> bool:
+    """Whether an edit is one of those that hide positions of an image from every head."""
+    return isinstance(edit, Forbid) and bool(edit.key) and edit in hiding(edit.key, "target" in strips)

@@ -1,11 +1,13 @@
-// The image that a network read, in gray, and over it a row or a column of one head's weights: patch by patch, or smoothly.
+// The image that a network read, in gray, and over it a row or a column of one head's weights: patch by patch, or smoothly. Where words
+// were written about the image, their rows.
 
 const AROUND_IT = 330; // CSS pixels of the window that the image leaves to other things
 
 class Overlay extends Drawing {
   constructor(parent) {
     super(parent, "overlay");
-    this.focus = null; // the token under pointer or keyboard
+    this.focus = null; // the patch or token without one under pointer or keyboard
+    this.word = null; // the same of the words that were written: a row
     this.brushed = null; // the patches of a drag that is under way
     this.canvas = el("canvas", { class: "image", tabindex: 0, role: "application" });
     this.tools = el("div", { class: "overlay-tools" });
@@ -22,18 +24,20 @@ class Overlay extends Drawing {
   }
 
   form() {
-    const { texts, patches, hides, queries } = this.header;
-    return JSON.stringify([texts, patches, hides, queries.slice(0, patches.added)]);
+    const { texts, patches, hides, keys, words } = this.header;
+    return JSON.stringify([texts, patches, hides, keys.slice(0, patches.added), words]);
   }
 
   build() {
-    const { texts, patches: { added }, queries } = this.header;
+    const { texts, patches: { added }, keys, words } = this.header;
     const button = (name, act) => el("button", { type: "button", class: "tool", title: texts[`${name}Help`], "data-name": name, onclick: act }, texts[name]);
     const sides = ["row", "column"].map((name) => button(name, () => this.turn({ column: name === "column" })));
     this.switches = [...sides, button("smooth", () => this.turn({ smooth: !this.has("smooth") }))];
-    this.chips = queries.slice(0, added).map((name, token) => this.chipOf(name, token));
-    const chips = added ? [el("div", { role: "group", "aria-label": texts.added }, ...this.chips)] : [];
-    this.tools.replaceChildren(...chips, el("div", { role: "group", "aria-label": texts.sides }, ...sides), this.switches[2]);
+    this.chips = keys.slice(0, added).map((name, token) => this.chipOf(name, token));
+    this.written = words?.map((word, row) => this.chipOfWord(word, row)) ?? [];
+    const group = (name, nodes) => (nodes.length ? [el("div", { role: "group", "aria-label": name }, ...nodes)] : []);
+    const lines = [...group(texts.words, this.written), ...group(texts.added, this.chips)];
+    this.tools.replaceChildren(...lines, ...group(texts.sides, words ? [] : sides), this.switches[2]);
     this.unit.textContent = texts.weight;
   }
 
@@ -46,6 +50,23 @@ class Overlay extends Drawing {
     const leave = () => this.leave();
     const on = { onpointerenter: enter, onfocus: enter, onpointerleave: leave, onblur: leave, onclick: () => this.choice(token) };
     return el("button", { type: "button", class: "chip special", "data-position": token, ...on }, el("bdi", {}, name), el("span", { class: "number" }));
+  }
+
+  /** A word that was written as a button: its row is shown while it is pointed at. */
+  chipOfWord({ text, special }, row) {
+    const tell = (shown) => {
+      this.word = shown;
+      point(shown === null ? {} : { queryStrip: this.header.queryStrip, query: shown });
+      this.tell();
+      this.redraw();
+    };
+    const onclick = () => {
+      this.header.query = row;
+      this.choose({ query: row });
+    };
+    const leave = () => tell(null);
+    const on = { onpointerenter: () => tell(row), onfocus: () => tell(row), onpointerleave: leave, onblur: leave, onclick };
+    return el("button", { type: "button", class: special ? "chip special" : "chip", "data-row": row, ...on }, el("bdi", {}, text));
   }
 
   take() {
@@ -63,7 +84,7 @@ class Overlay extends Drawing {
 
   /** Whether the link's parameter `overlay` has a word. */
   has(word) {
-    return this.header.overlay.split(" ").includes(word);
+    return this.header.overlay.split(" ").includes(word) && !(word === "column" && this.header.words);
   }
 
   /** Turns words of the parameter `overlay` on or off. */
@@ -79,6 +100,7 @@ class Overlay extends Drawing {
   get token() {
     const { queryStrip, query } = this.header;
     const { pointed } = this;
+    if (this.word !== null) return this.word;
     return this.focus === null && pointed.queryStrip === queryStrip && pointed.query !== null ? pointed.query : query;
   }
 
@@ -102,7 +124,7 @@ class Overlay extends Drawing {
   }
 
   draw() {
-    const { header: { patches: { rows, columns, added }, schemes, hides }, colours, width } = this;
+    const { header: { patches: { rows, columns, added }, schemes, hides, words }, colours, width } = this;
     const side = Math.max(2, Math.min(width / columns, mapHeight(this.canvas, AROUND_IT, 260, hides ? 400 : 640, 74) / rows));
     this.side = side;
     const [wide, high] = [side * columns, side * rows];
@@ -118,21 +140,26 @@ class Overlay extends Drawing {
     const selected = this.token;
     const ring = (token, colour, line) => { if (token >= added) framed(pen, colours, this.place(token), colour, line); };
     if (this.focus !== null) ring(this.focus, colours.second, 2);
-    ring(selected, colours.text, 2.5);
+    if (!words) ring(selected, colours.text, 2.5);
     this.note(weights, most);
     if (this.cells.levels && this.focus === null) this.tell(); // more of its tiles may be here
   }
 
   /** Writes what belongs to the shown token beside the image: the scale, the weights without a patch, the switches. */
   note(weights, most) {
-    const { header: { patches: { added }, schemes }, root, token } = this;
+    const { header: { patches: { added }, schemes, words }, root, token } = this;
     this.most.textContent = exactly(most);
     this.ramp.style.background = `linear-gradient(90deg, #808080, ${schemes.dark.accent})`;
     this.chips.forEach((chip, at) => {
       chip.querySelector(".number").textContent = weights[at] === undefined ? "…" : exactly(weights[at]);
-      chip.classList.toggle("selected", at === token);
+      chip.classList.toggle("selected", !words && at === token);
       chip.classList.toggle("hidden", this.hidden.has(at));
-      chip.setAttribute("aria-pressed", at === token);
+      chip.setAttribute("aria-pressed", !words && at === token);
+    });
+    this.written.forEach((chip, row) => {
+      chip.classList.toggle("selected", row === this.header.query);
+      chip.classList.toggle("lit", row === token);
+      chip.setAttribute("aria-pressed", row === this.header.query);
     });
     for (const node of this.switches) {
       const { name } = node.dataset;
@@ -231,6 +258,7 @@ class Overlay extends Drawing {
   choice(token) {
     if (token === null) return;
     if (this.header.hides) return this.hide([token]);
+    if (this.header.words) return;
     this.header.query = token;
     this.choose({ query: token });
     this.tell();
@@ -268,7 +296,8 @@ class Overlay extends Drawing {
 
   /** Says where the selected token looks most, or who looks at it most, and what can be done. */
   tell() {
-    const { texts, queries, keys, query: token } = this.header;
+    const { texts, queries, keys, words } = this.header;
+    const token = words ? this.token : this.header.query;
     let [best, largest] = [-1, 0];
     for (let other = 0; other < keys.length; other++) {
       const { weight, masked, exact } = this.cell(other, token);
@@ -287,7 +316,7 @@ class Overlay extends Drawing {
     if (!by && !act) return;
     event.preventDefault();
     if (act) return act();
-    const from = this.focus ?? this.header.query;
+    const from = this.focus ?? (this.header.words ? 0 : this.header.query);
     const at = from < added ? null : from - added;
     const inside = (place, count) => Math.min(Math.max(place, 0), count - 1);
     const row = at === null ? 0 : inside(Math.floor(at / columns) + by[0], rows);

@@ -38,10 +38,12 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
         live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(site)
+    described = trace.image is not None and "target" in trace.tokens and hidden is None
+    apart = labels.listens(trace) or described  # the image or the sound has a drawing of its own
     header = {
         **base(trace, live),
         "texts": strings.strips(),
-        "strips": [strip(trace, name) for name in trace.tokens if name != "source" or not labels.listens(trace)],
+        "strips": [strip(trace, name) for name in trace.tokens if name != "source" or not apart],
         "queryStrip": attention.query_tokens,
         "rows": int(attention.weights.shape[1]),
         "query": _row(attention, query),

@@ -15,8 +15,8 @@ from viz.labels import tokens as labels
 
 
 def fits(trace: Trace, site: Site) -> bool:
-    """Whether a site's weights can lie over the image that its network read: its queries and its keys are the patches."""
-    return trace.image is not None and site.stack == "encoder" and site.kind == "self"
+    """Whether a site's weights can lie over the image that its network read: its keys are the patches."""
+    return trace.image is not None and (site.kind == "cross" or (site.stack == "encoder" and site.kind == "self"))
 
 
 def patches(trace: Trace) -> tuple[int, int, int]:
@@ -26,8 +26,16 @@ def patches(trace: Trace) -> tuple[int, int, int]:
 
 
 def token_of(query: int, attention: Attention) -> int:
-    """The token whose row or column is shown: the selected query, else the first, which is a class token where there is one."""
+    """The token whose row or column is shown: the selected query, else the first: a class token, or the first of a caption."""
     return query if 0 <= query < len(attention.mask) else 0
+
+
+def written(trace: Trace, attention: Attention) -> list[dict[str, Any]]:
+    """What each row of cross-attention wrote, as words of a caption: `text`, and `special` where it stands for no text."""
+    strip, names = trace.tokens[attention.query_tokens], labels.queries(trace, attention)
+    texts = labels.strip(strip)[1 : len(names) + 1]
+    found = [{"text": text, "special": own} for text, own in zip(texts, strip.special[1:], strict=False)]
+    return [*found, *({"text": f"{name} → ?", "special": True} for name in names[len(found) :])]
 
 
 def over_patches(trace: Trace, weights: Array, token: int, column: bool) -> Array:
@@ -57,7 +65,7 @@ def scene(
 
     Args:
         query: the selected row; -1: none, so that the first token's is shown.
-        overlay: the parameter `overlay` of a link: `smooth`, `column`.
+        overlay: the parameter `overlay` of a link: `smooth`, `column`, which says nothing where the queries are words.
         read: what is shown instead of the head's weights.
         hidden: positions that an edit hides from every head.
         hides: whether a drag over patches hides them, or shows them again; else a click selects a patch.
@@ -66,9 +74,11 @@ def scene(
     rows, columns, added = patches(trace)
     part = parts.exact(trace, site, head) if read is None else parts.read(trace, site, head, read.name, read.values)
     title = labels.head_name(trace, site, head) if read is None else read.title
+    writes = site.kind == "cross"
     header = {
         **base(trace),
-        "texts": texts(hides),
+        "texts": texts(hides, writes),
+        "words": written(trace, attention) if writes else None,
         **parts.axes(trace, attention),
         "name": title,
         "site": str(site),
@@ -97,8 +107,13 @@ def _described(trace: Trace, attention: Attention, head: int, token: int, read: 
     return alt_text.row(name, keys, np.where(attention.mask[token], values, 0.0))
 
 
-def texts(hides: bool = False) -> Mapping[str, Any]:
-    """Texts of the drawing."""
+def texts(hides: bool = False, writes: bool = False) -> Mapping[str, Any]:
+    """Texts of the drawing.
+
+    Args:
+        hides: whether it hides patches.
+        writes: whether the queries are words that were written about the image.
+    """
     own = {
         **strings.lines(),
         "row": _("What it attends to"),
@@ -110,10 +125,17 @@ def texts(hides: bool = False) -> Mapping[str, Any]:
         "sides": _("Row or column"),
         "added": _("Tokens without a patch"),
         "hiddenPatch": _("hidden"),
+        "words": _("Generated tokens"),
         "label": _("{head} over the image. Arrow keys move between patches, Enter selects a patch.", head="{head}"),
         "hint": _("Hover over a patch to read its weight, click it to see where it looks."),
         "hintTouch": _("Tap a patch to see where it looks."),
     }
+    if writes:
+        own |= {
+            "label": _("{head} over the image. Arrow keys move between patches.", head="{head}"),
+            "hint": _("Point at a generated token to see where the head looked when it was generated; a click selects it."),
+            "hintTouch": _("Tap a generated token to see where the head looked when it was generated."),
+        }
     if not hides:
         return own
     help_ = _("{head} over the image. Arrow keys move between patches, Enter hides a patch or shows it again.", head="{head}")

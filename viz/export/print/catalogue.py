@@ -99,10 +99,10 @@ def of_chart(name: str, title: str, drawn: go.Figure, description: str = "") -> 
 
 
 def of_image(trace: Trace, choice: Choice, name: str, title: str, values: Array) -> Figure:
-    """Values [query, key] of a site over the image that was read: the row or the column of the selected token."""
+    """Values [query, key] of a site over the image that was read: the row or the column of the selected query."""
     token, site = overlay.token_of(choice.query, choice.attention), choice.attention.site
     keys = labels.keys(trace, choice.attention, longest=None)
-    told = alt_text.row(keys[token], keys, np.nan_to_num(values[token]))
+    told = alt_text.row(labels.queries(trace, choice.attention, longest=None)[token], keys, np.nan_to_num(values[token]))
     return Figure(name, title, lambda options: image_overlay(trace, site, values, token, choice.overlay, options, title, told))
 
 
@@ -118,8 +118,9 @@ def _sentences(trace: Trace) -> Iterator[str]:
     """Each strip as a sentence: “source: …”; of an image its name."""
     if trace.image is not None:
         yield _("Image: {name}.", name=name_of(trace))
-        return
     for name, tokens in trace.tokens.items():
+        if trace.image is not None and name == "source":
+            continue
         texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
         yield _("{language}: “{text}”.", language=language_of(trace, name), text=labels.line(texts))
 

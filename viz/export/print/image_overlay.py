@@ -32,7 +32,7 @@ def image_overlay(
         token: the token, counted from 0.
         overlay: the parameter `overlay` of a link: `smooth`, `column`.
     """
-    pen, column = DrawContext.of(options), "column" in overlay.split()
+    pen, column = DrawContext.of(options), site.kind == "self" and "column" in overlay.split()
     values = np.nan_to_num(values)
     over = over_patches(trace, values, token, column)
     most = float(over.max(initial=0.0))
@@ -49,7 +49,7 @@ def image_overlay(
     left, height = (options.width - width) / 2, width * high / wide
     drawn.append(Picture(left, y, width, height, pixels))
     rows, columns, added = patches(trace)
-    if token >= added:
+    if site.kind == "self" and token >= added:
         down, across = divmod(token - added, columns)
         place = (left + across * width / columns, y + down * height / rows, width / columns, height / rows)
         drawn += [Rect(*place, stroke=each, width_of_stroke=line) for each, line in (("#ffffff", 0.8), ("#000000", 0.4))]
@@ -99,8 +99,9 @@ def _told(
 ) -> tuple[list[Shape], float]:
     """Which token's row or column it is, and the weights of the tokens without a patch, from `y` down; and where that ends."""
     names, added = labels.keys(trace, trace.at(site)), patches(trace)[2]
+    asks = labels.queries(trace, trace.at(site))[token]
     rest = values[:added, token] if column else values[token, :added]
-    said = _("What attends to “{token}”", token=names[token]) if column else _("What “{token}” attends to", token=names[token])
+    said = _("What attends to “{token}”", token=asks) if column else _("What “{token}” attends to", token=asks)
     numbers = [f"{name} {localized(f'{weight:.2g}')}" for name, weight in zip(names, rest, strict=False)]
     size = max(SMALLEST_FONT, 0.9 * pen.options.font_size)
     step = axes.LINE * size * MM

@@ -40,13 +40,18 @@ def _open(model: str) -> None:
 
 def _title(page: Page) -> str:
     if overlay.fits(page.trace, page.attention.site):
-        return _("Where a network looks in an image")
+        writes = page.attention.site.kind == "cross"
+        return _("Where a network looks while it writes about an image") if writes else _("Where a network looks in an image")
     if page.attention.site.kind == "cross":
         return _("Where a network looks while it translates")
     return _("Where a network looks while it reads")
 
 
 def _sentence(page: Page) -> str:
+    if overlay.fits(page.trace, page.attention.site) and page.attention.site.kind == "cross":
+        return _(
+            "Orange is where one head looked when a token was generated. Point at another token above the image to see its row."
+        )
     if overlay.fits(page.trace, page.attention.site):
         return _("Orange is where one head looked: the stronger, the more. Click a patch to see where the head looked from there.")
     if page.attention.site.kind == "cross":

@@ -313,7 +313,7 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
 
 def _hidden(page: Page) -> tuple[int, ...]:
     """The positions that the run's edits hide from every head."""
-    return hidden_positions(RunRequest.edits_in(page.trace.request), page.trace.tokens["source"].texts)
+    return hidden_positions(RunRequest.edits_in(page.trace.request), page.trace.tokens)
 
 
 def _read(page: Page, shown: Shown) -> ReadingScene | None:

@@ -83,7 +83,11 @@ def _texts(page: Page) -> list[tuple[str, str]]:
     )
     if overlay.fits(page.trace, page.attention.site):
         reads = _("An image becomes tokens"), _("A network reads an image as patches, each named by its row and column.")
-        attends = _("For each patch, a head takes more from some patches than from others: the stronger the color, the more.")
+        attends = (
+            _("For each generated token, a head takes more from some patches than from others: the stronger the color, the more.")
+            if page.attention.site.kind == "cross"
+            else _("For each patch, a head takes more from some patches than from others: the stronger the color, the more.")
+        )
         change = _("Choose another image above: the colors follow. On the What if page you can hide patches and silence heads.")
     return [
         reads,
@@ -109,7 +113,7 @@ def _draw(page: Page, at: int) -> None:
     """Draws the picture of a step, always with the head whose lines are seen best."""
     head = first_picture.clearest_head(page.attention)
     page = replace(page, head=head)
-    if at == 0:
+    if at == 0 and not overlay.fits(page.trace, page.attention.site):
         canvas.draw("strips", reading.overview(page)["strips"], key="tour-strips", chosen=_stays)
     elif at == 2:
         chosen = partial(update, site=str(page.attention.site), head=head)

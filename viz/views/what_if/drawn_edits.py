@@ -6,6 +6,7 @@ from model.spec.edits import Allow, Edit, Forbid, SetRow, Silence, Token
 from model.trace.types import Tokens, Trace
 from viz.canvas.edit_events import Gesture
 from viz.labels.images import hidden_positions, hides
+from viz.labels.images import hiding as hiding_patches
 from viz.views.what_if.edit_list import EditList
 
 
@@ -17,7 +18,7 @@ def drawn(edits: EditList, made: Gesture, strips: dict[str, Tokens], shape: tupl
         shape: queries and keys of the gesture's site.
     """
     if made.act == "hide" and made.positions:
-        return _brushed(edits, made.positions, strips["source"])
+        return _brushed(edits, made.positions, strips)
     if made.act == "hide":
         return _hidden(edits, made, strips)
     if made.act == "silence":
@@ -50,16 +51,13 @@ def _silenced(edits: EditList, made: Gesture) -> EditList:
     return edits.with_(Silence(site=made.site, head=(made.head,)))
 
 
-def _brushed(edits: EditList, positions: Sequence[int], tokens: Tokens) -> EditList:
-    """One edit for all hidden patches of an image: the brushed ones come to it, or leave it if it hides them all."""
-    there = [place for place, edit in enumerate(edits.edits) if hides(edit) and place not in edits.off]
-    before = set(hidden_positions([edits.edits[place] for place in there], tokens.texts))
-    brushed = {position for position in positions if position < len(tokens)}
+def _brushed(edits: EditList, positions: Sequence[int], strips: dict[str, Tokens]) -> EditList:
+    """One edit of each stack for all hidden patches of an image: brushed ones come to it, or leave it if it hides them all."""
+    there = [place for place, edit in enumerate(edits.edits) if hides(edit, strips) and place not in edits.off]
+    before = set(hidden_positions([edits.edits[place] for place in there], strips))
+    brushed = {position for position in positions if position < len(strips["source"])}
     now = before - brushed if brushed <= before else before | brushed
-    one = (Forbid(key=tuple(sorted(now))),) if now else ()
-    if there and one:
-        return edits.changed(there[0], one[0]).without(*there[1:])
-    return edits.without(*there).with_(*one)
+    return edits.without(*there).with_(*(hiding_patches(tuple(sorted(now)), "target" in strips) if now else ()))
 
 
 def _hidden(edits: EditList, made: Gesture, strips: dict[str, Tokens]) -> EditList:
@@ -91,7 +89,7 @@ def hidden_tokens(edits: Sequence[Edit], trace: Trace) -> dict[str, list[int]]:
     """By strip, the positions of the tokens that edits hide from every head."""
     strips = dict(trace.tokens)
     if trace.image is not None:
-        return {"source": list(hidden_positions(edits, strips["source"].texts))}
+        return {"source": list(hidden_positions(edits, strips))}
     return {
         name: [place for place in range(len(tokens)) if all(edit in edits for edit in hiding(strips, name, place))]
         for name, tokens in strips.items()
