@@ -91,7 +91,7 @@ def _of_head(
     for side in SIDES:
         reading, total = weighed.reading(side, heads.scale, output)
         projection: Affine = getattr(heads, side)(head)
-        terms = stream.read(attention.site, side, projection.weight, np.arange(len(reading)))
+        terms = [*stream.read(attention.site, side, projection.weight, np.arange(len(reading)))][::-1]
         written = [term for term in terms if term.part.kind == "head"]
         later = factors[side] @ factors[side].T  # [head_dim, head_dim]
         composed = {term.part: _composition(term, later, *earlier(term.part.place, term.part.head)) for term in written}
@@ -219,7 +219,7 @@ def _copying(found: Anatomy, stream: ResidualStream, trace: Trace) -> dict[tuple
     shared = float64(embedding).T @ float64(output)  # [model, model]
     written = {
         (term.part.place, term.part.head): term.map
-        for term in stream.last(np.eye(stack.width), np.zeros(1, np.int64))
+        for term in [*stream.last(np.eye(stack.width), np.zeros(1, np.int64))][::-1]
         if term.columns is not None
     }
     numbers = dict[tuple[str, int], float]()

@@ -6,8 +6,8 @@ compared with what the run recorded.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -67,6 +67,10 @@ def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
     return Anatomy(stacks, rows, embedding if embedding.shape == weight.shape else None, weight)
 
 
+KEPT_BYTES = 64 * 2**20
+"""Most bytes of output matrices in float64 that one anatomy keeps: those of layers beyond them are made each time they are read."""
+
+
 @dataclass(frozen=True)
 class _Reader:
     """Reads one network of the library."""
@@ -74,6 +78,7 @@ class _Reader:
     network: ForeignNetwork
     library: Any
     family: Family
+    kept: dict[Site, Heads] = field(default_factory=dict)
 
     def stack(self, name: str) -> Stack:
         """One stack."""
@@ -93,11 +98,18 @@ class _Reader:
         norms = [layer.get_submodule(name.format(last=last)) for name in names]
         for kind, norm in zip(("self", "cross"), norms[:-1], strict=False):
             site = Site.parse(f"{place}.{kind}")
-            yield Sublayer(str(site), order, "stream", _norm(norm), cache(partial(self._heads, site)))
+            yield Sublayer(str(site), order, "stream", _norm(norm), partial(self._heads, site))
         yield Sublayer(f"{place}.feed_forward", order, "stream", _norm(norms[-1]), None, place)
 
     def _heads(self, site: Site) -> Heads:
-        """The maps of one attention sublayer."""
+        """The maps of one attention sublayer: kept, or made now."""
+        if (found := self.kept.get(site)) is None:
+            found = self._made(site)
+            if sum(own.output.weight.nbytes for own in (found, *self.kept.values())) <= KEPT_BYTES:
+                self.kept[site] = found
+        return found
+
+    def _made(self, site: Site) -> Heads:
         spec, module = self.network.spec.stacks[site.stack].attention, self.network.places.module(site)
         scale, output = self.network.scale(site), self.network.places.outputs[site]
         query, key, value = _projections(module, self.family, spec)

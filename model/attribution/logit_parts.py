@@ -1,5 +1,7 @@
 """The logit of a token, taken apart into an exact sum over the parts of the last state of the residual stream (docs/why.md)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from model.attribution.score_parts import difference, ran, tolerance
@@ -39,8 +41,9 @@ def logit_sum(network: AnyNetwork, trace: Trace, asked: Writes) -> LogitSum:
     stream = ResidualStream(trace, found.stacks)
     with np.errstate(all="ignore"):
         terms = stream.last(direction[None], np.array([row]))
-        parts, values = [term.part for term in terms], [float(term.value[0, 0]) for term in terms]
-        keys, strips = _by_key(trace, terms)
+        told = [(term.part, float(term.value[0, 0]), *_taken(trace, term)) for term in terms][::-1]
+        parts, values = [part for part, *_rest in told], [value for _part, value, *_rest in told]
+        keys, strips = _by_key([own for *_rest, own, _strip in told]), [strip for *_rest, strip in told]
         if read.bias is not None:
             parts.append(Part("projection-bias", "output"))
             values.append(float(read.bias[0] - (read.bias[1] if other is not None else 0)))
@@ -79,29 +82,30 @@ def _other(asked: Writes, logits: Array, id_: int) -> int | None:
     return asked.minus
 
 
-def _by_key(trace: Trace, terms: list[Term]) -> tuple[Array, list[str]]:
-    """What each head took from each key, [part, key], and the strip of the keys of each part.
+def _taken(trace: Trace, term: Term) -> tuple[Array, str]:
+    """What a head took from each key, [key], and their strip; nothing of a part that is no head.
 
     The context is the weighted sum of the values, unless an edit replaced it: then nothing is said of keys.
     """
-    edits = RunRequest.edits_in(trace.request)
-    rows, strips = list[Array](), list[str]()
-    for term in terms:
-        own = np.zeros(0)
-        if term.part.kind == "head":
-            attention = trace.at(term.part.place)
-            assert attention.v is not None
-            query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
-            weights = attention.weights[term.part.head, query].astype(np.float64)  # [key]
-            own = term.factor[0, 0] * weights * (attention.v[term.part.head].astype(np.float64) @ term.map[0])
-            if any(replaces_context(edit, term.part.place, term.part.head) for edit in edits):
-                own = np.full(len(own), np.nan)
-        rows.append(own)
-        strips.append(trace.at(term.part.place).key_tokens if len(own) else "")
-    keys = np.full((len(terms), max((len(own) for own in rows), default=0)), np.nan)
+    place, head = term.part.place, term.part.head
+    if term.part.kind != "head":
+        return np.zeros(0), ""
+    attention = trace.at(place)
+    assert attention.v is not None
+    query = int(term.rows[0]) if attention.weights.shape[1] > 1 else 0
+    weights = attention.weights[head, query].astype(np.float64)  # [key]
+    own = term.factor[0, 0] * weights * (attention.v[head].astype(np.float64) @ term.map[0])
+    if any(replaces_context(edit, place, head) for edit in RunRequest.edits_in(trace.request)):
+        own = np.full(len(own), np.nan)
+    return own, attention.key_tokens if len(own) else ""
+
+
+def _by_key(rows: Sequence[Array]) -> Array:
+    """Rows of several lengths as one array [part, key]; NaN where a row has no more keys."""
+    keys = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
     for place, own in enumerate(rows):
         keys[place, : len(own)] = own
-    return keys, strips
+    return keys
 
 
 def _text(trace: Trace, id_: int | None) -> str:

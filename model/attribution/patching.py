@@ -130,7 +130,8 @@ class Patching:
         rows = self._count(attention.query_tokens if side == "query" else attention.key_tokens)
         places = {each: place for place, each in enumerate(self.heads)}
         found = list[Path]()
-        for term in self._stream.read(attention.site, side, getattr(heads, side)(head.head).weight, np.arange(rows)):
+        terms = self._stream.read(attention.site, side, getattr(heads, side)(head.head).weight, np.arange(rows))
+        for term in [*terms][::-1]:
             if term.part.kind != "head":
                 continue
             since = Head(term.part.place, term.part.head)

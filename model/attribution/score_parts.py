@@ -125,13 +125,13 @@ def _vectors(
 ) -> tuple[tuple[Part, ...], Array]:
     """The parts of a head's queries or keys at neighboring positions, and each one's vectors: [part, row, head_dim]."""
     projection: Affine = getattr(heads, side)(head)
-    terms = stream.read(attention.site, side, projection.weight, rows)
-    parts, vectors = [term.part for term in terms], [term.value for term in terms]
+    terms = [(term.part, term.value) for term in stream.read(attention.site, side, projection.weight, rows)][::-1]
     if projection.bias is not None:
-        parts.append(Part("projection-bias", str(attention.site), head))
-        vectors.append(np.broadcast_to(projection.bias, vectors[0].shape))
-    whole = np.stack(vectors)
-    return tuple(parts), heads.compared(side, whole, whole.sum(axis=0), int(rows[0]))
+        bias = np.broadcast_to(projection.bias, terms[0][1].shape)
+        terms.append((Part("projection-bias", str(attention.site), head), bias))
+    parts, whole = tuple(part for part, _vectors in terms), np.stack([vectors for _part, vectors in terms])
+    del terms
+    return parts, heads.compared(side, whole, whole.sum(axis=0), int(rows[0]))
 
 
 def _others(stream: ResidualStream, attention: Attention, heads: Heads, asked: Why) -> Array:

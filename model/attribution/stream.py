@@ -114,9 +114,9 @@ class ResidualStream:
         self._edits = RunRequest.edits_in(trace.request)
         self._decoded = trace.request.get("target") is None
 
-    def read(self, site: Site, side: str, map_: Array, rows: Array) -> list[Term]:
-        """The parts of what a `query`, `key` or `value` of a site is made of, through its map [head_dim, model], in the order in
-        which the run made them.
+    def read(self, site: Site, side: str, map_: Array, rows: Array) -> Iterator[Term]:
+        """The parts of what a `query`, `key` or `value` of a site is made of, through its map [head_dim, model]; what the run wrote
+        last comes first. A term refers to the matrices of its layer: who is done with one before the next holds no others.
 
         Raises:
             NotRecorded: the run did not keep what is needed.
@@ -128,21 +128,19 @@ class ResidualStream:
         heads = sublayer.heads()
         source = {"query": heads.queries_from, "key": heads.keys_from, "value": heads.values_from}[side]
         flow = Flow(map_, np.ones((len(rows), 1)), rows, of_source=side == "value" and source != heads.keys_from)
-        terms = list[Term]()
         memory = source in ("memory", "normed memory")
         if source.startswith("normed") and sublayer.order == "pre" and sublayer.norm is not None:
             states = self._array("stages/encoder/final") if memory else self._before(stack, index)
-            terms += _bias(sublayer.norm, str(site), flow)
+            yield from _bias(sublayer.norm, str(site), flow)
             flow = flow.through(sublayer.norm, _rows(states, rows))
         if memory:
-            terms += self._from_end(self.stacks["encoder"], flow)
+            yield from self._from_end(self.stacks["encoder"], flow)
         else:
-            terms += self._back(stack, index - 1 if source == "before" else index, flow)
-        return terms[::-1]
+            yield from self._back(stack, index - 1 if source == "before" else index, flow)
 
-    def last(self, map_: Array, rows: Array) -> list[Term]:
-        """The parts of the decoder's last states, through a map [out, model], in the order of the run."""
-        return list(self._from_end(self.stacks["decoder"], Flow(map_, np.ones((len(rows), 1)), rows)))[::-1]
+    def last(self, map_: Array, rows: Array) -> Iterator[Term]:
+        """The parts of the decoder's last states, through a map [out, model], as `read`."""
+        return self._from_end(self.stacks["decoder"], Flow(map_, np.ones((len(rows), 1)), rows))
 
     def written(self, part: Part, map_: Array, row: int) -> Term | None:
         """What one part adds to a last state of the decoder, through a map as in `last`; None: nothing directly."""

@@ -5,12 +5,15 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from model.attribution import library_anatomy
+from model.attribution.anatomy import Heads
 from model.attribution.cell_words import pushes
 from model.attribution.circuit_parts import circuit
 from model.attribution.circuits import SIDES
@@ -92,6 +95,30 @@ def test_the_sums_of_a_row_make_the_weights_that_ran(name: str) -> None:
             assert mean.score == pytest.approx(sums[1].score - np.mean([sums[key].score for key in open_]), abs=1e-9)
             assert other.agrees
             assert mean.agrees
+
+
+def test_a_sum_holds_the_matrices_of_one_layer_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _own = opened(Path(mkdtemp()), "llama", num_hidden_layers=6)
+    request = RunRequest(model="tiny", source=SOURCE, keep=KEEP, decoding=Decoding(max_length=3))
+    trace = run(found, request, CPU, "CPU")
+    make, all_, held = library_anatomy._Reader._made, list[ref[Heads]](), list[int]()
+
+    def watched(self: Any, site: Site) -> Any:
+        heads = make(self, site)
+        all_.append(ref(heads))
+        held.append(sum(each() is not None for each in all_))
+        return heads
+
+    cell, token = Why(request, "decoder.0.5.self", 1, 3, 1), Writes(request, 1, "runner-up")
+    expected = score_sum(found.network, trace, cell), logit_sum(found.network, trace, token)
+    monkeypatch.setattr(library_anatomy._Reader, "_made", watched)
+    monkeypatch.setattr(library_anatomy, "KEPT_BYTES", 0)
+    logit = logit_sum(found.network, trace, token)
+    assert held == [1] * 6
+    score = score_sum(found.network, trace, cell)
+    assert max(held) == 3  # those of the asked layer are read for their own maps and for what they read
+    np.testing.assert_array_equal(score.matrix, expected[0].matrix)
+    np.testing.assert_array_equal(logit.values, expected[1].values)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
