@@ -1,7 +1,9 @@
 """Shares of a survey that several processes read: added up they are the survey of one process."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,21 @@ from tests.model.survey.test_survey_statistics import measured, values
 from tests.networks import save_checkpoint
 
 TREE = "NOUN:2:nsubj VERB:0:root NOUN:2:obj"
+
+
+def target(number: int) -> str:
+    """Some words: a text that has a target is not decoded, which takes most of the time."""
+    return " ".join(f"w{4 + (7 * number + place * place) % 5}" for place in range(5 + number % 3))
+
+
 TEXTS = Texts(
     "made up",
     tuple(
-        Text(" " if number % 41 == 7 else f"w{4 + number % 6} w{4 + number % 5} w{5 + number % 4}", tree="" if number % 3 else TREE)
+        Text(
+            " " if number % 41 == 7 else f"w{4 + number % 6} w{4 + number % 5} w{5 + number % 4}",
+            target(number) if number % 9 else None,
+            tree="" if number % 3 else TREE,
+        )
         for number in range(5 * BATCH + 9)
     ),
     empty=2,
@@ -45,8 +58,13 @@ def whole(engine: LocalEngine) -> Survey:
     return list(gone_on(engine.ask, QUESTION, TEXTS, begun(QUESTION, TEXTS)))[-1]
 
 
-def share(engine: LocalEngine, number: int, count: int) -> Survey:
-    return list(gone_on(engine.ask, QUESTION, TEXTS, begun(QUESTION, TEXTS, (number, count))))[-1]
+Share = Callable[[int, int], Survey]
+"""Reads share number … of …."""
+
+
+@pytest.fixture(scope="module")
+def share(engine: LocalEngine) -> Share:
+    return cache(lambda number, count: list(gone_on(engine.ask, QUESTION, TEXTS, begun(QUESTION, TEXTS, (number, count))))[-1])
 
 
 def alike(one: Any, other: Any) -> None:
@@ -65,9 +83,9 @@ def alike(one: Any, other: Any) -> None:
         assert one == other
 
 
-@pytest.mark.parametrize("count", [2, 3, 6])
-def test_the_sum_of_the_shares_is_the_survey_of_one_process(engine: LocalEngine, whole: Survey, count: int, tmp_path: Path) -> None:
-    shares = [share(engine, number + 1, count) for number in range(count)]
+@pytest.mark.parametrize("count", [2, 4])  # even and uneven shares
+def test_the_sum_of_the_shares_is_the_survey_of_one_process(share: Share, whole: Survey, count: int, tmp_path: Path) -> None:
+    shares = [share(number + 1, count) for number in range(count)]
     assert sum(each.done for each in shares) == len(TEXTS.items)
     assert max(each.done for each in shares) - min(each.done for each in shares) <= 2 * BATCH
     for number, each in enumerate(shares):
@@ -117,8 +135,8 @@ def test_sums_of_the_same_numbers_are_equal_to_the_last_digits() -> None:
     assert (found.texts, found.tokens) == (one.texts, one.tokens)
 
 
-def test_shares_that_do_not_belong_together_are_refused(engine: LocalEngine) -> None:
-    one, two = share(engine, 1, 2), share(engine, 2, 2)
+def test_shares_that_do_not_belong_together_are_refused(engine: LocalEngine, share: Share) -> None:
+    one, two = share(1, 2), share(2, 2)
     assert one.roles == [()] * len(one.statistics.heads)
     with pytest.raises(CannotSurvey, match="each share is needed once, and these are 1/2"):
         merged([one])
