@@ -155,7 +155,8 @@ def test_tiles_show_what_was_met_and_the_sums_of_the_last_one(engine: EngineWith
     scores = trace.at("decoder.0.2.self").scores
     assert scores is not None
     found = shown(engine, f"/step?{LINK}&open=tiles&step=2")  # rows 5 to 8 have met keys 1 to 8
-    _header, blobs = scene(found, "tiles")
+    header, blobs = scene(found, "tiles")
+    assert header["frame"] == [4, 4, 8, 8]
     met = np.zeros((12, 12), bool)
     met[:4, :4] = met[4:8, :8] = True
     assert np.array_equal(blobs["there"].astype(bool), np.tril(met))
@@ -163,7 +164,7 @@ def test_tiles_show_what_was_met_and_the_sums_of_the_last_one(engine: EngineWith
     whole = [scores[3, row, : row + 1].astype(float) for row in range(4, 8)]
     assert [float(row[1].replace("−", "-")) for row in rows] == pytest.approx([each.max() for each in whole], abs=1e-3)
     assert [float(row[3]) for row in rows] == pytest.approx([np.exp(each - each.max()).sum() for each in whole], abs=1e-3)
-    assert "Largest difference" in next(iter(shown(engine, f"/step?{LINK}&open=tiles&step=99").panels)).note
+    assert "largest difference" in next(iter(shown(engine, f"/step?{LINK}&open=tiles&step=99").panels)).heading
 
 
 def test_masks_and_sinks_of_a_recorded_run(engine: EngineWithTraces) -> None:

@@ -163,7 +163,8 @@ def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
     step = "view: /training?text=314&snapshot=53&site=decoder.0.0.cross\n"
     lecture = parser.read(HEAD.format(model="reverse-digits") + step, "film.en")
     deck = LectureDeck(lecture, LocalEngine(CHECKPOINTS, torch.device("cpu")))
-    captions = [figure["caption"] for figure in handout._figures(deck, lecture.steps[0])]
+    deck.wait()
+    captions = [figure["caption"] for figure in handout._figures(deck, 0)]
     assert len(captions) == 4
     assert captions[1].startswith("After 53 steps. ") or captions[0].startswith("After 53 steps. ")
     assert captions[-1].startswith("After 2,032 steps. ")
@@ -235,6 +236,8 @@ def test_a_model_without_a_survey_has_no_picture_of_one(engine: LocalEngine) -> 
 
 def test_the_handout_has_the_dots_of_a_survey(bundled: LocalEngine) -> None:
     lecture = parser.read(HEAD.format(model="induction") + "view: /survey?x=previous&y=induction\n", "survey.en")
-    [figure] = handout._figures(LectureDeck(lecture, bundled), lecture.steps[0])
+    deck = LectureDeck(lecture, bundled)
+    deck.wait()
+    figure = next(figure for figure in handout._figures(deck, 0) if figure["svg"])
     assert figure["svg"].count("<circle") == 4, "a dot for each head"
     assert "previous token" in figure["svg"]

@@ -76,6 +76,15 @@ class Cells extends Drawing {
     this.map.draw(this.width, mapHeight(this.canvas, 330, 300, 520), {
       colours: scaled, font: this.font(), lit: at, selected: opened.row,
     });
+    if (header.frame) this.outline(header.frame);
+  }
+
+  /** Outlines a block of cells. */
+  outline([top, left, bottom, right]) {
+    const [from, to] = [this.map.place(top, left), this.map.place(bottom, right)];
+    const pen = this.canvas.getContext("2d");
+    Object.assign(pen, { strokeStyle: this.colours.accent, lineWidth: 3 });
+    pen.strokeRect(from.x, from.y, to.x - from.x, to.y - from.y);
   }
 
   layout() {

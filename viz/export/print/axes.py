@@ -71,8 +71,9 @@ def read(given: Mapping[str, Any], spread: tuple[float, float], most: int) -> Ax
         most: most ticks of an axis of numbers.
     """
     log = given.get("type") == "log"
-    first, last = given.get("range") or _ends(given, spread, log)
-    if given.get("range") is None and given.get("autorange") == "reversed":
+    turned = given.get("autorange") == "reversed"  # as plotly, which then ignores the range
+    first, last = (None if turned else given.get("range")) or _ends(given, spread, log)
+    if turned:
         first, last = last, first
     tokens = "categoryarray" in given
     ticks = _ticks(given, (float(first), float(last)), most, log)
@@ -105,7 +106,7 @@ def _ticks(given: Mapping[str, Any], ends: tuple[float, float], most: int, log: 
         return tuple((float(place), plain(names.get(str(place), place))) for place in given["categoryarray"])
     values = given.get("tickvals")
     if values is None:
-        values = _tens(*ends) if log else _round_numbers(min(ends), max(ends), min(most, given.get("nticks") or most))
+        values = _tens(*ends, most) if log else _round_numbers(min(ends), max(ends), min(most, given.get("nticks") or most))
     texts = given.get("ticktext")
     named = (
         [plain(text) for text in texts] if texts is not None else [number(value, given.get("tickformat", "")) for value in values]
@@ -113,9 +114,10 @@ def _ticks(given: Mapping[str, Any], ends: tuple[float, float], most: int, log: 
     return tuple(zip(map(float, values), named, strict=False))
 
 
-def _tens(first: float, last: float) -> list[float]:
-    low, high = sorted((first, last))
-    return [10.0**power for power in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
+def _tens(first: float, last: float, most: int) -> list[float]:
+    """Powers of ten between two powers, at most `most`, as evenly as may be."""
+    low, high = sorted((math.ceil(min(first, last) - 1e-9), math.floor(max(first, last) + 1e-9)))
+    return [10.0**power for power in range(low, high + 1, max(1, math.ceil((high - low + 1) / most)))]
 
 
 def _round_numbers(low: float, high: float, most: int) -> list[float]:
@@ -128,8 +130,13 @@ def _round_numbers(low: float, high: float, most: int) -> list[float]:
     return []
 
 
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def number(value: float, form: str = "") -> str:
-    """A number at a tick: at most three digits, a sign or commas where plotly's format asks for them."""
+    """A number at a tick: at most three digits, or a power of ten; a sign or commas where plotly's format asks for them."""
+    if value >= 1e6 and math.log10(value).is_integer():
+        return "10" + str(round(math.log10(value))).translate(_RAISED)
     text = f"{value:,.0f}" if abs(value) >= 1000 and float(value).is_integer() else f"{value:.3g}"
     return ("+" if form.startswith("+") and value > 0 else "") + localized(text).replace("-", "−")
 

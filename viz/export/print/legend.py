@@ -75,7 +75,8 @@ def _sample(trace: Mapping[str, Any], x: float, y: float, wide: float, pen: Draw
     if "lines" in mode:
         drawn += stroke([(x, y), (x + wide, y)], trace.get("line") or {}, pen)
     if "markers" in mode:
-        drawn += marker((x + wide / 2, y), look_of(trace.get("marker") or {}, 0), pen)
+        look = {"color": (trace.get("line") or {}).get("color")} | (trace.get("marker") or {})
+        drawn += marker((x + wide / 2, y), look_of(look, 0), pen)
     return drawn
 
 

@@ -173,8 +173,9 @@ def scatter(trace: Mapping[str, Any], x: Axis, y: Axis, pen: DrawContext) -> Ite
         yield from stroke(places, line, pen, float(trace.get("opacity", 1)))
     there = [(each, index) for index, each in enumerate(places) if all(map(math.isfinite, each))]
     if "markers" in mode:
+        look = {"color": (trace.get("line") or {}).get("color")} | (trace.get("marker") or {})
         for place, index in there:
-            yield from marker(place, look_of(trace.get("marker") or {}, index), pen)
+            yield from marker(place, look_of(look, index), pen)
     if "text" in mode:
         for (across, down), index in there:
             yield _beside(trace, across, down, index, pen)

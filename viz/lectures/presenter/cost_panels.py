@@ -130,10 +130,12 @@ def of_tiles(page: Page) -> Iterator[PanelWithScene]:
         [rows[place], *(number(float(value), ".3f") for value in numbers)]
         for place, *numbers in zip(tile.queries, tile.largest, tile.factor, tile.total, strict=True)
     ]
-    last = step + 1 == len(found.tiles)
-    text = tokens.power_of_ten(difference)
-    said = _("Largest difference between these contexts and those of the run: {difference}.", difference=text) if last else ""
-    title = _("Scores in tiles: tile {step} of {steps}", step=step + 1, steps=len(found.tiles))
-    yield Panel("Table", "sums", title, said), tables.table(columns, table)
-    scene = panels.changed(panels.numbers(scores, rows, keys, axes), {"value": texts_of_cells("scores")["value"]})
-    yield Panel("Cells", "tiles"), scene
+    gaps = {"step": step + 1, "steps": len(found.tiles), "difference": tokens.power_of_ten(difference)}
+    title = _("Scores in tiles: tile {step} of {steps}", **gaps)
+    if step + 1 == len(found.tiles):
+        title = _("Tile {step} of {steps}: largest difference of a context {difference}", **gaps)
+    frame = [tile.queries.start, tile.keys.start, tile.queries.stop, tile.keys.stop]
+    value = {"value": texts_of_cells("scores")["value"]}
+    scene = panels.changed(panels.numbers(scores, rows, keys, axes), value, frame=frame)
+    yield Panel("Cells", "tiles", title, half=True), scene
+    yield Panel("Table", "sums", half=True), tables.table(columns, table)

@@ -66,9 +66,8 @@ def _text(value: object, decimals: int) -> str:
 
 def text(lines: Iterable[Said]) -> bytes:
     """The scene of a panel `Text`: sentences and formulas, one below the other."""
-    return pack(
-        {"html": markup.html("\n\n".join(f"$${line.text}$$" if line.formula else markdown(line.text) for line in lines))}, {}
-    )
+    markdown_of = "\n\n".join(f"$${line.text}$$" if line.formula else markdown(line.text) for line in lines)
+    return pack({"html": markup.html(markdown_of), "markdown": markdown_of}, {})
 
 
 def curves(steps: Sequence[int], lines: Array, names: Sequence[str], chosen: int) -> bytes:

@@ -1,0 +1,133 @@
+"""The handout of a lecture prints what the screen shows: each panel from the scene that the screen draws."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.trace_engine import with_traces
+from viz.canvas.wire.transport import unpack
+from viz.export.print import axes
+from viz.export.print.catalogue import Figure
+from viz.export.print.options import Options
+from viz.export.print.shapes import Circle
+from viz.export.print.svg import svg
+from viz.figures.costs import Line
+from viz.lectures.presenter import handout, panels, printed, tables
+from viz.lectures.presenter.deck import LectureDeck
+from viz.lectures.presenter.pictures import picture
+from viz.lectures.script import parser
+
+RUN = "model=captions-lm&text=two+dogs+run+in+the&decode=greedy&max=3"
+LINKS = (
+    f"/positions?{RUN}&site=decoder.0.2.self&query=3&key=2",
+    f"/step?{RUN}&open=ways",
+    f"/step?{RUN}&open=tiles&step=1&site=decoder.0.2.self",
+    f"/masks?{RUN}&open=mask-kinds",
+    f"/explore?{RUN}",
+    f"/explore?{RUN}&site=decoder.0.1.self&head=2",
+    f"/step?{RUN}&clock=computation&stage=decoder.0.2.self%2Fweights&site=decoder.0.2.self&head=1&query=3&key=2",
+    "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=1&query=0",
+    "/masks?model=sinks.trace.safetensors&open=sinks&site=decoder.0.1.self&head=0",
+)
+PRINTED = (
+    ["arrows", "chart", "chart", "cells"],
+    ["table"],
+    ["cells", "table"],
+    ["cells", "table"],
+    ["atlas", "lines"],
+    ["head", "lines"],
+    ["words", "cells", "table"],
+    ["image", "atlas"],
+    ["cells", "cells"],
+)
+"""What is printed of each link."""
+
+
+@pytest.fixture(scope="module")
+def deck() -> LectureDeck:
+    steps = "---\n".join(f"# Chapter\n\n## Step\n\nview: {link}\n" for link in LINKS)
+    text = f"---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: captions-lm\n---\n{steps}"
+    found = LectureDeck(parser.read(text, "t.en"), with_traces(LocalEngine(CHECKPOINTS, torch.device("cpu")), CHECKPOINTS))
+    found.wait()
+    return found
+
+
+def drawn(scene: bytes, kind: str, title: str = "Title") -> str:
+    found = printed.PRINTED[kind](*unpack(scene), title)
+    assert isinstance(found, Figure)
+    return svg(found.draw(Options(width=100))).decode()
+
+
+def test_each_panel_of_each_step_is_printed(deck: LectureDeck, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = list[str]()
+    told = handout._Shown.told
+
+    def noted(shown: handout._Shown, width: float, wide: bool) -> dict[str, Any]:
+        what = shown.drawn
+        names.append(what.name if isinstance(what, Figure) else "words" if isinstance(what, str) else "table")
+        return told(shown, width, wide)
+
+    monkeypatch.setattr(handout._Shown, "told", noted)
+    for number, expected in enumerate(PRINTED):
+        names.clear()
+        figures = handout._step(deck, number)["figures"]
+        assert sorted(names) == sorted(expected), LINKS[number]
+        assert "Model: " in figures[0]["caption"]
+        assert all(figure["svg"] or figure["table"] or figure["words"] for figure in figures)
+    assert handout.pdf(deck).startswith(b"%PDF-")
+
+
+def test_a_printed_table_has_the_texts_of_the_screen(deck: LectureDeck) -> None:
+    [ways] = handout._step(deck, 1)["figures"]
+    header = unpack(picture(deck.engine, "step", deck.lecture.steps[1].view).scenes["ways"])[0]
+    assert ways["table"] == {name: header[name] for name in ("columns", "rows", "chosen", "shades")}
+    bars = printed.PRINTED["Bars"](*unpack(tables.bars(["a", "b"], [0.5, -0.25], 1)), "")
+    assert bars == {"columns": [], "rows": [["a", "0.50"], ["b", "−0.25"]], "chosen": 1, "shades": [[1.0], [0.5]]}
+
+
+def test_printed_cells_have_their_numbers_the_first_row_above_and_a_frame() -> None:
+    scene = panels.numbers(np.array([[1.25, np.nan], [-3.5, 0.0]]), ["first", "second"], ["k1", "k2"], ("query", "key"))
+    told = drawn(panels.changed(scene, {}, frame=[1, 0, 2, 1]), "Cells")
+    places = {text: float(re.search(rf'y="([\d.]+)"[^>]*>{text}<', told)[1]) for text in ("first", "second", "1.25", "−3.50")}  # type: ignore[index]
+    assert places["first"] < places["second"]
+    assert places["1.25"] < places["−3.50"]
+    assert ">0.00<" in told, "a cell that is 0 has a number"
+    assert told.count("−") == told.count("−3.5"), "an empty cell has none"
+    plain = drawn(scene, "Cells")
+    assert told.count("<rect") == plain.count("<rect") + 1
+
+
+def test_a_printed_mask_names_closed_cells() -> None:
+    scene = panels.mask(np.tri(3, dtype=bool), list("abc"), list("abc"), {"query": "query", "key": "key"})
+    told = drawn(scene, "Cells")
+    assert (told.count(">−∞<"), told.count(">0<")) == (3, 6)
+
+
+def test_a_printed_chart_has_lines_a_dot_a_level_and_powers_of_ten() -> None:
+    lines = [Line("one", [1e3, 1e6, 1e12]), Line("other", [1e3, 1e4, 1e5], "other")]
+    told = drawn(tables.chart([1e3, 1e5, 1e6], lines, ("tokens", "bytes"), (True, True)), "Chart")
+    assert all(f">{name}<" in told for name in ("one", "other", "tokens", "bytes", "10¹²"))
+    marked = drawn(tables.chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score"), mark=(1, 3), level=2.0), "Chart")
+    plain = drawn(tables.chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score")), "Chart")
+    assert marked.count("<circle") == plain.count("<circle") + 1
+    assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+
+
+def test_printed_arrows_end_where_the_pairs_are() -> None:
+    scene = tables.arrows(["pair 1", "pair 2"], np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [-2.0, 0.0]]))
+    found = printed.PRINTED["Arrows"](*unpack(scene), "")
+    assert isinstance(found, Figure)
+    sheet = found.draw(Options(width=100))
+    tips = [(one.x, one.y) for one in sheet.shapes if isinstance(one, Circle) and one.fill]
+    assert np.array(tips) == pytest.approx(np.array([[12.5, 12.5 - 10.5], [37.5 - 10.5, 12.5]]))
+
+
+def test_axes_that_are_turned_ignore_their_range_as_plotly_does() -> None:
+    found = axes.read({"range": [0, 5], "autorange": "reversed"}, (0.0, 5.0), 6)
+    assert found.first > found.last
+    decades = axes.read({"type": "log"}, (1e3, 1e15), 6).ticks
+    assert [text for _value, text in decades] == ["1,000", "10⁶", "10⁹", "10¹²", "10¹⁵"]
