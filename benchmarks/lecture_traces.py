@@ -6,7 +6,7 @@ vision transformer that learns to name digits, which takes a few minutes.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from torch import nn
 from benchmarks.servers import ROOT
 from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
-from model.spec.request import Decoding, RunRequest
+from model.spec.request import Decoding, Keep, RunRequest
 from model.trace.serialization import to_bytes
 from model.trace.trace_files import ENDING
 from model.trace.types import Array, Trace
@@ -37,12 +37,13 @@ SMALL = 1e-3
 """Factor of random weights that should not be seen in a map."""
 
 
-def trimmed(trace: Trace, title: str) -> Trace:
-    """What a lecture shows of a run: the weights."""
-    dropped: dict[str, Any] = dict.fromkeys(("scores", "q", "k", "v", "context", "output"))
+def trimmed(trace: Trace, title: str, kept: Sequence[str] = ()) -> Trace:
+    """What a lecture shows of a run: the weights, and on request some tensors of attention and the latents."""
+    dropped: dict[str, Any] = dict.fromkeys({"scores", "q", "k", "v", "context", "output"} - {*kept})
     sites = {site: replace(own, **dropped, weights=np.asarray(own.weights[:], np.float32)) for site, own in trace.attention.items()}
     model = {**trace.model, "title": title}
-    return replace(trace, model=model, attention=sites, logits=None, hidden={}, embedded={}, stages={}, positions={})
+    stages = {name: own for name, own in trace.stages.items() if name.endswith("/latents")}
+    return replace(trace, model=model, attention=sites, logits=None, hidden={}, embedded={}, stages=stages, positions={})
 
 
 def smollm2() -> Trace:
@@ -63,13 +64,13 @@ def words_folder(network: nn.Module, folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}), encoding="utf-8")
 
 
-def run_of(network: nn.Module, title: str) -> Trace:
+def run_of(network: nn.Module, title: str, keep: tuple[Keep, ...] = (), tensors: Sequence[str] = ()) -> Trace:
     """The run of a network on the sentence."""
     with TemporaryDirectory() as kept:
         words_folder(network, folder := Path(kept) / "network")
         engine = LocalEngine(Path(kept), torch.device("cpu"))
-        trace = engine.ask(Run(RunRequest(folder.name, SENTENCE, decoding=Decoding(max_length=0))))
-    return trimmed(trace, title)
+        trace = engine.ask(Run(RunRequest(folder.name, SENTENCE, decoding=Decoding(max_length=0), keep=keep)))
+    return trimmed(trace, title, tensors)
 
 
 def alibi() -> Trace:
@@ -97,6 +98,21 @@ def sinks() -> Trace:
         for name, tensor in network.named_parameters():
             tensor *= SMALL if name.endswith("sinks") or "q_proj" in name or "k_proj" in name else 1
     return run_of(network, "Learned sinks, random weights")
+
+
+def latents() -> Trace:
+    """DeepSeek-V3's architecture with 4 heads: of each token and layer it keeps a latent of 8 numbers and 4 rotated ones."""
+    from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4}
+    widths = {"kv_lora_rank": 8, "q_lora_rank": None, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8}
+    config = DeepseekV3Config(vocab_size=16, eos_token_id=0, pad_token_id=0, first_k_dense_replace=2, **sizes, **widths)
+    network = DeepseekV3ForCausalLM(config).eval()
+    with torch.no_grad():
+        for name, tensor in network.named_parameters():
+            tensor *= 8 if "proj" in name and "self_attn" in name else 1
+    return run_of(network, "Latent attention, random weights", ("qkv", "stages"), ("k", "v"))
 
 
 def digit_image(rng: np.random.Generator, digit: int) -> Array:
@@ -174,7 +190,7 @@ def vision() -> Trace:
     return trimmed(trace, "Vision transformer for digits")
 
 
-MADE: Mapping[str, Callable[[], Trace]] = {"smollm2": smollm2, "alibi": alibi, "sinks": sinks, "vision": vision}
+MADE: Mapping[str, Callable[[], Trace]] = {"smollm2": smollm2, "alibi": alibi, "sinks": sinks, "latents": latents, "vision": vision}
 
 
 @click.command()

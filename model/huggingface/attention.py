@@ -228,8 +228,17 @@ def _call(
     plain = mask is None or bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
     product = plain and not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
     weighs = _close((weights.float() @ value).transpose(1, 2), context, close)
-    attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1])
+    attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1], latent=latent_width(module))
     return Call(module, attention, len(query), query.shape[2], key.shape[2], scale, context, product, weighs)
+
+
+def latent_width(module: nn.Module) -> int:
+    """Width of the latents from which an attention makes the keys and values of all its heads (DeepSeek-V2, 2024); 0: it has none.
+
+    Those of the library that keep latents have a method that makes keys and values of them.
+    """
+    width = getattr(module, "kv_lora_rank", 0) if hasattr(module, "expand_kv") and hasattr(module, "kv_b_proj") else 0
+    return int(width)
 
 
 def _close(one: Tensor, other: Tensor, most: float) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from model.huggingface.attention import Watch, watched
+from model.huggingface.attention import Watch, latent_width, watched
 from model.huggingface.places import Places
 from model.sharing.system_memory import give_back
 
@@ -38,6 +38,10 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
         names[module].append(f"positions/{stack}")
     for module, own in names.items():
         handles.append(module.register_forward_hook(_records_output(tuple(own))))
+    for module, sites in places.sites.items():
+        if latent_width(module):
+            made_of = _records_latents(tuple(f"stages/{site}/latents" for site in sites))
+            handles.append(module.get_submodule("kv_b_proj").register_forward_pre_hook(made_of))
     with suppress(NotImplementedError):  # some classes have no such method
         if (output := library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
             handles.append(output.register_forward_pre_hook(_before_logits))
@@ -71,6 +75,20 @@ def _records_input(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], An
         if given:
             return (_seen(watch, name, given[0]), *given[1:]), named
         return given, {**named, "hidden_states": _seen(watch, name, named["hidden_states"])}
+
+    return hook
+
+
+def _records_latents(names: tuple[str, ...]) -> Callable[[nn.Module, Any], None]:
+    """A hook of the map that makes keys and values of all heads: it records the latents of the positions of this step.
+
+    The map is given those of earlier steps, too: they are what the library's cache holds.
+    """
+
+    def hook(module: nn.Module, given: Any) -> None:
+        if (watch := watched()) is not None:
+            rows = given[0].reshape(watch.batch, -1, given[0].shape[-1])  # [batch, position, latent]
+            watch.run.record(watch.turn(names), rows[:, watch.run.start :])
 
     return hook
 

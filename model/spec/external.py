@@ -36,12 +36,14 @@ class ForeignAttention:
         key_heads: number of heads of keys and values; each is shared by heads / key_heads query heads.
         head_dim: width of a head's queries and keys.
         empty_rows: as in AttentionSpec; the library masks with the most negative number, so such a row is uniform.
+        latent: width of the latent of a position, from which all heads make their keys and values; 0: there is none.
     """
 
     heads: Few
     key_heads: Few
     head_dim: Width
     empty_rows: EmptyRows = "uniform"
+    latent: Many = 0
 
     def __post_init__(self) -> None:
         """Checks that query heads can be divided among key heads.

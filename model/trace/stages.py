@@ -67,6 +67,7 @@ AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "positioned": ("position", "model"),
         "normed": ("position", "model"),
         "queries": ("query", "head_dim"),
+        "latents": ("key", "latent"),
         "keys": ("key", "head_dim"),
         "values": ("key", "head_dim"),
         "scores": ("query", "key"),
@@ -108,11 +109,17 @@ def _through_stack(trace: Trace, stack: str, sites: list[Site], spec: Mapping[st
     yield from (Stage(stack, name) for name in _inputs(spec))
     for (pass_, layer), own in groupby(sites, key=lambda site: (site.pass_, site.layer)):
         for site in own:
-            yield from _sublayer(str(site), ATTENTION, spec)
+            yield from _sublayer(str(site), _inside(trace, site, spec), spec)
         if spec.get("hidden") and spec["wiring"] != "attention":
             yield from _sublayer(f"{stack}.{pass_}.{layer}.feed_forward", ("hidden", "contracted"), spec)
     if spec.get("final_norm"):
         yield Stage(stack, "final")
+
+
+def _inside(trace: Trace, site: Site, spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The stages of an attention: keys and values may be made of latents."""
+    latent = (spec.get("attention") or {}).get("latent") or f"{site}/latents" in trace.stages
+    return ("queries", "latents", *ATTENTION[1:]) if latent and site.kind == "self" else ATTENTION
 
 
 def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:

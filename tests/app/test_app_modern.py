@@ -181,3 +181,21 @@ def test_latents_are_what_deepseek_keeps(shelf: Path) -> None:
     assert len(ways) == 3, "it keeps a latent already"
     table = visitor.app.dataframe[1].value
     assert (table["bytes of each"] == 4 * width * table["tokens kept"]).all()
+    assert "offer-latents" not in {button.key for button in visitor.app.button}
+    visitor.app.session_state["cache"] = visitor.app.session_state["length"] = False
+    visitor.app.session_state["latents"] = True
+    visitor.go("step")
+    assert visitor.problems == []
+    assert f"{width} numbers of each token are kept in this layer." in told(visitor)
+    visitor = Visitor("step", model="deepseek_v3", text="4 6 5", max="4", clock="computation", stage="decoder.0.0.self/latents")
+    assert visitor.problems == []
+    assert "The keys and values of all heads are made from this latent" in told(visitor)
+
+
+def test_a_model_without_latents_offers_a_recorded_run_that_has_some() -> None:
+    visitor = Visitor("step", **MODEL, open="cache")
+    visitor.press("offer-latents")
+    assert (visitor.url["model"], visitor.url["open"]) == ("latents.trace.safetensors", "latents")
+    assert visitor.problems == []
+    assert "12 numbers of each token are kept in this layer. The last 4 of them are rotated" in told(visitor)
+    assert "would be 80 numbers, more by a factor of 6.7." in told(visitor)

@@ -105,6 +105,20 @@ def _others(count: int) -> float:
     return 2 * count * (MAPS + MODEL * VOCAB)
 
 
+def test_latents_are_drawn_beside_what_all_heads_make_of_them(engine: EngineWithTraces) -> None:
+    trace = read_path(OF_LECTURES / "latents.trace.safetensors")
+    own = trace.at("decoder.0.1.self")
+    found = shown(engine, "/step?model=latents.trace.safetensors&open=latents&site=decoder.0.1.self")
+    kept, made = (scene(found, name)[1]["exact"] for name in ("kept", "made"))
+    assert own.k is not None
+    assert own.v is not None
+    assert np.array_equal(kept, np.concatenate([trace.stages["decoder.0.1.self/latents"], own.k[2, :, 8:]], axis=1))
+    for head in range(4):
+        assert np.array_equal(made[:, 16 * head : 16 * head + 16], np.concatenate([own.k[head, :, :8], own.v[head]], axis=1))
+    with pytest.raises(NotDrawable):
+        shown(engine, f"/step?{LINK}&open=latents")
+
+
 def test_a_claim_about_a_map_is_what_numpy_makes_of_the_recorded_run(engine: EngineWithTraces, trace: Trace) -> None:
     own = trace.at("decoder.0.2.self")
     assert own.q is not None

@@ -13,7 +13,7 @@ from viz.i18n.translate import _
 from viz.labels import tokens as labels
 
 
-def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: bool) -> go.Figure:
+def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: bool, edges: Sequence[float] = ()) -> go.Figure:
     """Heatmap of vectors, one row per token, color scale centered at 0. NaN and infinite values have their own color.
 
     Args:
@@ -21,6 +21,7 @@ def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: 
         tokens: one label for each row, in full.
         down, across: titles of the axes.
         dark: whether the page is dark.
+        edges: places of lines between columns.
     """
     colours = scheme(dark)
     finite = np.isfinite(values)
@@ -31,6 +32,18 @@ def vectors(values: Array, tokens: Sequence[str], down: str, across: str, dark: 
     layout = {
         "xaxis": axis(colours, across) | {"range": [0.5, values.shape[1] + 0.5], "showgrid": False},
         "yaxis": rows_of_tokens(colours, tokens, down),
+        "shapes": [
+            {
+                "type": "line",
+                "x0": place,
+                "x1": place,
+                "y0": 0,
+                "y1": 1,
+                "yref": "paper",
+                "line": {"color": colours.text, "width": 1.5},
+            }
+            for place in edges
+        ],
     }
     return picture(dark, BAR_HEIGHT + 70 + min(max(150, 22 * len(values)), 420), layers, layout, bar=_("value"))
 

@@ -68,11 +68,13 @@ class SublayerMotion extends KeysMotion {
 
   attention() {
     const { pre, out } = this.sides;
-    const count = pre ? 3 : 2;
+    const latent = this.names.has("latents") ? 1 : 0;
+    const count = (pre ? 3 : 2) + latent;
     const before = this.stream(this.slot("in", count - 1, count));
-    const normed = pre ? this.vector("normed", this.slot("in", 1, 3), before) : null;
+    const normed = pre ? this.vector("normed", this.slot("in", 1 + latent, count), before) : null;
     const query = this.vector("queries", this.slot("in", 0, count), normed ?? before);
-    this.rows(query, normed ?? before);
+    const kept = latent ? this.vector("latents", this.slot("in", 1, count), normed ?? before) : null;
+    this.rows(query, kept ?? normed ?? before);
     const heads = this.together(this.slot("out", 0, out));
     const output = this.vector("output", this.slot("out", 1, out), heads, this.come("output") === null ? null : during(this.come("output"), 0.5, 1));
     this.goesOn(before, output, out, 2);

@@ -16,7 +16,7 @@ from viz.lectures.presenter.headless_page import NotDrawable, with_trace
 from viz.lectures.presenter.panels import Panel
 from viz.metrics import flash_attention, linear_attention
 from viz.session.state import Page
-from viz.views.step import cache, length
+from viz.views.step import cache, latents, length
 
 TILE = 4
 """Queries and keys of a tile: as small as the sentences of a lecture."""
@@ -68,6 +68,25 @@ def of_ways(page: Page) -> Iterator[PanelWithScene]:
     shades = np.array([[count / most] for _name, count in found])
     note = _("How many numbers one layer keeps for one token, in this way and in others:")
     yield Panel("Table", "ways", "", note), tables.table([_("way"), _("numbers")], rows, 0, shades)
+
+
+def of_latents(page: Page) -> Iterator[PanelWithScene]:
+    """What the chosen layer keeps of each token, and the keys and values that its heads make of it.
+
+    Raises:
+        NotDrawable: it has no latents, or the run did not record them.
+        HeadlightError: the run is not possible.
+    """
+    trace, found = latents.recorded(page)
+    if found is None:
+        raise NotDrawable(_("No numbers for this stage: this run did not record them."))
+    rows, axes = tokens.keys(trace, page.attention), (tokens.key_axis(trace, page.attention.site), _("dimension of the latent"))
+    for scene, title, note, table in zip(
+        ("kept", "made"), latents.titles(trace, page), (latents.about(found), ""), (found.kept, found.made), strict=True
+    ):
+        numbers = table.reshape(len(table), -1)
+        names = [str(place + 1) for place in range(numbers.shape[1])]
+        yield Panel("Cells", scene, title, note), panels.numbers(numbers, rows, names, axes)
 
 
 def of_length(page: Page) -> Iterator[PanelWithScene]:

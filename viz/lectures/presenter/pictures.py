@@ -141,6 +141,7 @@ _OF_STEP: Mapping[str, Callable[[Page], Iterable[PanelWithScene]]] = {
     "length": cost_panels.of_length,
     "bytes": cost_panels.of_bytes,
     "linear": cost_panels.of_linear,
+    "latents": cost_panels.of_latents,
     "tiles": cost_panels.of_tiles,
 }
 _OF_MASKS: Mapping[str, Callable[[Page], Iterable[PanelWithScene]]] = {

@@ -16,6 +16,7 @@ from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.url.view_state import ANOTHER_MODEL
+from viz.views.step.latents import RECORDED
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, say
 
@@ -73,6 +74,9 @@ def _kept(page: Page, sizes: Sizes) -> None:
     _ways(one)
     if one.key_heads == one.heads and not one.latent:
         offer(page, SHARING)
+    if not one.latent:
+        fields = ANOTHER_MODEL | {"model": RECORDED, "opened": "latents"}
+        st.button(_("Show a recorded run with latents"), key="offer-latents", on_click=update, kwargs=fields)
     if sizes.cross:
         st.caption(
             _(

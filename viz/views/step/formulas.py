@@ -19,6 +19,7 @@ _SYMBOLS = {
     "embedding": ("X",),
     "scaled": ("X",),
     "queries": ("Q",),
+    "latents": ("L",),
     "keys": ("K",),
     "values": ("V",),
     "scores": ("S", "Q", "K"),
@@ -65,6 +66,8 @@ def formula(trace: Trace, stage: Stage) -> str:
     """The formula in LaTeX; empty if the stage has none."""
     spec: Mapping[str, Any] = trace.model.get("spec") or {}
     stack = spec.get(stage.stack) or {}
+    if (stack.get("attention") or {}).get("latent") and stage.name in _OF_LATENTS:
+        return _OF_LATENTS[stage.name]
     if (spec.get("program") and stage.name in _OWN_WAYS) or (
         trace.recorded and stage.name not in ("context", "probabilities", "chosen")
     ):
@@ -93,6 +96,13 @@ def formula(trace: Trace, stage: Stage) -> str:
             return r"F = H\,W_2" + (" + b_2" if stack["bias"] else "")
     return _output(stage.name, trace, spec.get("output") or {})
 
+
+_OF_LATENTS: Mapping[str, str] = {
+    "latents": r"L_p = \mathrm{RMSNorm}(x_p\,W^L)",
+    "keys": r"K_p = [\,L_p\,W^K;\; R_p\,(x_p\,W^R)\,]",
+    "values": r"V_p = L_p\,W^V",
+}
+"""Latent attention (DeepSeek-AI 2024, "DeepSeek-V2", equations 9 to 16): R_p rotates by the position, W^R is that of all heads."""
 
 _OWN_WAYS = ("positioned", "queries", "keys", "values", "scores", "output", "logits")
 """Stages that architectures of other programs compute in their own ways: biases, rotations, distances."""

@@ -10,7 +10,7 @@ from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
 from viz.url.parsers import OF_CACHE, OF_LENGTH
-from viz.views.step import beam_search, cache, cell_dialog, computation, length
+from viz.views.step import beam_search, cache, cell_dialog, computation, latents, length
 from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
 
@@ -59,6 +59,7 @@ def _tokens(page: Page) -> None:
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     if _player(page):
         print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
+    latents.draw(page)
     _costs(page)
 
 

@@ -59,8 +59,11 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
     assert stage.site is not None
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
     crossing = stage.site.kind != "self"
+    if (stack.get("attention") or {}).get("latent") and stage.name in ("latents", "keys", "values"):
+        return _of_latents(stage.name)
     return {
         "queries": _queries(stage, stack),
+        "latents": _of_latents("latents"),
         "keys": _keys(stage, stack),
         "values": _("What each encoder position passes on when it is attended to.")
         if crossing
@@ -96,6 +99,20 @@ def _keys(stage: Stage, stack: Mapping[str, Any]) -> str:
     if stage.site is not None and stage.site.kind != "self":
         return _("What each encoder position can be found by: its vector multiplied by this head’s key matrix.")
     return _("What each position can be found by: its vector multiplied by this head’s key matrix.")
+
+
+def _of_latents(name: str) -> str:
+    return {
+        "latents": _(
+            "What is kept of each position: its vector multiplied by a matrix that makes it shorter, then normalized. The keys and "
+            "values of all heads are made from this latent."
+        ),
+        "keys": _(
+            "What each position can be found by: its latent multiplied by this head’s key matrix. The last columns are made of the "
+            "vector itself and rotated by the position; they are the same in all heads."
+        ),
+        "values": _("What each position passes on when it is attended to: its latent multiplied by this head’s value matrix."),
+    }[name]
 
 
 def _scores(stack: Mapping[str, Any]) -> str:

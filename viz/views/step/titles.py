@@ -18,6 +18,7 @@ def titles() -> dict[str, str]:
         "positioned": _("With positions added"),
         "normed": _("LayerNorm"),
         "queries": _("Queries"),
+        "latents": _("Latents"),
         "keys": _("Keys"),
         "values": _("Values"),
         "scores": _("Scores"),
@@ -64,6 +65,7 @@ def across(name: str) -> str:
     return {
         "head_dim": _("dimension of the head (head_dim)"),
         "model": _("dimension of the residual stream (model)"),
+        "latent": _("dimension of the latent"),
         "hidden": _("hidden unit"),
         "vocab": _("token of the vocabulary"),
     }[name]
