@@ -190,7 +190,116 @@ def vision() -> Trace:
     return trimmed(trace, "Vision transformer for digits")
 
 
-MADE: Mapping[str, Callable[[], Trace]] = {"smollm2": smollm2, "alibi": alibi, "sinks": sinks, "latents": latents, "vision": vision}
+NOTES = dict(zip(["do", "re", "mi", "fa", "so", "la", "ti"], (0, 2, 4, 5, 7, 9, 11), strict=True))
+"""Semitones of each note above the first."""
+
+BEGIN, END, NO_TIMES = range(len(NOTES), len(NOTES) + 3)
+LONGEST_TUNE, SECONDS, RATE = 5, 2, 16_000
+
+
+def tune(rng: np.random.Generator, notes: Sequence[str] = ()) -> tuple[Array, list[str]]:
+    """Some notes one after the other, with pauses: [sample] of float32, and their names.
+
+    Args:
+        notes: which ones; empty: drawn.
+    """
+    named = list(notes) or [str(note) for note in rng.choice(list(NOTES), int(rng.integers(2, LONGEST_TUNE + 1)))]
+    found, at = np.zeros(SECONDS * RATE), float(rng.uniform(0.02, 0.15))
+    for note in named:
+        times = np.arange(int(rng.uniform(0.18, 0.3) * RATE)) / RATE
+        pitch = 523.25 * 2 ** (NOTES[note] / 12)
+        begin = int(at * RATE)
+        envelope = np.minimum(1, 40 * times) * np.minimum(1, 40 * times[::-1]) * rng.uniform(0.3, 0.6)
+        found[begin : begin + len(times)] += (np.sin(2 * np.pi * pitch * times) * envelope)[: len(found) - begin]
+        at += times[-1] + float(rng.uniform(0.03, 0.09))
+    return (found + rng.normal(0, 0.003, len(found))).astype(np.float32), named
+
+
+def trained_listener(extractor: Any, steps: int = 1500) -> Any:
+    """A Whisper that writes the names of notes; prints how many of 500 new tunes it names right."""
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    layers = {"encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 4}
+    ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), END) | {"decoder_start_token_id": BEGIN}
+    config = WhisperConfig(
+        vocab_size=len(NOTES) + 3,
+        d_model=48,
+        encoder_ffn_dim=96,
+        decoder_ffn_dim=96,
+        max_source_positions=50 * SECONDS,
+        max_target_positions=16,
+        suppress_tokens=None,
+        begin_suppress_tokens=None,
+        **layers,
+        **ids,
+    )
+    network = WhisperForConditionalGeneration._from_config(config, attn_implementation="eager").train()
+    names = list(NOTES)
+
+    def batch(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        tunes = [tune(rng) for _ in range(count)]
+        read = extractor([sound for sound, _notes in tunes], sampling_rate=RATE, return_tensors="pt")["input_features"]
+        rows = [[BEGIN, NO_TIMES, *map(names.index, notes), *[END] * (LONGEST_TUNE + 1 - len(notes))] for _sound, notes in tunes]
+        return read, torch.tensor(rows)
+
+    stored = [batch(32) for _ in range(60)]
+    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    for step in range(steps):
+        read, rows = stored[step % len(stored)]
+        logits = network(input_features=read, decoder_input_ids=rows[:, :-1]).logits[:, 1:]
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 2:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        if step % 100 == 99:
+            click.echo(f"step {step + 1}: loss {loss.item():.3f}")
+    network.eval()
+    read, rows = batch(500)
+    with torch.no_grad():
+        found = network(input_features=read, decoder_input_ids=rows[:, :-1]).logits[:, 1:].argmax(-1)
+    click.echo(f"tunes named right, of 500 new ones: {int((found == rows[:, 2:]).all(dim=1).sum())}")
+    return network
+
+
+def sound() -> Trace:
+    """The Whisper reads a tune of five notes and writes their names."""
+    import soundfile
+    from transformers import GenerationConfig, WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(chunk_length=SECONDS)
+    network = trained_listener(extractor)
+    ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), END) | {"decoder_start_token_id": BEGIN}
+    network.generation_config = GenerationConfig(max_length=16, no_timestamps_token_id=NO_TIMES, is_multilingual=False, **ids)
+    vocabulary = {name: place for place, name in enumerate([*NOTES, "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<|endoftext|>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens([name for name in vocabulary if name not in NOTES])
+    samples, _notes = tune(np.random.default_rng(3), ["mi", "re", "do", "re", "mi"])
+    with TemporaryDirectory() as held:
+        folder = Path(held) / "network"
+        network.save_pretrained(folder)
+        extractor.save_pretrained(folder)
+        tokenizer.save(str(folder / "tokenizer.json"))
+        file = Path(held) / "tune.wav"
+        soundfile.write(file, samples[: int(1.8 * RATE)], RATE)
+        engine = LocalEngine(Path(held), torch.device("cpu"))
+        name = engine.ask(Receive(file.read_bytes(), "tune.wav"))
+        trace = engine.ask(Run(RunRequest(folder.name, name)))
+    return trimmed(trace, "Whisper for notes")
+
+
+MADE: Mapping[str, Callable[[], Trace]] = {
+    "smollm2": smollm2,
+    "alibi": alibi,
+    "sinks": sinks,
+    "latents": latents,
+    "vision": vision,
+    "sound": sound,
+}
 
 
 @click.command()

@@ -208,6 +208,9 @@ def _of_run(deck: LectureDeck, page: Page, step: Step, kind: str) -> Iterator[_S
         found = _film(page)
     elif kind == "Dots":
         found = [(survey_panels.printed(page), page.trace)]
+    elif kind == "Sound":
+        heard = printed.spectrogram(page.trace, page.attention.site, page.head)
+        found = [(figure, page.trace) for figure in ([heard] if heard else []) + _named(page, page.trace, "head")]
     elif kind == "Both":
         view = second_side(page.view) if step.page == "compare" else page.view
         runs_of = (page.trace, deck.engine.ask(Run(view.request())))

@@ -41,7 +41,7 @@ _OPTION = "--server.address=0.0.0.0"
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'",
+    "img-src 'self' data:; media-src blob:; font-src 'self'; base-uri 'none'; form-action 'self'",
     "Cache-Control": "no-cache",
 }
 
@@ -126,7 +126,7 @@ def _file(deck: LectureDeck) -> str:
     }
     script = _script("file")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; font-src data:; script-src 'sha256-{digest}'"
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; font-src data:; media-src blob:; script-src 'sha256-{digest}'"
     more = "".join(
         f'<script type="application/octet-stream" id="view-{name}">{base64.b64encode(view.data).decode("ascii")}</script>\n'
         for name, view in views.items()

@@ -13,7 +13,7 @@ from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, film, network, overlay
+from viz.canvas.scenes import beam_tree, film, network, overlay, sound
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
@@ -21,6 +21,7 @@ from viz.canvas.wire.transport import unpack
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
+from viz.labels.sounds import hearing
 from viz.lectures.presenter import cost_panels, curve_panels, explore_panels, mask_panels, panels, sum_panels, survey_panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page, with_trace
@@ -70,7 +71,7 @@ def _explore(engine: Engine, view: ViewState) -> Picture:
         own.append(sum_panels.of_token(page))
     if min(page.view.query, page.view.key) >= 0:
         own += _of_cell(page)
-    on_image = any(panel.kind == "Overlay" for panel in found.panels)
+    on_image = any(panel.kind in ("Overlay", "Sound") for panel in found.panels)
     large = bool(found.choice["large"] or view.site) and not own and not on_image  # its link names a head
     shown = [replace(panel, half=False) if large and panel.kind == "Atlas" else panel for panel in found.panels]
     return with_panels(replace(found, panels=shown, choice={**found.choice, "large": large}), own, 0)
@@ -97,6 +98,10 @@ def _run(page: Page, heading: str = "") -> Picture:
     atlas, pieces = standalone.atlas_with_parts(trace, site, head, query, rest)
     if first := unpack(atlas)[0].get("first"):
         atlas = panels.changed(atlas, {}, first={**first, "button": ""})  # the step's link decides
+    if hearing(trace) is not None:
+        heard = sound.scene(trace, site, head, query)
+        shown = [Panel("Sound", "sound", heading or _("The sound")), Panel("Atlas", "atlas", half=True, follows=True)]
+        return Picture(shown, {"sound": heard, "atlas": atlas}, pieces, _choice(page))
     if overlay.fits(trace, site):
         image = overlay.scene(trace, site, head, query, page.view.overlay)
         shown = [Panel("Overlay", "overlay", heading, half=True, follows=True), Panel("Atlas", "atlas", half=True, follows=True)]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from model.trace.types import Array
+from model.trace.types import Array, Site, Trace
+from viz.canvas.scenes import sound
 from viz.export.print.catalogue import Figure, of_chart
 from viz.export.print.options import Options
 from viz.export.print.plotly_marks import DrawContext
@@ -15,7 +16,9 @@ from viz.export.print.shapes import Line as Stroke
 from viz.figures import costs
 from viz.figures.layout import axis, colour_bar, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
-from viz.i18n.translate import localized
+from viz.i18n.translate import _, localized
+from viz.labels import tokens
+from viz.labels.sounds import hearing
 
 MOST_NUMBERS = 400
 """Cells up to which each has its number."""
@@ -88,6 +91,35 @@ def _cells(header: Mapping[str, Any], blobs: Mapping[str, Array], title: str) ->
         layout["shapes"] = [{"type": "rect", "line": {"color": colours.accent, "width": 3}, **edges}]
     drawn = picture(False, fitting_height(values.shape), [cells], layout, bar=header["texts"].get("value", ""))
     return of_chart("cells", title, drawn)
+
+
+def spectrogram(trace: Trace, site: Site, head: int) -> Figure | None:
+    """The spectrogram of the sound that a run has read, with the words at their times; None: it has read no sound.
+
+    Args:
+        site, head: tell the times where the model's folder names no heads that do.
+    """
+    if (heard := hearing(trace)) is None:
+        return None
+    colours, codes = scheme(False), sound.shades(trace, heard)
+    words = sound.timed(trace, heard, site, head).words
+    cells = {
+        "type": "heatmap",
+        "x": [(place + 0.5) * heard.read.step for place in range(codes.shape[1])],
+        "y": list(range(1, len(codes) + 1)),
+        "z": codes.astype(np.float64),
+        "zmin": 0,
+        "zmax": 255,
+        "colorscale": scale((colours.card, colours.second, colours.text)),
+        "showscale": False,
+    }
+    named = [f"{tokens.word(one.text)} {localized(f'{one.start:.2f}')}" for one in words]
+    across = axis(colours, _("Time in seconds"))
+    layout = {
+        "xaxis": across | ({"tickvals": [one.start for one in words], "ticktext": named} if words else {}),
+        "yaxis": axis(colours, _("Spectrogram")),
+    }
+    return of_chart("spectrogram", _("The sound"), picture(False, 220, [cells], layout))
 
 
 def _chart(header: Mapping[str, Any], _blobs: Mapping[str, Array], title: str) -> Figure:
