@@ -16,7 +16,7 @@ import click
 import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import nn
 
 from benchmarks.servers import ROOT
@@ -215,7 +215,7 @@ def tune(rng: np.random.Generator, notes: Sequence[str] = ()) -> tuple[Array, li
     return (found + rng.normal(0, 0.003, len(found))).astype(np.float32), named
 
 
-def trained_listener(extractor: Any, steps: int = 1500) -> Any:
+def trained_listener(extractor: Any, steps: int = 2000) -> Any:
     """A Whisper that writes the names of notes; prints how many of 500 new tunes it names right."""
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
@@ -244,7 +244,7 @@ def trained_listener(extractor: Any, steps: int = 1500) -> Any:
         rows = [[BEGIN, NO_TIMES, *map(names.index, notes), *[END] * (LONGEST_TUNE + 1 - len(notes))] for _sound, notes in tunes]
         return read, torch.tensor(rows)
 
-    stored = [batch(32) for _ in range(60)]
+    stored = [batch(32) for _ in range(100)]
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
     for step in range(steps):
@@ -274,16 +274,24 @@ def sound() -> Trace:
     network = trained_listener(extractor)
     ids = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), END) | {"decoder_start_token_id": BEGIN}
     network.generation_config = GenerationConfig(max_length=16, no_timestamps_token_id=NO_TIMES, is_multilingual=False, **ids)
-    vocabulary = {name: place for place, name in enumerate([*NOTES, "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"])}
+    vocabulary = {
+        name: place
+        for place, name in enumerate(
+            [*(f"Ġ{note}" for note in NOTES), "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"]
+        )
+    }
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<|endoftext|>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.add_special_tokens([name for name in vocabulary if name not in NOTES])
-    samples, _notes = tune(np.random.default_rng(3), ["mi", "re", "do", "re", "mi"])
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([name for name in vocabulary if name.startswith("<")])
+    samples, _notes = tune(np.random.default_rng(3), ["do", "mi", "so", "mi", "re"])
     with TemporaryDirectory() as held:
         folder = Path(held) / "network"
         network.save_pretrained(folder)
         extractor.save_pretrained(folder)
         tokenizer.save(str(folder / "tokenizer.json"))
+        named = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>", "bos_token": "<|startoftranscript|>"}
+        (folder / "tokenizer_config.json").write_text(json.dumps(named), encoding="utf-8")
         file = Path(held) / "tune.wav"
         soundfile.write(file, samples[: int(1.8 * RATE)], RATE)
         engine = LocalEngine(Path(held), torch.device("cpu"))

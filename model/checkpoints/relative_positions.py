@@ -76,6 +76,8 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
 
     Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1.
     """
+    if isinstance(network, RecordedNetwork):
+        return _slopes(network, site)
     if not isinstance(network, ForeignNetwork) or network.places.positions != "relative" or site.kind != "self":
         return None
     modules: dict[Site, Any] = {own: module for module, sites in network.places.sites.items() for own in sites}
@@ -84,3 +86,24 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
     with torch.inference_mode():
         table: Tensor = modules[replace(site, layer=0)].compute_bias(2 * FARTHEST + 1, 2 * FARTHEST + 1)  # [1, head, query, key]
     return table[0, :, FARTHEST].detach().cpu().double()
+
+
+def _slopes(network: RecordedNetwork, site: Site) -> Tensor | None:
+    """What ALiBi adds to the scores of a head: its slope times the distance, as `biases`, from the library's own function.
+
+    Source: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation".
+    """
+    library: Any = network.library
+    config, file = library.config, sys.modules[type(library).__module__]
+    heads = int(getattr(config, "num_attention_heads", 0) or getattr(config, "n_heads", 0))
+    if site.kind != "self" or not heads or not getattr(config, "alibi", True):
+        return None
+    if hasattr(file, "build_alibi_tensor"):  # BLOOM, Falcon
+        row = file.build_alibi_tensor(torch.ones(1, 2), heads, torch.float32).reshape(heads, 2)
+    elif hasattr(file, "build_mpt_alibi_tensor") and config.attn_config.alibi:
+        row = file.build_mpt_alibi_tensor(heads, 2, config.attn_config.alibi_bias_max).reshape(heads, 2)
+    else:
+        return None
+    # a row of one query: what is added grows by the slope with each position of the key
+    slopes: Tensor = (row[:, 1] - row[:, 0]).double()
+    return slopes[:, None] * torch.arange(-FARTHEST, FARTHEST + 1)

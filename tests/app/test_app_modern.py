@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from model.engine.local import CHECKPOINTS
-from tests import folders, recorded_folders
+from tests import folders, pictures, recorded_folders
 from tests.app.visiting import Visitor
 
 MODEL = {"model": "captions-lm", "text": "a man in a blue shirt is", "decode": "greedy", "max": "6"}
@@ -190,6 +190,39 @@ def test_latents_are_what_deepseek_keeps(shelf: Path) -> None:
     visitor = Visitor("step", model="deepseek_v3", text="4 6 5", max="4", clock="computation", stage="decoder.0.0.self/latents")
     assert visitor.problems == []
     assert "The keys and values of all heads are made from this latent" in told(visitor)
+
+
+def test_the_slopes_of_alibi_are_curves(shelf: Path) -> None:
+    recorded_folders.saved(shelf / "bloom", "bloom")
+    visitor = Visitor("positions", model="bloom", text="4 6 5", max="2")
+    assert visitor.problems == []
+    assert "its slope, which is fixed, times the distance between query and key (ALiBi)" in told(visitor)
+
+
+@pytest.mark.parametrize(
+    ("page", "part", "key", "model"),
+    [
+        ("positions", "", "rotary", "captions-lm"),
+        ("masks", "mask-kinds", "window", "sinks.trace.safetensors"),
+        ("masks", "sinks", "sinks", "sinks.trace.safetensors"),
+        ("step", "cache", "shared", "captions-lm"),
+    ],
+)
+def test_a_page_opens_what_has_the_mechanism_that_the_model_lacks(page: str, part: str, key: str, model: str) -> None:
+    visitor = Visitor(page, model="wikitext2-lm", text="The film was", decode="greedy", max="2", **({"open": part} if part else {}))
+    visitor.press(f"offer-{key}")
+    assert visitor.problems == []
+    assert (visitor.url["model"], visitor.url.get("open", "")) == (model, part)
+    assert f"offer-{key}" not in {button.key for button in visitor.app.button}
+
+
+def test_the_share_of_registers_is_that_of_their_columns(shelf: Path) -> None:
+    pictures.saved_with_processor(shelf / "dinov2_with_registers", "dinov2_with_registers")
+    visitor = Visitor("masks", model="dinov2_with_registers", open="sinks")
+    assert visitor.problems == []
+    assert "Registers are learned tokens without a patch (4 here)." in told(visitor)
+    visitor = Visitor("masks", model="captions-lm", open="sinks")
+    assert "Registers" not in told(visitor)
 
 
 def test_a_model_without_latents_offers_a_recorded_run_that_has_some() -> None:

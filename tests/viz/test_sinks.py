@@ -26,6 +26,8 @@ def test_a_sink_takes_what_its_exponential_adds_to_the_sum() -> None:
     for head in range(3):
         np.testing.assert_allclose(without_sink(weights[head]), exponentials[head] / sums[head][:, None])
     np.testing.assert_allclose(first_shares(weights, mask), [np.mean([head[row][0] for row in range(1, 5)]) for head in weights])
+    others = [np.mean([head[row][1] + head[row][2] for row in range(1, 5)]) for head in weights]
+    np.testing.assert_allclose(first_shares(weights, mask, range(1, 3)), others)
 
 
 def test_rounding_and_empty_rows_are_no_sink() -> None:

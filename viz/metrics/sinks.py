@@ -12,17 +12,18 @@ SINK = 1e-3
 """Rows whose weights lack more than this have a sink; below, it is rounding."""
 
 
-def first_shares(weights: Array, mask: Array) -> Array:
+def first_shares(weights: Array, mask: Array, keys: range = range(1)) -> Array:
     """Mean weight on the first key over rows that may attend to at least two keys: [head]; NaN without such a row.
 
     Args:
         weights: [head, query, key].
         mask: [query, key] of bool.
+        keys: other keys than the first, whose weights are added up.
     """
     rows = mask.sum(axis=1) > 1
     if not rows.any():
         return np.full(len(weights), np.nan)
-    return np.asarray(np.asarray(weights[:, :, 0], np.float64)[:, rows].mean(axis=1))
+    return np.asarray(np.asarray(weights[:, :, keys.start : keys.stop], np.float64).sum(axis=2)[:, rows].mean(axis=1))
 
 
 def sink_shares(weights: Array, mask: Array) -> Array:

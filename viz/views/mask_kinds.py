@@ -22,6 +22,7 @@ from viz.metrics.mask_kinds import MaskKind
 from viz.session.state import Page, update
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, expander_state, say
+from viz.widgets.offers import SINKS, offer
 
 LONGEST = 256
 """Most tokens of a text whose masks are named, changed, or proved."""
@@ -39,7 +40,7 @@ def show(page: Page, form: masks.Form) -> None:
             return
         left, right = st.columns(2, gap="medium")
         with left:
-            _layers(layers)
+            _layers(page, layers)
             if not page.info.recorded:
                 _reach(page, layers)
         with right:
@@ -79,7 +80,7 @@ def reaches(layers: Sequence[Attention]) -> str:
     )
 
 
-def _layers(layers: tuple[Attention, ...]) -> None:
+def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
     """Draws which mask each layer has."""
     st.markdown("**" + _("The mask of each layer") + "**")
     kinds = [mask_kinds.kind_of(own.mask) for own in layers]
@@ -92,6 +93,7 @@ def _layers(layers: tuple[Attention, ...]) -> None:
                 "Mistral, Gemma 2 and 3, gpt-oss and ModernBERT do. You can try one with any model here."
             )
         )
+        offer(page, "window", _("Show a recorded run with a window"), SINKS, opened="mask-kinds")
 
 
 def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:

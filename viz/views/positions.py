@@ -19,6 +19,7 @@ from viz.session.state import Page
 from viz.views import relative_positions
 from viz.widgets import numeric_tables
 from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen
+from viz.widgets.offers import ROTARY, offer
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -44,9 +45,12 @@ def show(page: Page) -> None:
     if kind in TABLELESS and kind != "none":
         if not relative_positions.show(page, stack, kind):
             st.info(_about_attention(kind))
+        if not kind.startswith("rotary"):
+            offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
         return
     if kind == "none":
         st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
+        offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
         return
     if page.info.recorded and stack not in page.trace.positions:
         st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
@@ -66,6 +70,7 @@ def show(page: Page) -> None:
     _pictures(page, encodings, used)
     _numbers(encodings)
     _formula(page, kind, whole)
+    offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
 
 
 def _about_attention(kind: str) -> str:

@@ -30,8 +30,8 @@ def show(page: Page, stack: str, kind: str) -> bool:
         kind: the kind of its positions, one of TABLELESS.
     """
     sites = {site: own for site, own in page.trace.attention.items() if site.stack == stack and site.kind == "self"}
-    name = "rotation" if kind in ROTARY else "biases" if kind == "relative" else ""
-    if not sites or not name or page.info.recorded:
+    name = "rotation" if kind in ROTARY else "biases"
+    if not sites or page.info.recorded:
         return False
     chosen = page.attention.site in sites
     own, head = sites[page.attention.site if chosen else next(iter(sites))], page.head if chosen else 0
@@ -41,7 +41,7 @@ def show(page: Page, stack: str, kind: str) -> bool:
     if name == "rotation":
         (_one_picture if page.view.big else _rotary)(page, own, head, table)
     else:
-        _biases(page, own, head, table)
+        _biases(page, own, head, table, fixed=kind != "relative")
     return True
 
 
@@ -193,8 +193,8 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
     chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-score-chart", alt=title)
 
 
-def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
-    """Draws the numbers that each head adds to its scores, by distance."""
+def _biases(page: Page, own: Attention, head: int, table: Array, fixed: bool) -> None:
+    """Draws the numbers that each head adds to its scores, by distance: learned ones, or fixed slopes times the distance."""
     middle = table.shape[1] // 2
     far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
     distances = range(-middle, far + 1)
@@ -203,6 +203,12 @@ def _biases(page: Page, own: Attention, head: int, table: Array) -> None:
         st.markdown(f"**{title}**")
         st.caption(
             _(
+                "This stack adds no positions to its embeddings. Each head takes a number from each score instead: its slope, "
+                "which is fixed, times the distance between query and key (ALiBi). In color: {head}.",
+                head=tokens.head_name(page.trace, own.site, head),
+            )
+            if fixed
+            else _(
                 "This stack adds no positions to its embeddings. Each head adds a learned number to each score instead, which "
                 "depends on the distance between query and key. All layers share these numbers. In color: {head}.",
                 head=tokens.head_name(page.trace, own.site, head),

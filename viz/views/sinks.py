@@ -13,8 +13,9 @@ from viz.labels import alt_text, tokens
 from viz.metrics import sinks
 from viz.session.state import Page, update
 from viz.widgets.cards import chart, expander_state
+from viz.widgets.offers import SINKS, offer
 
-LONGEST = 256
+LONGEST = 512
 """Most tokens of a text whose shares are computed."""
 
 
@@ -34,6 +35,8 @@ def show(page: Page) -> None:
         lacks = [sinks.sink_shares(each.weights, each.mask) for each in layers]
         if any(lack.any() for lack in lacks):
             _learned(page, layers, lacks)
+        else:
+            offer(page, "sinks", _("Show a recorded run with learned sinks"), SINKS, opened="sinks")
 
 
 def _first(page: Page, layers: tuple[Attention, ...]) -> None:
@@ -48,6 +51,9 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
         )
     )
     _table(page, shares, _("share of the first token"), "first")
+    added = ((page.trace.model.get("spec") or {}).get("encoder") or {}).get("image") or {}
+    if registers := range(1, len(added.get("added", ()))):
+        _registers(page, layers, registers)
     queries = tuple(range(1, len(layers[0].mask)))
     if page.info.recorded or page.trace.recorded is not None or page.view.request().edits or not queries:
         return
@@ -59,6 +65,21 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
         on_click=update,
         kwargs={"edits": write_edits((closed,))},
     )
+
+
+def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> None:
+    """Draws the share of the tokens that a vision transformer puts beside the patches, for heads to rest on."""
+    st.markdown("**" + _("The registers’ share, layer by layer") + "**")
+    st.caption(
+        _(
+            "Registers are learned tokens without a patch ({count} here). Heads that look for nothing in the image can put their "
+            "weight on them; without registers, some patches of empty ground take it (Darcet et al. 2023). The class token is "
+            "the first token, above.",
+            count=len(registers),
+        )
+    )
+    shares = np.array([sinks.first_shares(each.weights, each.mask, registers) for each in layers])
+    _table(page, shares, _("share of the registers"), "registers")
 
 
 def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> None:

@@ -14,7 +14,7 @@ from model.checkpoints.relative_positions import FARTHEST
 from model.errors import UnknownTensor
 from model.inspection import head_circuits
 from model.trace.types import Site
-from tests import folders
+from tests import folders, recorded_folders
 from tests.networks import VARIANTS, network
 from viz.metrics.rotary import turned
 
@@ -100,6 +100,25 @@ def test_numbers_for_each_distance_are_those_of_the_buckets(tmp_path: Path, stac
         np.testing.assert_allclose(
             tensors.tensor(found.network, f"biases/{stack}.0.{layer}.self").numpy(), table[rows].T, atol=1e-7
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bloom", "mpt"])
+def test_slopes_of_alibi_are_powers_of_two(tmp_path: Path, name: str) -> None:
+    """Press et al. 2022, section 3: with n heads the slopes begin at 2^(-8/n), which is the factor between them, too."""
+    own: Any = recorded_folders.saved(tmp_path, name)[0]
+    heads = int(own.config.num_attention_heads)
+    found = loader.load(tmp_path, {}, CPU)
+    slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+    expected = slopes[:, None] * np.arange(-FARTHEST, FARTHEST + 1)
+    np.testing.assert_allclose(tensors.tensor(found.network, "biases/decoder.0.0.self").numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_falcon_that_rotates_has_no_slopes(tmp_path: Path) -> None:
+    recorded_folders.saved(tmp_path, "falcon")
+    with pytest.raises(UnknownTensor):
+        tensors.tensor(loader.load(tmp_path, {}, CPU).network, "biases/decoder.0.0.self")
 
 
 @pytest.mark.parametrize(

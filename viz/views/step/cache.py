@@ -6,7 +6,6 @@ import pandas as pd
 import streamlit as st
 
 from model.attribution.costs import LayerSizes, Measures, Sizes, WithoutCache
-from model.engine.api import Models
 from model.errors import HeadlightError
 from model.trace.types import Trace
 from viz.figures import costs
@@ -14,11 +13,10 @@ from viz.figures.costs import Line
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
-from viz.session.state import Page, update
-from viz.url.view_state import ANOTHER_MODEL
-from viz.views.step.latents import RECORDED
+from viz.session.state import Page
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, say
+from viz.widgets.offers import LATENTS, SHARING, offer
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number in each precision."""
@@ -44,18 +42,6 @@ def bytes_of(trace: Trace) -> int:
     return BYTES[str(trace.model["dtype"])]
 
 
-SHARING = "captions-lm"
-"""A bundled model whose heads share keys and values."""
-
-
-def offer(page: Page, model: str) -> None:
-    """Draws a button that opens a bundled model, if it is there."""
-    found = next((info for info in page.engine.ask(Models()).models if info.name == model), None)
-    if found is not None:
-        fields = ANOTHER_MODEL | {"model": model}
-        st.button(_("Open one that shares them: {model}", model=found.title), key="offer", on_click=update, kwargs=fields)
-
-
 def _kept(page: Page, sizes: Sizes) -> None:
     """Draws what is kept: over the tokens as lines, and after one of them layer by layer."""
     size, source = bytes_of(page.trace), len(page.trace.tokens["source"]) if sizes.cross else 0
@@ -73,10 +59,9 @@ def _kept(page: Page, sizes: Sizes) -> None:
         st.caption(sentence)
     _ways(one)
     if one.key_heads == one.heads and not one.latent:
-        offer(page, SHARING)
+        offer(page, "shared", _("Open a model whose heads share keys and values"), SHARING, opened="cache")
     if not one.latent:
-        fields = ANOTHER_MODEL | {"model": RECORDED, "opened": "latents"}
-        st.button(_("Show a recorded run with latents"), key="offer-latents", on_click=update, kwargs=fields)
+        offer(page, "latents", _("Show a recorded run with latents"), LATENTS, opened="latents")
     if sizes.cross:
         st.caption(
             _(

@@ -17,9 +17,6 @@ from viz.metrics.latents import Latents
 from viz.session.state import Page
 from viz.widgets.cards import chart, expander_state, say
 
-RECORDED = "latents.trace.safetensors"
-"""The recorded run of a small network with latent attention that comes with the lectures."""
-
 
 def has_latents(page: Page) -> bool:
     """Whether the attention that the page shows makes keys and values from latents."""
