@@ -18,6 +18,9 @@ from viz.metrics import flash_attention, linear_attention
 from viz.session.state import Page
 from viz.views.step import cache, latents, length
 
+MOST_LATENTS = 6
+"""Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""
+
 TILE = 4
 """Queries and keys of a tile: as small as the sentences of a lecture."""
 
@@ -80,13 +83,15 @@ def of_latents(page: Page) -> Iterator[PanelWithScene]:
     trace, found = latents.recorded(page)
     if found is None:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
-    rows, axes = tokens.keys(trace, page.attention), (tokens.key_axis(trace, page.attention.site), _("dimension of the latent"))
-    for scene, title, note, table in zip(
-        ("kept", "made"), latents.titles(trace, page), (latents.about(found), ""), (found.kept, found.made), strict=True
+    rows, down = tokens.keys(trace, page.attention)[:MOST_LATENTS], tokens.key_axis(trace, page.attention.site)
+    kept, made = latents.titles(trace, page)
+    note = _("Only the first tokens are drawn.") if len(found.kept) > len(rows) else ""
+    for scene, title, note, table, across in (
+        ("kept", kept, note, found.kept, _("numbers that are kept")),
+        ("made", made, "", found.made.reshape(len(found.made), -1), _("key and value of head 1, then of the other heads")),
     ):
-        numbers = table.reshape(len(table), -1)
-        names = [str(place + 1) for place in range(numbers.shape[1])]
-        yield Panel("Cells", scene, title, note), panels.numbers(numbers, rows, names, axes)
+        names = [str(place + 1) for place in range(table.shape[1])]
+        yield Panel("Cells", scene, title, note), panels.numbers(table[: len(rows)], rows, names, (down, across))
 
 
 def of_length(page: Page) -> Iterator[PanelWithScene]:
