@@ -280,7 +280,7 @@ def sound() -> Trace:
             [*(f"Ġ{note}" for note in NOTES), "<|startoftranscript|>", "<|endoftext|>", "<|notimestamps|>"]
         )
     }
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<|endoftext|>"))
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([name for name in vocabulary if name.startswith("<")])

@@ -31,6 +31,8 @@ LINKS = (
     f"/explore?{RUN}&site=decoder.0.1.self&head=2",
     f"/step?{RUN}&clock=computation&stage=decoder.0.2.self%2Fweights&site=decoder.0.2.self&head=1&query=3&key=2",
     "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=1&query=0",
+    "/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3",
+    "/step?model=latents.trace.safetensors&open=latents&site=decoder.0.1.self",
     "/masks?model=sinks.trace.safetensors&open=sinks&site=decoder.0.1.self&head=0",
 )
 PRINTED = (
@@ -42,6 +44,8 @@ PRINTED = (
     ["head", "lines"],
     ["words", "cells", "table"],
     ["image", "atlas"],
+    ["spectrogram", "head", "atlas"],
+    ["cells", "cells"],
     ["cells", "cells"],
 )
 """What is printed of each link."""
@@ -124,6 +128,14 @@ def test_printed_arrows_end_where_the_pairs_are() -> None:
     sheet = found.draw(Options(width=100))
     tips = [(one.x, one.y) for one in sheet.shapes if isinstance(one, Circle) and one.fill]
     assert np.array(tips) == pytest.approx(np.array([[12.5, 12.5 - 10.5], [37.5 - 10.5, 12.5]]))
+
+
+def test_a_printed_sound_has_its_words_at_their_times(deck: LectureDeck) -> None:
+    figures = handout._step(deck, LINKS.index("/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3"))["figures"]
+    told = figures[0]["svg"]
+    places = [float(x) for x in re.findall(r'x="([\d.]+)"[^>]*>(?:do|mi|so|re) [\d.]+<', told)]
+    assert len(places) == 5
+    assert places == sorted(places)
 
 
 def test_axes_that_are_turned_ignore_their_range_as_plotly_does() -> None:
