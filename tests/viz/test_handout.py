@@ -133,9 +133,10 @@ def test_printed_arrows_end_where_the_pairs_are() -> None:
 def test_a_printed_sound_has_its_words_at_their_times(deck: LectureDeck) -> None:
     figures = handout._step(deck, LINKS.index("/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3"))["figures"]
     told = figures[0]["svg"]
-    places = [float(x) for x in re.findall(r'x="([\d.]+)"[^>]*>(?:do|mi|so|re) [\d.]+<', told)]
+    places = [float(x) for x in re.findall(r'x="([\d.]+)"[^>]*>(?:do|mi|so|re)<', told)]
     assert len(places) == 5
     assert places == sorted(places)
+    assert "A sound of 1.8 s. " in figures[0]["caption"]
 
 
 def test_axes_that_are_turned_ignore_their_range_as_plotly_does() -> None:

@@ -26,6 +26,7 @@ from viz.i18n.translate import join_sentences as prose
 from viz.labels import alt_text, edits
 from viz.labels import tokens as labels
 from viz.labels.images import name_of
+from viz.labels.sounds import described
 
 SHOWN = 0.045
 """Smaller weights have no number in their cell, as on the screen."""
@@ -118,8 +119,10 @@ def _sentences(trace: Trace) -> Iterator[str]:
     """Each strip as a sentence: “source: …”; of an image its name."""
     if trace.image is not None:
         yield _("Image: {name}.", name=name_of(trace))
+    if trace.sound is not None:
+        yield _("{sentence}.", sentence=described(trace))
     for name, tokens in trace.tokens.items():
-        if trace.image is not None and name == "source":
+        if name == "source" and (trace.image is not None or trace.sound is not None):
             continue
         texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]
         yield _("{language}: “{text}”.", language=language_of(trace, name), text=labels.line(texts))

@@ -85,9 +85,9 @@ def of_latents(page: Page) -> Iterator[PanelWithScene]:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     rows, down = tokens.keys(trace, page.attention)[:MOST_LATENTS], tokens.key_axis(trace, page.attention.site)
     kept, made = latents.titles(trace, page)
-    note = _("Only the first tokens are drawn.") if len(found.kept) > len(rows) else ""
+    cut = _("Only the first tokens are drawn.") if len(found.kept) > len(rows) else ""
     for scene, title, note, table, across in (
-        ("kept", kept, note, found.kept, _("numbers that are kept")),
+        ("kept", kept, cut, found.kept, _("numbers that are kept")),
         ("made", made, "", found.made.reshape(len(found.made), -1), _("key and value of head 1, then of the other heads")),
     ):
         names = [str(place + 1) for place in range(table.shape[1])]

@@ -113,10 +113,9 @@ def spectrogram(trace: Trace, site: Site, head: int) -> Figure | None:
         "colorscale": scale((colours.card, colours.second, colours.text)),
         "showscale": False,
     }
-    named = [f"{tokens.word(one.text)} {localized(f'{one.start:.2f}')}" for one in words]
-    across = axis(colours, _("Time in seconds"))
+    named = {"tickvals": [(one.start + one.end) / 2 for one in words], "ticktext": [tokens.word(one.text) for one in words]}
     layout = {
-        "xaxis": across | ({"tickvals": [one.start for one in words], "ticktext": named} if words else {}),
+        "xaxis": axis(colours, _("Words")) | named if words else axis(colours, _("Time in seconds")),
         "yaxis": axis(colours, _("Spectrogram")),
     }
     return of_chart("spectrogram", _("The sound"), picture(False, 220, [cells], layout))
