@@ -53,6 +53,14 @@ def test_a_head_in_tiles_is_the_head_that_ran(model: dict[str, str]) -> None:
     assert "skipped: all of" in told(visitor)
 
 
+@pytest.mark.parametrize("stage", ["keys", "values"])
+def test_inside_the_network_shared_keys_are_said_to_be_shared(stage: str) -> None:
+    visitor = Visitor("step", **MODEL, clock="computation", stage=f"decoder.0.2.self/{stage}")
+    assert "Every 3 heads share theirs: heads 1 to 3 have the same ones" in told(visitor)
+    visitor = Visitor("step", model="wikitext2-lm", text="The film", clock="computation", stage=f"decoder.0.1.self/{stage}")
+    assert "share theirs" not in told(visitor)
+
+
 @pytest.mark.parametrize("model", [MODEL, {"model": "multi30k-de-en", "text": "Zwei Hunde spielen im Schnee."}])
 def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
     visitor = Visitor("step", **model, clock="token")
@@ -74,7 +82,7 @@ def test_the_cache_grows_and_saves(model: dict[str, str]) -> None:
     each, all_ = table["bytes of each"], table["bytes"]
     assert (each * table["key and value heads"] == all_).all()
     if model is not MODEL:
-        visitor.press("offer")
+        visitor.press("offer-shared")
         assert visitor.url["model"] == "captions-lm"
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from model.trace.stages import Stage
 from model.trace.types import Trace
-from viz.i18n.translate import _
+from viz.i18n.translate import _, join_sentences
+from viz.labels import tokens
 from viz.views.step.formulas import is_rotated
 
 
@@ -61,7 +62,7 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
     crossing = stage.site.kind != "self"
     if (stack.get("attention") or {}).get("latent") and stage.name in ("latents", "keys", "values"):
         return _of_latents(stage.name)
-    return {
+    told = {
         "queries": _queries(stage, stack),
         "latents": _of_latents("latents"),
         "keys": _keys(stage, stack),
@@ -79,6 +80,11 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
         "residual": _residual(stack),
         "normed": _normed(stack),
     }[stage.name]
+    count = tokens.heads_of_a_key(trace, stage.site)
+    if stage.name not in ("keys", "values") or count == 1:
+        return told
+    shared = _("Every {count} heads share theirs: heads 1 to {count} have the same ones, and so do the next {count}.", count=count)
+    return join_sentences([told, shared])
 
 
 def _queries(stage: Stage, stack: Mapping[str, Any]) -> str:
