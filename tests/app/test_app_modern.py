@@ -237,4 +237,4 @@ def test_a_model_without_latents_offers_a_recorded_run_that_has_some() -> None:
     assert (visitor.url["model"], visitor.url["open"]) == ("latents.trace.safetensors", "latents")
     assert visitor.problems == []
     assert "12 numbers of each token are kept in this layer. The last 4 of them are rotated" in told(visitor)
-    assert "would be 80 numbers, more by a factor of 6.7." in told(visitor)
+    assert "would be 80, more by a factor of 6.7." in told(visitor)

@@ -49,10 +49,10 @@ def about(found: Latents) -> str:
     """What is kept, and what is made of it, in numbers."""
     heads, width = found.made.shape[1:]
     whole = heads * (width + found.rotated)
-    gaps = {"kept": found.kept.shape[1], "rotated": found.rotated, "heads": heads, "whole": whole}
+    gaps = {"width": found.kept.shape[1], "rotated": found.rotated, "count": heads, "whole": whole}
     return _(
-        "{kept} numbers of each token are kept in this layer. The last {rotated} of them are rotated by the position and belong to "
-        "the keys of all heads. The keys and values of all {heads} heads would be {whole} numbers, more by a factor of {times}.",
+        "{width} numbers of each token are kept in this layer. The last {rotated} of them are rotated by the position and belong "
+        "to the keys of all heads. The keys and values of all {count} heads would be {whole}, more by a factor of {times}.",
         times=number(whole / found.kept.shape[1], ".1f"),
         **gaps,
     )
