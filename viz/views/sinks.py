@@ -73,8 +73,8 @@ def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> N
     st.caption(
         _(
             "Registers are learned tokens without a patch ({count} here). Heads that look for nothing in the image can put their "
-            "weight on them; without registers, some patches of empty ground take it (Darcet et al. 2023). The class token is "
-            "the first token, above.",
+            "weight on them; without registers, some patches of empty ground take it (Darcet et al. 2023). The first token, "
+            "above, is a class token.",
             count=len(registers),
         )
     )
