@@ -34,7 +34,7 @@ def show(page: Page) -> None:
     if page.view.big:
         _one_picture(page, _run_padded(page) if pads and page.trace.recorded is None else None)
         return
-    where, *between, how = st.columns([5, 4, 3] if pads else [8, 3], gap="medium")
+    where, *between, how = st.columns([7, 4, 3] if pads else [8, 3], gap="medium")
     with where:
         tied = bind("site", head=0, query=-1)
         st.session_state[tied["key"]] = page.view.site
