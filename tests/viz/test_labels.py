@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.trace.types import Kind, Site, Tokens, Trace
+from tests import traces
 from tests.traces import attention, strip, translation
+from viz.canvas.wire import strings
+from viz.i18n.translate import in_millions
 from viz.labels import tokens
 
 any_text = st.text(st.characters(), max_size=60)
@@ -186,6 +189,21 @@ def test_an_axis_says_whose_tokens_it_carries(site: str, query: str, key: str) -
     trace = translation()
     assert tokens.query_axis(trace, Site.parse(site)) == query
     assert tokens.key_axis(trace, Site.parse(site)) == key
+
+
+def test_what_is_no_text_is_called_an_image_or_a_sound() -> None:
+    trace, site = traces.of_an_image(), Site("encoder", 0, 0, "self")
+    assert tokens.query_axis(trace, site) == "query: encoder (image)"
+    assert strings.strip_title(trace, "source", generated=False) == "Patches"
+    heard = replace(trace, model={**trace.model, "spec": {"encoder": {"sound": {"frames": 200}}, "decoder": {}}})
+    assert tokens.key_axis(heard, site) == "key: encoder (sound)"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(9_012_345, "9.0"), (134_515_008, "134.5"), (100_000, "0.1"), (21_312, "0.021"), (1_234, "0.0012")]
+)
+def test_a_small_network_has_more_than_no_parameters(count: int, said: str) -> None:
+    assert in_millions(count) == said
 
 
 def test_axes_of_a_language_model_and_of_a_model_without_languages() -> None:

@@ -26,6 +26,7 @@ VERBS = "as|is|has|was|moves|attends|resembles|contains|exists"
 COUNTED = re.compile(rf"\{{\w+(:,)?\}} ((?!(?:{VERBS})\b)\w+ )?(?!(?:{VERBS})\b)[a-z]+s\b")
 """A gap before a plural: "{count} special tokens"."""
 NEVER_ONE = {
+    "{millions} million parameters",  # of one million, too
     "{strip} tokens",  # a name
     "{columns} columns",  # pairs of them
     "{written} tokens",  # the first one is never guessed

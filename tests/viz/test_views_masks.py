@@ -1,13 +1,16 @@
 """The page Masks: what it draws and says for each kind of site, and the padding experiment."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.trace.types import Site
 from tests.pages import MadeUpEngine, figures, open_view, words
+from tests.traces import translation
 from viz.figures.theme import DARK, LIGHT, Scheme
-from viz.views import masks
+from viz.views import mask_texts, masks
 
 
 def cells(figure: dict[str, object]) -> list[list[str]]:
@@ -57,6 +60,12 @@ def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
     assert list(drawn(app)) == ["both", "padding"]
     assert "Not used here" in words(app)
     assert reason in words(app)
+
+
+def test_a_decoder_whose_library_combines_the_masks_is_not_said_to_use_none() -> None:
+    site = Site("decoder", 0, 0, "self")
+    combined = replace(translation().at(site), mask_causal=None)
+    assert mask_texts.causal(combined).startswith("This run has no causal mask of its own here.")
 
 
 def test_the_padding_mask_of_a_language_model_is_not_said_to_be_of_generated_keys() -> None:

@@ -228,6 +228,11 @@ def amount_of_bytes(size: float) -> str:
     return f"{number(size / 1000**power, '.0f' if not power else '.4g')} {unit}"
 
 
+def in_millions(count: int) -> str:
+    """A number of parameters in millions: 9.0; a small one in two digits: 0.021."""
+    return number(count / 1e6, ".1f" if count >= 100_000 else ".2g")
+
+
 def join_list(texts: Iterable[str]) -> str:
     """Several names in a row."""
     return _(", ").join(texts)
@@ -283,11 +288,14 @@ def localize_info(info: ModelInfo) -> ModelInfo:
 def language_of(trace: Trace, strip: str) -> str:
     """The language of a strip, in the current language: "German"; the strip's name if its model does not say.
 
-    The only strip of a language model is then called a text: it holds what was typed and what was written.
+    The only strip of a language model is then called a text, since it holds what was typed and what was written; what is read as
+    patches an image, and as frames a sound.
     """
     found, spec = str(trace.model.get("languages", {}).get(strip, strip)), trace.model.get("spec") or {}
-    alone = spec.get("decoder") is not None and spec.get("encoder") is None
-    names = {"source": N_("text") if alone else N_("source"), "target": N_("target")}
+    encoder = spec.get("encoder") or {}
+    alone = spec.get("decoder") is not None and not encoder
+    read = N_("image") if encoder.get("image") else N_("sound") if encoder.get("sound") else N_("source")
+    names = {"source": N_("text") if alone else read, "target": N_("target")}
     return translated(names.get(found, found))
 
 

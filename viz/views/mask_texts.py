@@ -57,6 +57,8 @@ def causal(attention: Attention) -> str:
         )
     if attention.site.stack == "encoder":
         return _("Not used here: the whole source is known, so every token may attend to later tokens too.")
+    if attention.site.kind == "self":
+        return _("This run has no causal mask of its own here. The mask of this layer shows what a token may attend to.")
     return _(
         "Not used here: the whole source has been read before the first target token is generated, so nothing in it lies "
         "in the future."

@@ -12,7 +12,7 @@ from model.engine.api import ModelInfo
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
 from viz.i18n import translate
-from viz.i18n.translate import _, join_list, join_sentences, said
+from viz.i18n.translate import _, in_millions, join_list, join_sentences, said
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import bind, update
@@ -227,11 +227,11 @@ def _from_float32(trace: Trace) -> str:
 def _size(info: ModelInfo) -> str:
     layers = {name: info.spec[name]["layers"] for name in ("encoder", "decoder") if info.spec[name] is not None}
     writer = info.spec["decoder"] or info.spec["encoder"]
-    gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": info.parameters / 1e6}
+    gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": in_millions(info.parameters)}
     if len(layers) == 1:
-        return _("Layers: {layers}; heads per layer: {heads}; {millions:.1f} million parameters.", **gaps)
+        return _("Layers: {layers}; heads per layer: {heads}; {millions} million parameters.", **gaps)
     return _(
-        "Layers: {encoder} in the encoder, {decoder} in the decoder; heads per layer: {heads}; {millions:.1f} million parameters.",
+        "Layers: {encoder} in the encoder, {decoder} in the decoder; heads per layer: {heads}; {millions} million parameters.",
         **gaps,
         **layers,
     )

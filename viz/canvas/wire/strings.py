@@ -20,6 +20,8 @@ def strip_title(trace: Trace, name: str, generated: bool) -> str:
     goes_on = generated and trace.request.get("decoding", {}).get("max_length", 1) > 0
     if name == "source" and "target" not in trace.tokens and goes_on:
         return _("{language}: prompt and continuation", language=language) if language else _("Prompt and continuation")
+    if name == "source" and ((trace.model.get("spec") or {}).get("encoder") or {}).get("image"):
+        return _("Patches")
     if name == "source":
         return _("Source ({language})", language=language) if language else _("Source")
     if given or not (generated or trace.request.get("decoding", {}).get("max_length", 0) > 0):  # or it will be
@@ -95,11 +97,7 @@ def waiting(what: Wait) -> dict[str, str]:
 
 def strips() -> dict[str, str]:
     """Texts of the token strips."""
-    return {
-        **_chips(),
-        "all": _("Show all ({count})"),
-        "fewer": _("Show two lines"),
-    }
+    return {**_chips(), "all": _("Show all ({count})"), "fewer": _("Show two lines")}
 
 
 def left_out() -> dict[str, str]:

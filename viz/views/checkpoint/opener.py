@@ -15,7 +15,7 @@ import streamlit as st
 
 from model.engine.api import Describe, Engine, Fetch, Find, Found, ModelInfo, Models, Offer, Offered, Offers, Plan
 from model.errors import HeadlightError
-from viz.i18n.translate import _, _n, amount_of_bytes, error_message, said
+from viz.i18n.translate import _, _n, amount_of_bytes, error_message, in_millions, said
 from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.background_calls import Pending, Stopped
@@ -287,7 +287,7 @@ def _about(info: ModelInfo) -> tuple[str, ...]:
     if info.problem or not stacks:
         return ()
     size = _size(sum(stack["layers"] for stack in stacks), stacks[-1]["attention"]["heads"])
-    return (size, _("{millions:.1f} million parameters", millions=info.parameters / 1e6))
+    return (size, _("{millions} million parameters", millions=in_millions(info.parameters)))
 
 
 def _size(layers: int, heads: int) -> str:
