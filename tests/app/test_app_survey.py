@@ -171,7 +171,7 @@ def test_a_survey_of_other_weights_says_so(surveyed: Path) -> None:
     found = tables.read(surveyed / "tiny" / "survey.parquet")
     object.__setattr__(found.about, "fingerprint", "another")
     tables.write(found, surveyed / "tiny" / "survey.parquet")
-    assert "other weights" in "\n".join(Visitor("survey", model="tiny", text="w4 w5").problems)
+    assert "different weights" in "\n".join(Visitor("survey", model="tiny", text="w4 w5").problems)
 
 
 def test_a_damaged_survey_is_named_and_another_can_be_made(stocked: Path) -> None:
