@@ -209,43 +209,9 @@ class Overlay extends Drawing {
         this.choice(this.patchAt(x, y));
       },
     });
-    canvas.addEventListener("pointerdown", (event) => {
-      const at = pointerIn(event);
-      const token = this.patchAt(at.x, at.y);
-      if (!this.header.hides || event.button || token === null) return;
-      this.leave(); // the tooltip would lie over what is brushed
-      this.shows = this.header.hidden.includes(token); // a drag that begins on a hidden patch shows patches again
-      Object.assign(this, { brushed: new Set(), last: at });
-      canvas.setPointerCapture(event.pointerId);
-      this.brush(at);
-    });
-    canvas.addEventListener("pointermove", (event) => this.brush(pointerIn(event)));
-    canvas.addEventListener("pointerup", () => this.apply());
-    canvas.addEventListener("pointercancel", () => { this.brushed = null; this.redraw(); });
+    brushes(this);
     canvas.addEventListener("blur", () => this.leave());
     canvas.addEventListener("keydown", (event) => this.onKey(event));
-  }
-
-  /** Adds the patches between the last point of a drag and this one. */
-  brush({ x, y }) {
-    if (!this.brushed) return;
-    const from = this.last;
-    const steps = Math.ceil((2 * Math.hypot(x - from.x, y - from.y)) / this.side) || 1;
-    for (let step = 1; step <= steps; step++) {
-      const token = this.patchAt(from.x + ((x - from.x) * step) / steps, from.y + ((y - from.y) * step) / steps);
-      if (token !== null) this.brushed.add(token);
-    }
-    this.last = { x, y };
-    this.redraw();
-  }
-
-  /** Reports the patches of a drag, which are hidden or shown until the new run is there. */
-  apply() {
-    if (!this.brushed) return;
-    const positions = [...this.brushed].filter((position) => this.header.hidden.includes(position) === this.shows);
-    this.header.hidden = [...this.hidden];
-    this.brushed = null;
-    this.hide(positions);
   }
 
   /** Reports that positions are hidden, or shown again if they are. */

@@ -67,3 +67,43 @@ function covered(pen, colours, { x, y, width, height }) {
   pen.lineTo(x + width - 1, y + 1);
   pen.stroke();
 }
+
+/** Lets a drag over an overlay hide patches. Its `brushed` are those of a drag under way, `shows` whether it shows hidden ones again. */
+function brushes(overlay) {
+  const { canvas } = overlay;
+  let last;
+  // Adds the patches between the last point of the drag and this one.
+  const brush = (at) => {
+    if (!overlay.brushed) return;
+    const steps = Math.ceil((2 * Math.hypot(at.x - last.x, at.y - last.y)) / overlay.side) || 1;
+    for (let step = 1; step <= steps; step++) {
+      const token = overlay.patchAt(last.x + ((at.x - last.x) * step) / steps, last.y + ((at.y - last.y) * step) / steps);
+      if (token !== null) overlay.brushed.add(token);
+    }
+    last = at;
+    overlay.redraw();
+  };
+  canvas.addEventListener("pointerdown", (event) => {
+    const at = pointerIn(event);
+    const token = overlay.patchAt(at.x, at.y);
+    if (!overlay.header.hides || event.button || token === null) return;
+    overlay.leave(); // the tooltip would lie over what is brushed
+    overlay.shows = overlay.header.hidden.includes(token); // a drag that begins on a hidden patch shows patches again
+    overlay.brushed = new Set();
+    last = at;
+    canvas.setPointerCapture(event.pointerId);
+    brush(at);
+  });
+  canvas.addEventListener("pointermove", (event) => brush(pointerIn(event)));
+  canvas.addEventListener("pointerup", () => {
+    if (!overlay.brushed) return;
+    const positions = [...overlay.brushed].filter((position) => overlay.header.hidden.includes(position) === overlay.shows);
+    overlay.header.hidden = [...overlay.hidden]; // until the new run is there
+    overlay.brushed = null;
+    overlay.hide(positions);
+  });
+  canvas.addEventListener("pointercancel", () => {
+    overlay.brushed = null;
+    overlay.redraw();
+  });
+}
