@@ -8,6 +8,7 @@ vision transformer that learns to name digits, which takes a few minutes.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -115,6 +116,24 @@ def latents() -> Trace:
     return run_of(network, "Latent attention, random weights", ("qkv", "stages"), ("k", "v"))
 
 
+def train(network: nn.Module, steps: int, loss: Callable[[], torch.Tensor]) -> None:
+    """Trains a network, and leaves it ready to be used.
+
+    Args:
+        loss: of the next batch.
+    """
+    optimizer = torch.optim.AdamW(network.train().parameters(), lr=2e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
+    for step in range(steps):
+        optimizer.zero_grad()
+        (found := loss()).backward()
+        optimizer.step()
+        schedule.step()
+        if step % 100 == 99:
+            click.echo(f"step {step + 1}: loss {found.item():.3f}")
+    network.eval()
+
+
 def digit_image(rng: np.random.Generator, digit: int) -> Array:
     """A digit somewhere on a gray, noisy ground: [row, column, color] of uint8."""
     image = Image.new("L", (SIDE, SIDE), int(rng.integers(20, 60)))
@@ -144,20 +163,14 @@ def trained_vision(steps: int = 900) -> nn.Module:
         "image_size": SIDE,
         "patch_size": PATCH,
     }
-    network: nn.Module = ViTForImageClassification(ViTConfig(**sizes, num_labels=10, hidden_dropout_prob=0.0)).train()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
-    for step in range(steps):
+    network: nn.Module = ViTForImageClassification(ViTConfig(**sizes, num_labels=10, hidden_dropout_prob=0.0))
+
+    def loss() -> torch.Tensor:
         digits = rng.integers(0, 10, 48)
         images = np.stack([digit_image(rng, int(digit)) for digit in digits])
-        loss = nn.functional.cross_entropy(network(pixels(images)).logits, torch.from_numpy(digits))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        if step % 100 == 99:
-            click.echo(f"step {step + 1}: loss {loss.item():.3f}")
-    network.eval()
+        return nn.functional.cross_entropy(network(pixels(images)).logits, torch.from_numpy(digits))
+
+    train(network, steps, loss)
     digits = rng.integers(0, 10, 1000)
     with torch.no_grad():
         found = network(pixels(np.stack([digit_image(rng, int(digit)) for digit in digits]))).logits.argmax(-1).numpy()
@@ -235,7 +248,7 @@ def trained_listener(extractor: Any, steps: int = 2000) -> Any:
         **layers,
         **ids,
     )
-    network = WhisperForConditionalGeneration._from_config(config, attn_implementation="eager").train()
+    network = WhisperForConditionalGeneration._from_config(config, attn_implementation="eager")
     names = list(NOTES)
 
     def batch(count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -244,20 +257,14 @@ def trained_listener(extractor: Any, steps: int = 2000) -> Any:
         rows = [[BEGIN, NO_TIMES, *map(names.index, notes), *[END] * (LONGEST_TUNE + 1 - len(notes))] for _sound, notes in tunes]
         return read, torch.tensor(rows)
 
-    stored = [batch(32) for _ in range(100)]
-    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
-    for step in range(steps):
-        read, rows = stored[step % len(stored)]
+    stored = cycle([batch(32) for _ in range(100)])
+
+    def loss() -> torch.Tensor:
+        read, rows = next(stored)
         logits = network(input_features=read, decoder_input_ids=rows[:, :-1]).logits[:, 1:]
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 2:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        if step % 100 == 99:
-            click.echo(f"step {step + 1}: loss {loss.item():.3f}")
-    network.eval()
+        return nn.functional.cross_entropy(logits.flatten(0, 1), rows[:, 2:].flatten())
+
+    train(network, steps, loss)
     read, rows = batch(500)
     with torch.no_grad():
         found = network(input_features=read, decoder_input_ids=rows[:, :-1]).logits[:, 1:].argmax(-1)

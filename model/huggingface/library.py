@@ -169,7 +169,7 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
 
 def _class(kind: Kind, config: Any) -> Any:
     several = (AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ()
-    auto = next(auto for auto in (CLASSES[kind], *several, CLASSES[kind]) if type(config) in auto._model_mapping)
+    auto = next(auto for auto in (CLASSES[kind], *several) if type(config) in auto._model_mapping)
     found = auto._model_mapping[type(config)]
     return found[0] if isinstance(found, tuple) else found
 
