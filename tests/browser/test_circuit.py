@@ -85,6 +85,6 @@ def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(watched: Page, se
             button.get_by_role("button").click()
         expect(panel.get_by_test_id("stFileUploaderFileName")).to_have_count(0)
     page = opened(watched, f"{link}&lang=de")
-    for name, said in (("large.tsv", "Die Datei hat mehr als 1.0MB"), ("other.csv", "Dateien dieser Art (text/csv)")):
+    for name, said in (("large.tsv", "Die Datei ist größer als 1.0MB"), ("other.csv", "Dateien dieser Art (text/csv)")):
         box.set_input_files(tmp_path / name)
         expect(panel).to_contain_text(said)
