@@ -5,10 +5,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, WebSocketRoute
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
-from tests.browser.visits import drawing, loud, opened, rest, until
+from tests.browser.visits import chips, drawing, loud, opened, rest, until
 
 pytestmark = pytest.mark.browser
 
@@ -35,6 +36,10 @@ class SlowAnswers:
             self._waiting.append(message)
         else:
             self.browser.send(message)
+
+    def ended(self) -> bool:
+        """Whether a run of the script is known to have ended only to the server."""
+        return any(ForwardMsg.FromString(each).WhichOneof("type") == "script_finished" for each in self._waiting)
 
     def go_on(self) -> None:
         """Says what was held back."""
@@ -125,3 +130,27 @@ def test_back_to_other_parameters_of_a_page_does_not_leave_it(watched: Page, ser
     assert step_in(page) != ["1"]
     page.keyboard.press("ArrowRight")
     until(page, lambda: step_in(page) in (["1"], ["2"]))
+
+
+@pytest.mark.parametrize("then", ["Run", "Masks"])
+def test_what_is_clicked_before_the_answer_to_a_sentence_is_here_does_not_take_it_back(
+    watched: Page, serve: Serve, then: str
+) -> None:
+    """The click comes with the URL of the sentence before."""
+    answers = SlowAnswers(watched)
+    page = opened(watched, f"{serve(APP)}/step?text=ein+hund+spielt+im+schnee")
+    rest(page)
+    answers.held = True
+    page.get_by_role("textbox", name="Input sentence").fill("zwei hunde")
+    page.keyboard.press("Enter")
+    until(page, answers.ended)
+    page.get_by_role("button" if then == "Run" else "link", name=then, exact=True).click()
+    page.wait_for_timeout(REPORTED_MS)
+    answers.go_on()
+    if then == "Masks":
+        page.wait_for_url("**/masks?*")
+    until(page, lambda: parse_qs(urlsplit(page.url).query)["text"] == ["zwei hunde"])
+    rest(page)
+    expect(page.get_by_role("textbox", name="Input sentence")).to_have_value("zwei hunde")
+    if then == "Run":
+        expect(chips(page, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])

@@ -24,7 +24,10 @@ from viz.session.patient_engine import NonBlockingEngine
 from viz.url import links, view_state
 from viz.url.view_state import ViewState
 
-_VIEW, _URL, _LANGUAGE, _OPENED = "view", "url", "language", "opened"
+_VIEW, _URL, _REPLACED, _LANGUAGE, _OPENED = "view", "url", "replaced", "language", "opened"
+
+MOST_REPLACED = 20
+"""Most URLs that a session remembers to have replaced: a browser sends no more before it hears of a new one."""
 
 MOST_OPENED = 20
 """Most models that a session remembers to have opened."""
@@ -82,9 +85,16 @@ def start(*settings: Callable[[], object]) -> None:
 def get_view_state() -> tuple[ViewState, list[str]]:
     """The state, from the URL if someone opened a link, else from the session; and a sentence for each bad parameter."""
     query = _query()
-    if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL)):
+    if _VIEW in st.session_state and (not query or query == st.session_state.get(_URL) or _is_late(query)):
         return st.session_state[_VIEW], []
     return links.read(query)
+
+
+def _is_late(query: dict[str, str]) -> bool:
+    """Whether a browser sent the URL that it had before it heard of the newest one. It is no link then: what a second click, on a
+    busy server or a slow line, came with would take back what the first one changed. The browser's back key says what it is."""
+    context = get_script_run_ctx()
+    return query in st.session_state.get(_REPLACED, []) and not (context and context.is_history_navigation)
 
 
 def known_view() -> bool:
@@ -128,6 +138,7 @@ def sync_url() -> None:
         return
     parameters = links.write(st.session_state[_VIEW])
     if parameters != query:
+        st.session_state[_REPLACED] = [*st.session_state.get(_REPLACED, []), query][-MOST_REPLACED:]
         st.session_state[_URL] = parameters
         st.query_params.from_dict(parameters)
 
