@@ -16,7 +16,7 @@ from model.cli.telling import told
 from model.engine.api import Describe
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.errors import BadSetting
+from model.errors import BadSetting, from_json
 from model.spec.edits import read_edits
 from model.spec.questions import ModelQuestion
 from model.survey import film as films
@@ -183,6 +183,9 @@ def _lines(found: Survey) -> Iterator[str]:
     own, names = found.statistics, list(MEASURES)
     empty = f", {found.about.empty:,} empty lines left out" if found.about.empty else ""
     yield f"{own.texts:,} texts of {found.about.texts}, {own.tokens:,} tokens; {found.skipped:,} could not be run{empty}"
+    yield from (f"text {number + 1:,} could not be run: {from_json(problem)}" for number, problem in found.problems.items())
+    if (more := found.skipped - len(found.problems)) > 0:
+        yield f"{more:,} more texts could not be run"
     copying = np.full(len(own.heads), np.nan) if found.copying is None else found.copying
     yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in (*names, "copying"))
     for row, (site, head) in enumerate(own.heads):
@@ -256,7 +259,9 @@ def _film(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path 
         click.echo(json.dumps(_of_film(found), ensure_ascii=False))
         return
     names = [name for column, name in enumerate(MEASURES) if found.count[:, :, column].any()]
-    click.echo(f"{len(chosen.items):,} texts of {chosen.name} in {len(steps)} snapshots; mean ± standard deviation over texts")
+    read = int(found.count.max(axis=(1, 2)).min())  # of the snapshot in which fewest could be run
+    skipped = f", {len(chosen.items) - read:,} could not be run" if read < len(chosen.items) else ""
+    click.echo(f"{read:,} texts of {chosen.name} in {len(steps)} snapshots{skipped}; mean ± standard deviation over texts")
     click.echo(f"{'step':>8}  {'site':22}{'head':>5}" + "".join(f"{name[:13]:>16}" for name in names))
     for at, step in enumerate(found.steps):
         for row, (site, head) in enumerate(found.heads):

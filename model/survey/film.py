@@ -13,6 +13,7 @@ import pyarrow.parquet as parquet
 from model.errors import BadSurvey, BadTexts, phrase
 from model.spec.snapshots import at_step
 from model.spec.validation import read as validated
+from model.survey import tables
 from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, part
 from model.survey.statistics import Statistics, added, empty
@@ -90,9 +91,7 @@ def write(film: SurveyFilm, path: Path) -> None:
     columns = {name: [row[place] for row in rows] for place, name in enumerate(("step", "site", "head", "measure"))}
     table = arrow.table(columns | {name: getattr(film, name).ravel() for name in COLUMNS})
     told = {ABOUT: json.dumps(asdict(film.about), ensure_ascii=False)}
-    fresh = path.with_name(path.name + ".part")
-    parquet.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **told}), fresh, compression="zstd")
-    fresh.replace(path)
+    tables.write_whole(table.replace_schema_metadata({**(table.schema.metadata or {}), **told}), path)
 
 
 def from_bytes(data: bytes, name: str) -> SurveyFilm:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from model.errors import CannotSurvey, phrase
+from model.errors import CannotSurvey, from_json, phrase
 from model.survey.agreement import Compared
 from model.survey.mattering import Matters
 from model.survey.measures import MEASURES, VERSION
@@ -161,7 +161,7 @@ class Survey:
         return np.where(own.count[:, column] > 0, own.mean[:, column], np.nan)
 
     def to_json(self) -> dict[str, Any]:
-        """`about`, counts, and every head with its measures and roles, as JSON values."""
+        """`about`, counts, the first texts that could not be run, and every head with its measures and roles, as JSON values."""
         names, own = list(MEASURES), self.statistics
         heads = [
             {
@@ -174,7 +174,9 @@ class Survey:
             }
             for row, (site, head) in enumerate(own.heads)
         ]
-        found = vars(self.about) | {"texts_read": own.texts, "tokens": own.tokens, "skipped": self.skipped, "heads": heads}
+        problems = [{"text": number + 1, "problem": str(from_json(problem))} for number, problem in self.problems.items()]
+        found = vars(self.about) | {"texts_read": own.texts, "tokens": own.tokens, "skipped": self.skipped}
+        found |= {"problems": problems, "heads": heads}
         if self.relations is None:
             return found
         best = accuracies(self.relations, own.sites)

@@ -42,14 +42,23 @@ RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
 
 
 def write(survey: Survey, path: Path) -> None:
-    """Writes a survey; a reader of an older file of that name never sees a part of the new one.
+    """Writes a survey.
 
     Raises:
         OSError: it cannot be written there.
     """
+    write_whole(_table(survey), path)
+
+
+def write_whole(table: arrow.Table, path: Path) -> None:
+    """Writes a table as Parquet; a reader of an older file of that name never sees a part of the new one.
+
+    Raises:
+        OSError: it cannot be written there. Nothing of it is left.
+    """
     fresh = path.with_name(path.name + ".part")
     try:
-        parquet.write_table(_table(survey), fresh, compression="zstd")
+        parquet.write_table(table, fresh, compression="zstd")
         fresh.replace(path)
     except OSError:
         fresh.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from model.errors import BadTexts, CannotSurvey, phrase
+from model.errors import BadTexts, CannotSurvey, counted, phrase
 from model.survey.questions import Text
 
 FOLDER = Path(__file__).parent / "corpora"
@@ -153,6 +153,18 @@ def _text(source: str, target: str | None = None, links: str | None = None) -> T
     return Text(source.strip(), target.strip() if target and target.strip() else None, (links or "").strip())
 
 
+def _uneven(name: str, line: int, found: int, columns: int) -> BadTexts:
+    """What a line is refused with that has another number of columns."""
+    reason = counted(
+        "line {line:,} has {count} column, not {columns}",
+        "line {line:,} has {count} columns, not {columns}",
+        found,
+        line=line,
+        columns=columns,
+    )
+    return BadTexts(file=name, reason=reason)
+
+
 def _lines(content: str, name: str) -> Iterator[tuple[int, Text]]:
     """One text a line, or source, target and links with tabs between; all lines have the same number of columns."""
     columns = 0
@@ -161,19 +173,22 @@ def _lines(content: str, name: str) -> Iterator[tuple[int, Text]]:
         if line.strip():
             columns = columns or len(cells)
             if len(cells) != columns or columns > 3:
-                gaps = {"line": number, "found": len(cells), "columns": min(columns, 3)}
-                raise BadTexts(file=name, reason=phrase("line {line:,} has {found} columns, not {columns}", **gaps))
+                raise _uneven(name, number, len(cells), min(columns, 3))
         yield number, _text(*cells[:3])
 
 
 def _csv(content: str, name: str) -> Iterator[tuple[int, Text]]:
-    """A table whose header names `source` and maybe `target` and `links`."""
-    table = csv.DictReader(StringIO(content), strict=True)
+    """A table whose header names `source` and maybe `target` and `links`; all lines have the same number of columns."""
+    table = csv.reader(StringIO(content), strict=True)
     try:
-        if "source" not in (table.fieldnames or ()):
+        names = next(table, [])
+        if "source" not in names:
             raise BadTexts(file=name, reason=phrase("its first line has no column “source”"))
-        for row in table:
-            yield table.line_num, _text(row["source"] or "", row.get("target"), row.get("links"))
+        for cells in table:
+            if any(map(str.strip, cells)) and len(cells) != len(names):
+                raise _uneven(name, table.line_num, len(cells), len(names))
+            row = dict(zip(names, cells, strict=False))
+            yield table.line_num, _text(row.get("source", ""), row.get("target"), row.get("links"))
     except csv.Error as error:
         reason = phrase("line {line:,} is not a line of a CSV table ({detail})", line=table.line_num, detail=str(error))
         raise BadTexts(file=name, reason=reason) from error
@@ -191,8 +206,7 @@ def _conllu(content: str, name: str) -> Iterator[tuple[int, Text]]:
         elif not line.startswith("#"):
             cells = line.split("\t")
             if len(cells) != 10:
-                reason = phrase("line {line:,} has {found} columns, not {columns}", line=number, found=len(cells), columns=10)
-                raise BadTexts(file=name, reason=reason)
+                raise _uneven(name, number, len(cells), 10)
             if cells[0].isdecimal():  # others are parts of words, and words that are not written
                 if cells[0] != str(len(words) + 1):
                     reason = phrase(

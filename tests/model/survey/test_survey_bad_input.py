@@ -16,7 +16,9 @@ from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, CannotSurvey
 from model.spec.request import RunRequest
+from model.survey import film as films
 from model.survey import tables
+from model.survey.film import SurveyFilm
 from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import ReadHead, read_on
@@ -93,12 +95,16 @@ def full(*_arguments: object, **_options: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_is_told_and_the_survey_of_before_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_and_the_file_of_before_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = LocalEngine(tmp_path, torch.device("cpu"))
     save_checkpoint(tmp_path / "tiny")
     found, place = survey(engine, *GOOD), tmp_path / "s.parquet"
+    own = found.statistics
+    arrays = (np.stack([each]) for each in (own.count, own.mean, own.deviation))
+    film, filmed = SurveyFilm(found.about, (0,), tuple(own.heads), *arrays), tmp_path / "s.parquet-film"
     tables.write(found, place)
-    before = place.read_bytes()
+    films.write(film, filmed)
+    before = [path.read_bytes() for path in (place, filmed)]
 
     def partly(table: Any, path: Path, **options: object) -> None:
         path.write_bytes(b"PAR1 a part")
@@ -107,8 +113,10 @@ def test_a_full_disk_is_told_and_the_survey_of_before_is_whole(tmp_path: Path, m
     monkeypatch.setattr(parquet, "write_table", partly)
     with pytest.raises(OSError, match="No space left"):
         tables.write(found, place)
-    assert place.read_bytes() == before
-    assert [path.name for path in tmp_path.glob("s.parquet*")] == ["s.parquet"]
+    with pytest.raises(OSError, match="No space left"):
+        films.write(film, filmed)
+    assert [path.read_bytes() for path in (place, filmed)] == before
+    assert {path.name for path in tmp_path.glob("s.parquet*")} == {place.name, filmed.name}
 
 
 @pytest.mark.slow

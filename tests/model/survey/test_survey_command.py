@@ -41,6 +41,18 @@ def test_one_object_has_every_head_with_its_measures_and_roles(tmp_path: Path) -
         assert {"mean", "std", "min", "max", "shuffled", "untrained"} <= set(head["measures"]["previous"])
 
 
+def test_texts_that_were_skipped_are_told_with_their_numbers(tmp_path: Path) -> None:
+    lines = ["fox moon fox moon", *["weder noch"] * 21, "red sun red sun", "boat " * 101]
+    (tmp_path / "mine.txt").write_text("\n".join(lines), encoding="utf-8")
+    found = json.loads(told("--texts", tmp_path / "mine.txt", "--json").stdout)
+    assert (found["texts_read"], found["skipped"]) == (2, 22)
+    assert [each["text"] for each in found["problems"]] == list(range(2, 22))
+    assert found["problems"][0]["problem"].startswith("This cannot be surveyed: the model knows none of its tokens")
+    said = told("--texts", tmp_path / "mine.txt").output
+    assert "\ntext 2 could not be run: This cannot be surveyed: the model knows none of its tokens" in said
+    assert "\n2 more texts could not be run\n" in said
+
+
 def test_random_tokens_that_repeat_show_induction() -> None:
     found = json.loads(told("--texts", "repeated:20", "--json").stdout)
     assert [head["roles"] for head in found["heads"]][2:] == [["induction"], ["induction"]]

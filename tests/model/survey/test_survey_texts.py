@@ -26,7 +26,7 @@ CONLLU = (
         ("a.tsv", "ein hund\ta dog\t0-0 1p1\n", (Text("ein hund", "a dog", "0-0 1p1"),), 0),
         ("a.csv", "links,target,source\n0-0,a,ein\n", (Text("ein", "a", "0-0"),), 0),
         ("a.csv", 'target,source\n"a, dog",ein hund\n', (Text("ein hund", "a, dog"),), 0),
-        ("a.csv", "source\nein hund\n,\n", (Text("ein hund"),), 1),
+        ("a.csv", "source\nein hund\n,\n\n", (Text("ein hund"),), 2),
         ("a.conllu", CONLLU + CONLLU, (Text("Dogs bark", tree="NOUN:2:nsubj VERB:0:root"),) * 2, 0),
     ],
 )
@@ -39,10 +39,12 @@ def test_texts_in_a_file(name: str, content: str, items: tuple[Text, ...], empty
     ("name", "content", "sentence"),
     [
         ("a.txt", "\n \n", "it holds no text"),
-        ("a.tsv", "a\tb\n\nc\n", "line 3 has 1 columns, not 2"),
+        ("a.tsv", "a\tb\n\nc\n", "line 3 has 1 column, not 2"),
         ("a.tsv", "a\tb\t0-0\td\n", "line 1 has 4 columns, not 3"),
         ("a.tsv", "a\tb\t0-0\na\tb\t0-1\n", "line 2: “0-1” is not a link between two words"),
         ("a.csv", "source,target,links\na,b,c\n", "line 2: “c” is not a link"),
+        ("a.csv", "source,target\na,b\n\nc\n", "line 4 has 1 column, not 2"),
+        ("a.csv", "source,target\na,b,c\n", "line 2 has 3 columns, not 2"),
         ("a.csv", "text\nhallo\n", "its first line has no column “source”"),
         ("a.csv", 'source\n"hallo', "is not a line of a CSV table"),
         ("a.conllu", CONLLU + "1\tcat\n\n", "line 6 has 2 columns, not 10"),
