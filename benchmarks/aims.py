@@ -181,7 +181,7 @@ def _images() -> Iterator[Aim]:
 
 def _survey() -> Iterator[Aim]:
     """Surveys, beside the same runs without a measure."""
-    yield Aim("survey: 72 heads of captions, times the runs alone", survey.CAPTIONS, "ratio", 1.5)
+    yield Aim("survey: 72 heads of captions, times the same batches alone", survey.CAPTIONS, "ratio", 1.5)
     yield Aim("survey: 12 × 12 heads, 128 tokens, times the run alone", survey.LARGE, "ratio", 1.5)
     yield Aim("survey: memory after 10,000 texts, times that after 1,000", survey.MEMORY, "ratio", 1.1)
     yield Aim("survey: a stored one is read", survey.STORED, "milliseconds", 300, "ms")

@@ -3,7 +3,8 @@
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -16,20 +17,24 @@ from benchmarks.recording import ROOT
 from benchmarks.servers import serving
 from benchmarks.timing import Row, in_turns
 from benchmarks.visiting import tab
-from model.checkpoints import loader
 from model.checkpoints.native import Checkpoint
+from model.engine.local import LocalEngine
+from model.inference.calls import Ask
 from model.inference.run import run
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
+from model.survey.answers import AT_ONCE
 from model.survey.measures import MEASURES, measured
-from model.survey.questions import MeasuredTexts
+from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.statistics import added, empty
+from model.survey.survey import BATCH
 from model.survey.texts import bundled
+from model.trace.progress import Report
 from tests.runs import checkpoint
 
 CPU = torch.device("cpu")
-TEXTS = 200
+MODEL, TEXTS = "multi30k-de-en", 200
 CAPTIONS, LARGE, STORED = f"{TEXTS} captions, 72 heads, measured", "12 × 12 heads, 128 tokens, measured", "a stored survey read"
 MEMORY = "memory after 10,000 texts, beside 1,000"
 MOVED, DRAWN = "20,000 queries and keys moved", "20,000 queries and keys moved, each frame drawn by plotly"
@@ -39,27 +44,23 @@ PLOTLY_ALONE = "globalThis.headlightMovesDots = true;"
 
 
 def measure(repeats: int) -> Iterator[Row]:
-    """The baseline of each ratio is the same runs without a measure; that of the moving picture is a number of frames per second.
+    """The baseline of each ratio is the same runs in the same batches without a measure; that of the moving picture is a number of
+    frames per second.
 
     Raises:
         NoBrowser: there is no Chromium here; everything else has been measured then.
     """
-    model = loader.load(loader.locate("multi30k-de-en", ROOT / "checkpoints"), {}, CPU)
-    texts = bundled("multi30k-de-en").items[:TEXTS]
-    requests = [RunRequest("multi30k-de-en", str(text.source), str(text.target)) for text in texts]
-    runs = [partial(run, model, request, CPU, "") for request in requests]
-    rows = in_turns(
-        {f"{TEXTS} captions, run": lambda: [each() for each in runs], CAPTIONS: lambda: [measured(each()) for each in runs]},
-        repeats,
-    )
-    yield from rows
+    engine = LocalEngine(ROOT / "checkpoints", CPU, cache_bytes=0)
+    texts = bundled(MODEL).items[:TEXTS]
+    cases = {f"{TEXTS} captions, run": lambda: _run(engine, texts), CAPTIONS: lambda: _measured(engine, texts)}
+    yield from in_turns(cases, repeats)
     large = _large()
     ids = tuple(int(id_) for id_ in np.random.default_rng(0).integers(4, 900, 128))
     fed = partial(run, large, RunRequest("large", ids, decoding=Decoding(max_length=0)), CPU, "")
     yield from in_turns({"12 × 12 heads, 128 tokens, run": fed, LARGE: lambda: measured(fed())}, repeats)
     sizes = [_peak(count) for count in (1000, 10_000)]
     yield Row(MEMORY, float("nan"), sizes[1] / sizes[0], f"{sizes[1] / 1024:.0f} MB beside {sizes[0] / 1024:.0f} MB")
-    stored = ROOT / "checkpoints" / "multi30k-de-en" / "survey.parquet"
+    stored = ROOT / "checkpoints" / MODEL / "survey.parquet"
     yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
     with browsing() as browser, serving(ROOT / "app.py") as served:
         yield _moved(browser, served.address, MOVED)
@@ -91,6 +92,27 @@ def _moved(browser: Browser, address: str, case: str, *scripts: str) -> Row:
         row = frames(case, page, lambda turn: page.mouse.move(x + 9 * abs(turn % 40 - 20) - 90, y + 4 * abs(turn % 40 - 20) - 40))
         page.mouse.up()
         return replace(row, note=f"{row.note}; {count:,} dots")
+
+
+def _measured(engine: LocalEngine, texts: Sequence[Text]) -> None:
+    """Measures texts batch after batch, as a survey does."""
+    for first in range(0, len(texts), BATCH):
+        engine.ask(MeasureTexts(MODEL, texts=tuple(texts[first : first + BATCH]), first=first))
+
+
+def _run(engine: LocalEngine, texts: Sequence[Text]) -> None:
+    """Runs the same texts in the same batches, and measures nothing."""
+    model = engine.checkpoint(MODEL, ())
+    for first in range(0, len(texts), BATCH):
+        question = MeasureTexts(MODEL, texts=tuple(texts[first : first + BATCH]), first=first)
+
+        def work(ask: Ask, _report: Report, question: MeasureTexts = question) -> None:
+            requests = [text.request(question, (), encoder=True) for text in question.texts]
+            with ThreadPoolExecutor(AT_ONCE) as threads:
+                for _trace in threads.map(lambda request: run(model, request, CPU, "", ask), requests):
+                    pass
+
+        engine.scheduler.do(question, work)
 
 
 def _large() -> Checkpoint:

@@ -10,7 +10,7 @@ Rows that have no meaning for a measure do not count: the first token has no pre
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -88,6 +88,21 @@ class Map:
             places = np.arange(keys) - shift
             found &= places[None, :] != np.arange(queries)[:, None]
         return found & self.allowed
+
+    @cached_property
+    def patterns(self) -> tuple[list[int], Array, Array]:
+        """The patterns that such a site has: their columns among MEASURES; P [measure, query and key], each row times its share in
+        the mean over the rows that count; and whether no row counts [measure].
+        """
+        there = {measure: pattern(self) for measure, pattern in PATTERNS.items() if self.has(measure)}
+        rows = np.array([counts / max(counts.sum(), 1) for _, counts in there.values()])  # [measure, query]
+        shares = np.array([pattern for pattern, _ in there.values()], np.float64) * rows[:, :, None]
+        names = list(MEASURES)
+        return [names.index(measure.name) for measure in there], shares.reshape(len(there), -1), np.asarray(~rows.any(axis=1))
+
+    def has(self, measure: Measure) -> bool:
+        """Whether a measure is one of such a site."""
+        return self.kind in measure.of or self.kind not in ("self", "cross")
 
 
 Pattern: TypeAlias = Callable[[Map], tuple[Array, Array]]
@@ -223,42 +238,34 @@ def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None
             is left of a measure does not come from where the weights were. None: they stay where they are.
     """
     chance = None if shuffled is None else np.random.default_rng(shuffled)
-    found = []
+    found, names = [], list(MEASURES)
+    maps: dict[object, Map] = {}  # layers of one stack mostly share theirs, and what is made of it
     for own in trace.attention.values():
+        key = own.site.kind, own.query_tokens, own.key_tokens, own.mask.shape, own.mask.tobytes()
         order = None if chance is None else _dealt(np.broadcast_to(own.mask, own.weights.shape[1:]), chance)
-        found.append(_of_site(own, map_of(own, trace), order))
+        found.append(_of_site(own, maps.get(key) or maps.setdefault(key, map_of(own, trace)), order))
         if own.context is not None and order is None:  # in another order the weights are not those that made the vectors
-            found[-1][:, list(MEASURES).index(NORM.name)] = np.linalg.norm(own.context.astype(np.float64), axis=2).mean(axis=1)
+            found[-1][:, names.index(NORM.name)] = np.linalg.norm(own.context.astype(np.float64), axis=2).mean(axis=1)
         if gold is not None and own.site.kind in ERROR_RATE.of:
             weights = np.asarray(own.weights) if order is None else np.take_along_axis(np.asarray(own.weights), order[None], axis=2)
             strips = trace.tokens[own.query_tokens], trace.tokens[own.key_tokens]
-            found[-1][:, list(MEASURES).index(ERROR_RATE.name)] = error_rate(weights, *strips, gold)
+            found[-1][:, names.index(ERROR_RATE.name)] = error_rate(weights, *strips, gold)
     return np.concatenate(found)
 
 
 def _of_site(attention: Attention, own: Map, order: Array | None) -> Array:
     """[head, measure] of one site, its weights in another order if there is one. A long map is computed one head at a time."""
-    found = np.full((attention.heads, len(MEASURES)), np.nan)
-    columns = {name: column for column, name in enumerate(MEASURES)}
-    there = {
-        measure: pattern(own)
-        for measure, pattern in PATTERNS.items()
-        if own.kind in measure.of or own.kind not in ("self", "cross")
-    }
-    rows = np.array(
-        [counts / max(counts.sum(), 1) for _, counts in there.values()]
-    )  # [measure, query], a mean over rows that count
-    flat = (np.array([pattern for pattern, _ in there.values()], np.float64) * rows[:, :, None]).reshape(len(there), -1)
-    none = ~rows.any(axis=1)
+    found, names = np.full((attention.heads, len(MEASURES)), np.nan), list(MEASURES)
+    columns, shares, none = own.patterns
     whole = isinstance(attention.weights, np.ndarray)
     for heads in [slice(0, attention.heads)] if whole else [slice(head, head + 1) for head in range(attention.heads)]:
         weights = np.asarray(attention.weights[heads])
         weights = weights if order is None else np.take_along_axis(weights, order[None], axis=2)
-        sums = weights.reshape(len(weights), -1) @ flat.T.astype(weights.dtype)
-        found[heads, [columns[measure.name] for measure in there]] = np.where(none, np.nan, sums)
+        sums = weights.reshape(len(weights), -1) @ shares.T.astype(weights.dtype)
+        found[heads, columns] = np.where(none, np.nan, sums)
         for measure, formula in FORMULAS.items():
-            if own.kind in measure.of or own.kind not in ("self", "cross"):
-                found[heads, columns[measure.name]] = formula(weights, own)
+            if own.has(measure):
+                found[heads, names.index(measure.name)] = formula(weights, own)
     return found
 
 
@@ -282,6 +289,7 @@ def map_of(attention: Attention, trace: Trace) -> Map:
     return Map(attention.site.kind, allowed, np.array(rows.ids[:queries]), np.array(columns.ids[:keys]), special, punctuation)
 
 
+@lru_cache(maxsize=4096)
 def is_punctuation(text: str) -> bool:
     """Whether a token is punctuation alone, besides the signs of its tokenizer."""
     bare = text.strip(MARKS) or text.strip()
