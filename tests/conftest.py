@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.entropy import deterministic_PRNG
 
+from model.engine.api import Engine
 from model.errors import Phrase
 from tests import app_runs, sandboxes
 from tests.browser.servers import APP, SharedServer
@@ -142,6 +143,14 @@ def app_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     yield server
     if wanted:
         server.leave()
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """The engine that the app has, without a screen."""
+    from tests.known import bundled_engine
+
+    return bundled_engine()
 
 
 @cache  # asked for each test

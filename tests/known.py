@@ -1,13 +1,23 @@
-"""The known models for tests: real files that nobody here made, downloaded once into the user's cache."""
+"""Real models for tests: the bundled ones, and the known ones, which nobody here made, downloaded once into the user's cache."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import platformdirs
 import pytest
+import torch
 
 from model import known_models
+from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.trace_engine import EngineWithTraces, with_traces
 from model.errors import FetchFailed
+
+
+@cache
+def bundled_engine() -> EngineWithTraces:
+    """The engine of the bundled checkpoints and of the traces of lectures: each network is loaded once a process."""
+    return with_traces(LocalEngine(CHECKPOINTS, torch.device("cpu")), CHECKPOINTS)
 
 
 def folder_of(name: str) -> Path:

@@ -8,11 +8,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import torch
 from playwright.sync_api import Page, WebSocket
 
-from model.engine.api import Describe, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Describe, Engine, Run
 from model.spec.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
 from model.trace.types import Trace
@@ -52,12 +50,6 @@ def address(serve: Callable[[Path], str]) -> str:
     return serve(ROOT / "app.py")
 
 
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    """The same engine without a screen."""
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
-
-
 @pytest.fixture
 def visit(watched: Page, within: Callable[[str], Page], address: str) -> Open:
     """Opens a page of the app by its link, and waits until it is drawn."""
@@ -65,11 +57,11 @@ def visit(watched: Page, within: Callable[[str], Page], address: str) -> Open:
     return lambda path="", **query: within(f"{address}/{path}?{urlencode(query)}")
 
 
-def run_of(engine: LocalEngine, text: str, **decoding: Any) -> Trace:
+def run_of(engine: Engine, text: str, **decoding: Any) -> Trace:
     return engine.ask(Run(RunRequest(MODEL, text, decoding=Decoding(**decoding))))
 
 
-def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: Open, engine: LocalEngine) -> None:
+def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: Open, engine: Engine) -> None:
     page, trace = visit(), run_of(engine, SIX)
     type_sentence(page, SIX)
     has_parameters(page, text=SIX)
@@ -86,7 +78,7 @@ def test_a_typed_sentence_is_translated_and_an_example_is_one_click_away(visit: 
     has_parameters(page, text=example)
 
 
-def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watched: Page, visit: Open, engine: LocalEngine) -> None:
+def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watched: Page, visit: Open, engine: Engine) -> None:
     sent: list[Any] = []
 
     def listen(socket: WebSocket) -> None:
@@ -107,7 +99,7 @@ def test_forty_hovered_cells_are_the_numbers_of_the_run_and_ask_no_server(watche
     assert len(sent) == asked_before, "hovering asked the server"
 
 
-def test_a_click_on_a_head_selects_it_everywhere(visit: Open, engine: LocalEngine) -> None:
+def test_a_click_on_a_head_selects_it_everywhere(visit: Open, engine: Engine) -> None:
     page, trace = visit(text=SIX), run_of(engine, SIX)
     page.mouse.click(*middle(tile_of(page, "encoder.0.1.self", 3), 2, 2))
     expect(page.locator(".st-key-card-heat")).to_contain_text("Encoder self-attention, layer 2, head 4")
@@ -139,7 +131,7 @@ def test_the_keyboard_selects_a_head(visit: Open) -> None:
 
 
 def test_ten_quick_presses_are_ten_steps_and_rows_appear_and_the_decode_plays_by_itself_to_its_end(
-    visit: Open, engine: LocalEngine
+    visit: Open, engine: Engine
 ) -> None:
     page, trace = visit("step", text=LONGER), run_of(engine, LONGER)
     last, written = len(trace.steps) - 1, page.locator("[data-strip=target] .chip:not(.unwritten)")
@@ -174,7 +166,7 @@ def test_ten_quick_presses_are_ten_steps_and_rows_appear_and_the_decode_plays_by
     has_parameters(page, step=str(last))
 
 
-def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, engine: LocalEngine) -> None:
+def test_a_copied_link_opens_the_same_view_elsewhere(visit: Open, engine: Engine) -> None:
     page = visit(text=SIX, decode="beam", beam="3")
     page.mouse.click(*middle(tile_of(page, CROSS, 6), 2, 2))
     has_parameters(page, head="6")
@@ -276,7 +268,7 @@ def test_a_word_of_a_thousand_letters_is_shown_and_keeps_to_its_room(visit: Open
         assert overflow(page) <= 0
 
 
-def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_refused(visit: Open, engine: LocalEngine) -> None:
+def test_as_many_words_as_the_model_has_positions_can_be_read_and_one_more_is_refused(visit: Open, engine: Engine) -> None:
     words = (LONGER.replace(".", "").split() * 8)[:99]
     page, trace = visit(text=" ".join(words[:98])), run_of(engine, " ".join(words[:98]))
     expect(chips(page, "source")).to_have_count(100)

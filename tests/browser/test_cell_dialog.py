@@ -10,13 +10,12 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from model.engine.api import Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.test_pages import box, overlap
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, rest, tile_of, tiles, until
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -141,7 +140,7 @@ def test_a_cell_of_a_map_is_few_keys_from_the_start_of_the_page(watched: Page, w
 
 
 def test_a_small_weight_keeps_two_significant_digits(watched: Page, within: Within, serve: Serve) -> None:
-    ran = LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Run(RunRequest(MODEL, TEXT))).at(SITE).weights[HEAD].astype(np.float64)
+    ran = bundled_engine().ask(Run(RunRequest(MODEL, TEXT))).at(SITE).weights[HEAD].astype(np.float64)
     query, key = map(int, np.unravel_index(np.where(ran > 2e-6, ran, 1).argmin(), ran.shape))
     assert ran[query, key] < 0.001
     visit(watched, within, serve, "explore", SIZES[0])

@@ -11,11 +11,12 @@ import torch
 from playwright.sync_api import Page
 
 from model.engine.api import Receive, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, hovered_weight, overflow, rest, tile_of, tiles
+from tests.known import bundled_engine
 from tests.reference import GOLDEN
 
 pytestmark = pytest.mark.browser
@@ -139,7 +140,7 @@ def test_a_file_dropped_on_any_page_becomes_its_card_with_a_grid_of_heads_and_it
         page.wait_for_url("**/checkpoint?**")
     page.goto(f"{serve(ROOT / 'app.py')}/checkpoint?model=reverse-digits", wait_until="domcontentloaded")
     rest(page, drawn=".head-grid td")
-    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Run(RunRequest("reverse-digits", "3141")))
+    trace = bundled_engine().ask(Run(RunRequest("reverse-digits", "3141")))
     expect(page.locator(".head-grid td")).to_have_count(sum(each.heads for each in trace.attention.values()))
     layers, heads = {(site.stack, site.layer) for site in trace.attention}, {each.heads for each in trace.attention.values()}
     size = page.get_by_test_id("stMetric").filter(has_text="Layers × heads").get_by_test_id("stMetricValue")

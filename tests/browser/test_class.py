@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from playwright.sync_api import Browser, Error, Page
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import Serve
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT
+from tests.known import bundled_engine
 from viz.lectures.presenter import html_pages
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.script import parser
@@ -272,7 +271,7 @@ def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve
 
 def assert_exact(alone: Page, file: Path) -> None:
     """A weight under the pointer, in a file that was made from a lecture, is the one of the run."""
-    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    engine = bundled_engine()
     deck = LectureDeck(parser.read(EXACT, "exact.en"), engine)
     deck.wait()
     file.write_bytes(html_pages.file(deck))

@@ -5,16 +5,15 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-import torch
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +29,7 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Page:
 
 
 def test_what_changed_is_the_difference_of_two_runs_a_click_selects_a_head_and_another_sentence_fits_a_phone(visit: Page) -> None:
-    page, engine = visit, LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    page, engine = visit, bundled_engine()
     first = engine.ask(Run(RunRequest(MODEL, TEXT)))
     second = engine.ask(Run(RunRequest(MODEL, TEXT, edits=(Silence("encoder.0.0.self", (4,)),))))
     drawing(page, "changes").scroll_into_view_if_needed()

@@ -6,16 +6,15 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import torch
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import drawing, has_parameters, opened, overflow, rest
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -55,7 +54,7 @@ def test_bars_are_the_softmax_in_float64_whatever_the_knobs_say_and_a_click_cont
     link = urlencode({"model": MODEL, "text": TEXT, "decode": "greedy", "max": MOST})
     page = opened(watched, f"{serve(ROOT / 'app.py')}/explore?{link}")
     asked = RunRequest(MODEL, TEXT, decoding=Decoding(max_length=MOST))
-    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Run(asked))
+    trace = bundled_engine().ask(Run(asked))
     assert trace.logits is not None
     logits = trace.logits[trace.steps[0].computed[1] - 1].astype(np.float64)
     logits[list(trace.model["spec"]["suppressed"])] = -np.inf

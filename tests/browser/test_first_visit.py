@@ -6,14 +6,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from model.engine.api import Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.conftest import Serve
 from tests.browser.emulation import another_language
 from tests.browser.patience import expect
 from tests.browser.tabs import forget
 from tests.browser.visits import drawing, has_parameters, middle, opened, overflow, parameters, rest, tiles, type_sentence
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -81,7 +80,7 @@ def test_a_visitor_sees_one_head_types_a_sentence_and_opens_all_heads(newcomer: 
     expect(lines).to_contain_text("Hover over “park”: where did it look?")
     expect(drawing(page, "atlas")).to_have_count(0)
     type_sentence(page, TYPED)
-    trace = LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Run(RunRequest("multi30k-de-en", TYPED)))
+    trace = bundled_engine().ask(Run(RunRequest("multi30k-de-en", TYPED)))
     rest(page)
     words = [text.lower() for text in trace.tokens["target"].texts]
     expect(lines).to_contain_text("where did it look?")

@@ -10,8 +10,6 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from model.engine.api import Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import KEEP, RunRequest
 from model.trace.types import Trace
 from tests.browser.emulation import a_phone
@@ -19,6 +17,7 @@ from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.test_pages import box, overlap
 from tests.browser.visits import TILES, drawing, has_parameters, overflow, rest, until
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +52,7 @@ COMES = """(node) => new Promise((done) => {
 
 @pytest.fixture(scope="module")
 def ran() -> Trace:
-    return LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Run(RunRequest(MODEL, TEXT, keep=KEEP)))
+    return bundled_engine().ask(Run(RunRequest(MODEL, TEXT, keep=KEEP)))
 
 
 def inside(serve: Serve, stage: str, **more: str) -> str:

@@ -1,13 +1,12 @@
 """`lecture check` computes which labels a lecturer's window cuts; the browser cuts the same ones."""
 
 import pytest
-import torch
 from playwright.sync_api import Page
 
-from model.engine.local import CHECKPOINTS, LocalEngine
 from tests.browser.conftest import Serve
 from tests.browser.servers import APP
 from tests.browser.visits import until
+from tests.known import bundled_engine
 from viz.lectures.presenter.label_room import WINDOWS, cut_labels
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import revealed_view
@@ -33,7 +32,7 @@ STEP, MASKS, PADDING = 14, 16, 17
 def test_the_labels_that_are_cut_are_those_that_the_check_names(
     serve: Serve, watched: Page, window: tuple[int, int], size: float
 ) -> None:
-    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    engine = bundled_engine()
     watched.set_viewport_size({"width": window[0], "height": window[1]})
     watched.add_init_script(f"localStorage.setItem('headlight-size', {size});{SPY}")
     for number in (STEP, MASKS):

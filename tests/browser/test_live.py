@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from playwright.sync_api import Locator, Page
 
-from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Engine, Run
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from tests.browser.patience import expect
@@ -22,12 +20,6 @@ pytestmark = pytest.mark.browser
 
 MODEL, CROSS = "multi30k-de-en", "decoder.0.2.cross"
 TYPED = "ein mann läuft"
-
-
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    """The same engine without a screen."""
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
 
 
 def box(page: Page) -> Locator:
@@ -45,7 +37,7 @@ def caret(page: Page) -> int:
 
 
 def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
-    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
+    watched: Page, serve: Callable[[Path], str], engine: Engine
 ) -> None:
     watched.set_viewport_size({"width": 1440, "height": 1500})
     page = opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau&site={CROSS}&head=5")
@@ -75,7 +67,7 @@ def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
     expect(field).to_be_focused()
 
 
-def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engine: LocalEngine) -> None:
+def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engine: Engine) -> None:
     page = opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau")
     field, asked = box(page), list[str]()
     page.on("request", lambda request: asked.append(request.post_data or "") if "/headlight/live/" in request.url else None)

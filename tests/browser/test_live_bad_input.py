@@ -5,15 +5,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from playwright.sync_api import Page, Route
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.local import CHECKPOINTS
 from model.spec.request import RunRequest
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT, free_port, started
 from tests.browser.visits import chips, has_parameters, opened, rest
+from tests.known import bundled_engine
 from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ NOTE = """() => {
 
 def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[[Path], str]) -> None:
     page.set_default_timeout(PATIENCE_MS)
-    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    engine = bundled_engine()
     thrown = list[str]()
     page.on("pageerror", lambda error: thrown.append(str(error)))
 

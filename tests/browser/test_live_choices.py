@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from playwright.sync_api import Page, Request
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, hovered_weight, middle, opened, parameters, rest, tile_of, until
+from tests.known import bundled_engine
 from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
@@ -27,7 +26,7 @@ MODEL, SITE, BELOW = "multi30k-de-en", "decoder.0.0.cross", "decoder.0.2.cross"
 def test_another_seed_temperature_and_head_are_drawn_by_the_route_and_then_by_the_script(
     watched: Page, serve: Callable[[Path], str]
 ) -> None:
-    engine, asked = LocalEngine(CHECKPOINTS, torch.device("cpu")), list[dict[str, Any]]()
+    engine, asked = bundled_engine(), list[dict[str, Any]]()
     watched.set_viewport_size({"width": 1440, "height": 1500})
     page = opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau&decode=sample&temperature=1.5&seed=3")
 

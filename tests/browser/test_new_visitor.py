@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles, type_sentence
+from tests.known import bundled_engine
 from viz.labels import alt_text, tokens
 
 pytestmark = pytest.mark.browser
@@ -44,7 +43,7 @@ def page(watched: Page, serve: Callable[[Path], str]) -> Page:
 
 def test_a_new_visitor_finds_the_head_that_reads_a_word_and_opens_its_arithmetic(page: Page) -> None:
     actions = 0
-    engine = LocalEngine(CHECKPOINTS, best_device("cpu"))
+    engine = bundled_engine()
     understands(page)
     actions += 1  # the sentence and Enter
     type_sentence(page, TYPED)

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from model.engine.api import Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Engine, Run
 from model.spec.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses
 from model.trace.types import Trace
@@ -22,17 +20,12 @@ ROOT = Path(__file__).parents[2]
 MODEL, TEXT, SITE = "multi30k-de-en", "Ein Hund spielt im Schnee.", "decoder.0.2.cross"
 
 
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    return LocalEngine(CHECKPOINTS, best_device("cpu"))
-
-
-def shown(engine: LocalEngine, hypothesis: int) -> Trace:
+def shown(engine: Engine, hypothesis: int) -> Trace:
     return engine.ask(Run(RunRequest(MODEL, TEXT, decoding=Decoding("beam", hypothesis=hypothesis))))
 
 
 def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
-    watched: Page, serve: Callable[[Path], str], engine: LocalEngine
+    watched: Page, serve: Callable[[Path], str], engine: Engine
 ) -> None:
     page = opened(watched, f"{serve(ROOT / 'app.py')}/step?model={MODEL}&text={TEXT}&decode=beam&site={SITE}")
     tree = shown(engine, 0).tree

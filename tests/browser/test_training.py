@@ -8,17 +8,16 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-import torch
 from playwright.sync_api import Page, WebSocketRoute
 
 from model.engine.api import Describe, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
 from model.trace.types import Trace
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import A_WHILE, chips, drawing, has_parameters, hovered_weight, opened, rest, tile_of, until
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -72,7 +71,7 @@ def film(watched: Page, line: Line, serve: Callable[[Path], str]) -> Page:
 
 def runs(step: int) -> tuple[Trace, Trace]:
     """A snapshot on the tokens that the finished model writes, and by itself."""
-    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    engine = bundled_engine()
     written = engine.ask(Run(RunRequest(MODEL, TEXT))).tokens["target"].ids
     name = at_step(MODEL, step)
     fed = engine.ask(Run(RunRequest(name, TEXT, target=written[:-1], decoding=Decoding(max_length=0))))
@@ -91,7 +90,7 @@ def test_keys_and_play_move_the_film_without_the_server_to_what_the_snapshots_co
     change = re.compile(r"[-−]\d\.\d{3}")
     until(page, lambda: any(map(change.fullmatch, page.evaluate("[...written]"))))
     assert [text for text in page.evaluate("[...written]") if text.startswith("-")] == [], "a hyphen instead of a minus sign"
-    steps = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Describe(MODEL)).snapshots
+    steps = bundled_engine().ask(Describe(MODEL)).snapshots
     slider = page.get_by_role("slider", name="snapshot")
     expect(shown).to_have_attribute("data-snapshot", str(steps[0]))
     slider.press("End")

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.visits import chips, has_parameters, loud, opened, rest, tiles, type_sentence, until
+from tests.known import bundled_engine
 from viz.labels import tokens
 
 pytestmark = pytest.mark.browser
@@ -107,7 +106,7 @@ def test_a_run_is_drawn_while_it_writes_and_stop_keeps_what_was_written(watched:
     has_parameters(page, model=f"{MODEL}-film", text=example)
     rest(page)
     expect(field).to_have_value(example)
-    trace = LocalEngine(CHECKPOINTS, torch.device("cpu")).ask(Run(RunRequest(f"{MODEL}-film", example)))
+    trace = bundled_engine().ask(Run(RunRequest(f"{MODEL}-film", example)))
     for strip in ("source", "target"):
         expect(chips(page, strip)).to_have_text(tokens.strip(trace.tokens[strip]))
 

@@ -8,12 +8,11 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Explain, Run
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import KEEP, RunRequest
 from model.trace import stages
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, middle, rest, tiles
+from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +25,7 @@ PATIENCE = 120_000
 @pytest.fixture(scope="module")
 def order() -> list[str]:
     """The walk of the sentence, worked out here."""
-    engine = LocalEngine(CHECKPOINTS, best_device("cpu"))
+    engine = bundled_engine()
     return [str(stage) for stage in stages.walk(engine.ask(Run(RunRequest(MODEL, TEXT, keep=KEEP))))]
 
 
@@ -99,7 +98,7 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Op
     page.keyboard.press("Enter")
     card = page.locator(".st-key-card-arithmetic")
     expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]"))).to_be_visible(timeout=PATIENCE)
-    cell = LocalEngine(CHECKPOINTS, best_device("cpu")).ask(Explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column))
+    cell = bundled_engine().ask(Explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column))
     expect(card).to_contain_text("The run recorded")
     recorded = re.search(r"The run recorded (\d\.\d+)", card.inner_text())
     assert recorded is not None

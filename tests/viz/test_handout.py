@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from model.engine.local import CHECKPOINTS, LocalEngine
-from model.engine.trace_engine import with_traces
+from tests.known import bundled_engine
 from viz.canvas.wire.transport import unpack
 from viz.export.print import axes
 from viz.export.print.catalogue import Figure
@@ -55,7 +53,7 @@ PRINTED = (
 def deck() -> LectureDeck:
     steps = "---\n".join(f"# Chapter\n\n## Step\n\nview: {link}\n" for link in LINKS)
     text = f"---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: captions-lm\n---\n{steps}"
-    found = LectureDeck(parser.read(text, "t.en"), with_traces(LocalEngine(CHECKPOINTS, torch.device("cpu")), CHECKPOINTS))
+    found = LectureDeck(parser.read(text, "t.en"), bundled_engine())
     found.wait()
     return found
 

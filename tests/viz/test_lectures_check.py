@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from model import known_models
 from model.__main__ import main
 from model.attribution.sums import Why, Writes
-from model.engine.api import Listing, Models, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
-from model.engine.trace_engine import EngineWithTraces, with_traces
+from model.engine.api import Engine, Listing, Models, Run
+from model.engine.local import CHECKPOINTS
 from model.errors import BadLecture
 from model.spec.request import RunRequest
 from model.survey import film, tables
@@ -72,20 +70,15 @@ TRUE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def engine() -> EngineWithTraces:
-    return with_traces(LocalEngine(CHECKPOINTS, torch.device("cpu")), CHECKPOINTS)
-
-
 def lines(*expects: str, view: str = DIGITS, more: str = "") -> str:
     return "\n".join([FRONT.rstrip("\n"), view, *(f"expect: {one}" for one in expects), more])
 
 
-def problems(engine: EngineWithTraces, text: str) -> list[tuple[int, str]]:
+def problems(engine: Engine, text: str) -> list[tuple[int, str]]:
     return [(problem.line, problem.sentence) for problem in check(parser.read(text, "t.en"), engine)]
 
 
-def test_what_is_true_passes(engine: EngineWithTraces) -> None:
+def test_what_is_true_passes(engine: Engine) -> None:
     assert problems(engine, lines(*TRUE)) == []
 
 
@@ -116,13 +109,13 @@ def test_what_is_true_passes(engine: EngineWithTraces) -> None:
         ("with {silence site=decoder.0.0.cross head=3}: log-probability < 0", "head 3"),
     ],
 )
-def test_what_is_false_or_absent_is_named_with_its_line(engine: EngineWithTraces, claim: str, said: str) -> None:
+def test_what_is_false_or_absent_is_named_with_its_line(engine: Engine, claim: str, said: str) -> None:
     [(line, sentence)] = problems(engine, lines('output contains "4"', claim))
     assert line == 9
     assert said in sentence
 
 
-def test_claims_of_parts_are_terms_of_the_sums(engine: EngineWithTraces) -> None:
+def test_claims_of_parts_are_terms_of_the_sums(engine: Engine) -> None:
     trace = engine.ask(Run(request := RunRequest("reverse-digits", "3141")))
     source, target = trace.tokens["source"].texts, trace.tokens["target"].texts
     row, key = target.index("4") - 1, source.index("4")
@@ -141,12 +134,12 @@ def test_claims_of_parts_are_terms_of_the_sums(engine: EngineWithTraces) -> None
 
 
 @pytest.mark.parametrize("claim", ['why value "x" head 0 0 → 0 > 0', "why key x head 0 0 → 0 > 0", 'writes "x" > 0'])
-def test_a_part_is_named_in_quotes(engine: EngineWithTraces, claim: str) -> None:
+def test_a_part_is_named_in_quotes(engine: Engine, claim: str) -> None:
     [(line, _sentence)] = problems(engine, lines(claim))
     assert line == 8
 
 
-def test_claims_over_many_texts_are_those_of_the_stored_survey(engine: EngineWithTraces) -> None:
+def test_claims_over_many_texts_are_those_of_the_stored_survey(engine: Engine) -> None:
     found = tables.read(CHECKPOINTS / "reverse-digits" / "survey.parquet")
     row, column = found.statistics.heads.index(("decoder.0.0.self", 0)), list(MEASURES).index("first")
     values = found.statistics.sampled[:, row, column]
@@ -179,7 +172,7 @@ def test_what_is_told_of_two_heads_over_many_texts_is_what_the_stored_film_measu
 
 @pytest.mark.parametrize("data", [b"", b"other"])
 def test_a_claim_over_many_texts_needs_a_survey_of_these_weights(
-    engine: EngineWithTraces, data: bytes, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, stale = engine.ask, tables.read(CHECKPOINTS / "reverse-digits" / "survey.parquet")
     monkeypatch.setattr(tables, "from_bytes", lambda data, name: replace(stale, about=replace(stale.about, fingerprint="x")))
@@ -188,13 +181,13 @@ def test_a_claim_over_many_texts_needs_a_survey_of_these_weights(
     assert ("belongs to other weights" if data else "no stored survey") in sentence
 
 
-def test_a_model_that_is_still_being_opened_is_waited_for(engine: EngineWithTraces, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_still_being_opened_is_waited_for(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = engine.ask
     monkeypatch.setattr(engine, "ask", lambda question: Listing("", ()) if isinstance(question, Models) else ask(question))
     assert not problems(engine, lines(TRUE[0]))
 
 
-def test_a_model_that_is_not_here_is_named(engine: EngineWithTraces) -> None:
+def test_a_model_that_is_not_here_is_named(engine: Engine) -> None:
     found = problems(engine, lines(view="view: /explore?model=absent&text=1").replace("models: reverse-digits", "models: absent"))
     assert [line for line, _sentence in found] == [1, 7]
     assert all("absent" in sentence for _line, sentence in found)
@@ -204,12 +197,12 @@ def test_a_model_that_is_not_here_is_named(engine: EngineWithTraces) -> None:
     )
 
 
-def test_a_link_to_a_head_or_stage_that_is_not_there_is_named(engine: EngineWithTraces) -> None:
+def test_a_link_to_a_head_or_stage_that_is_not_there_is_named(engine: Engine) -> None:
     assert "There is no head 3" in problems(engine, lines(view=f"{DIGITS}&head=3"))[0][1]
     assert "no stage" in problems(engine, lines(view=f"{DIGITS}&stage=decoder.0.5.self%2Fweights"))[0][1]
 
 
-def test_points_lead_to_indices_of_the_run(engine: EngineWithTraces) -> None:
+def test_points_lead_to_indices_of_the_run(engine: Engine) -> None:
     more = 'point: cell "4" → "4"\npoint: token target "3" — last\npoint: token source "9"\npoint: stage decoder.0.0.cross/weights'
     step = parser.read(lines(more=more), "t.en").steps[0]
     runs = StepRuns(engine, step)
@@ -227,7 +220,7 @@ def test_points_lead_to_indices_of_the_run(engine: EngineWithTraces) -> None:
         ('with {forbid key="4"}: output\noption: 1 4 1 3\noption: {now}', "{now}"),
     ],
 )
-def test_the_real_run_answers_a_question(engine: EngineWithTraces, asked: str, right: str) -> None:
+def test_the_real_run_answers_a_question(engine: Engine, asked: str, right: str) -> None:
     now = "1 1 1 3"
     step = parser.read(lines(more=f"question: Which?\nanswer: {asked}".replace("{now}", now)), "t.en").steps[0]
     assert step.question is not None
@@ -235,7 +228,7 @@ def test_the_real_run_answers_a_question(engine: EngineWithTraces, asked: str, r
     assert found.options[found.right] == right.replace("{now}", now)
 
 
-def test_a_number_is_answered(engine: EngineWithTraces) -> None:
+def test_a_number_is_answered(engine: Engine) -> None:
     step = parser.read(lines(more="question: How large?\nanswer: number log-probability"), "t.en").steps[0]
     assert step.question is not None
     found = answer(StepRuns(engine, step), step.question).number
@@ -255,13 +248,13 @@ ENGLISH = sorted(name for name in library.files() if name.endswith(".en"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(library.files()))
-def test_every_claim_of_a_bundled_lecture_is_true_and_no_words_answer_a_question(engine: EngineWithTraces, name: str) -> None:
+def test_every_claim_of_a_bundled_lecture_is_true_and_no_words_answer_a_question(engine: Engine, name: str) -> None:
     lecture = library.load(name)
     assert check(lecture, engine) == []
     assert not_drawn(lecture, engine) == [], "an empty picture, or labels that are cut"
 
 
-def test_steps_for_a_model_that_is_not_always_there_take_the_place_of_others(engine: EngineWithTraces) -> None:
+def test_steps_for_a_model_that_is_not_always_there_take_the_place_of_others(engine: Engine) -> None:
     kept, other = lines(), lines(view="view: /explore?model=not-here")
     text = f"{kept}\nunless: not-here\n---\nneeds: not-here\n{other.split('---', 2)[2]}"
     found = parser.read(text, "t.en")
@@ -276,7 +269,7 @@ def test_steps_for_a_model_that_is_not_always_there_take_the_place_of_others(eng
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in sorted(library.files()) if any(step.needs for step in library.load(name).steps)])
-def test_what_a_lecture_says_of_smollm2_is_true(engine: EngineWithTraces, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_lecture_says_of_smollm2_is_true(engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(known_models.FOLDER, str(folder_of("smollm2").parent))
     whole = library.load(name)
     assert models_here(whole, engine) == {"smollm2"}
@@ -298,7 +291,7 @@ def test_what_a_lecture_says_of_smollm2_is_true(engine: EngineWithTraces, name: 
         ("Which digit does the row *4 → 1* read?\nanswer: weight decoder.0.0.cross 2 → 2", ""),
     ],
 )
-def test_a_question_that_tells_or_is_ambiguous_is_named_with_its_line(engine: EngineWithTraces, asked: str, said: str) -> None:
+def test_a_question_that_tells_or_is_ambiguous_is_named_with_its_line(engine: Engine, asked: str, said: str) -> None:
     step = parser.read(lines(more=f"question: {asked}"), "t.en").steps[0]
     number = StepRuns(engine, step).run().at("decoder.0.0.cross").weights[0, 1, 3]
     found = problems(engine, lines(more=f"question: {asked.replace('0.98', f'{number:.2f}')}"))
@@ -317,7 +310,7 @@ def test_words_that_name_wrong_options_too_do_not_tell() -> None:
     assert list(_said(asked, none, "10 of 20, or 0.5")) == []
 
 
-def test_an_empty_picture_and_cut_labels_are_named(engine: EngineWithTraces) -> None:
+def test_an_empty_picture_and_cut_labels_are_named(engine: Engine) -> None:
     same = not_drawn(parser.read(lines(view=f"{DIGITS}&head=0"), "t.en"), engine)
     assert same == []
     long = "view: /explore?model=multi30k-de-en&site=decoder.0.2.cross&text=" + "Donaudampfschifffahrtsgesellschaft+" * 2
@@ -332,7 +325,7 @@ def test_an_empty_picture_and_cut_labels_are_named(engine: EngineWithTraces) -> 
     assert is_empty(Picture([Panel("Table", "none")], {"none": scenes.table(["a"], [])}, {}, {}))
 
 
-def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine: EngineWithTraces) -> None:
+def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine: Engine) -> None:
     links = (
         "model=multi30k-de-en&text=Ein+Hund+bei%C3%9Ft+den+Mann.&against=decode%3Dbeam",
         "model=reverse-digits&text=3141&against=text%3D1413",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.engine.api import Models, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
-from model.engine.trace_engine import OF_LECTURES, EngineWithTraces, with_traces
+from model.engine.api import Engine, Models, Run
+from model.engine.local import LocalEngine
+from model.engine.trace_engine import OF_LECTURES, with_traces
 from model.spec.request import Decoding, RunRequest
 from model.trace.trace_files import read_path
 from model.trace.types import Trace
@@ -28,17 +28,12 @@ WINDOW = "; ".join(f"forbid stack=decoder kind=self query={','.join(map(str, ran
 
 
 @pytest.fixture(scope="module")
-def engine() -> EngineWithTraces:
-    return with_traces(LocalEngine(CHECKPOINTS, torch.device("cpu")), CHECKPOINTS)
-
-
-@pytest.fixture(scope="module")
-def trace(engine: EngineWithTraces) -> Trace:
+def trace(engine: Engine) -> Trace:
     decoding = Decoding(max_length=6)
     return engine.ask(Run(RunRequest("captions-lm", TEXT, decoding=decoding, keep=("scores", "qkv", "context"))))
 
 
-def shown(engine: EngineWithTraces, link: str) -> Picture:
+def shown(engine: Engine, link: str) -> Picture:
     page, view, problems = parser.parse_link(link)
     assert problems == []
     return picture(engine, page, view)
@@ -48,7 +43,7 @@ def scene(found: Picture, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpack(found.scenes[name])
 
 
-def value(engine: EngineWithTraces, subject: str, link: str = f"/explore?{LINK}") -> float:
+def value(engine: Engine, subject: str, link: str = f"/explore?{LINK}") -> float:
     text = f"---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: captions-lm\n---\nview: {link}\n"
     read = claim(f"{subject} > 0", 1)
     return number_of(StepRuns(engine, parser.read(text, "t.en").steps[0]), read.subject, read.scope)
@@ -58,7 +53,7 @@ LAYERS, HEADS, KEY_HEADS, WIDTH, MODEL, HIDDEN, VOCAB = 3, 6, 2, 16, 96, 256, 30
 """The sizes of captions-lm, as its card gives them."""
 
 
-def test_the_cache_holds_two_vectors_of_each_key_head_in_four_bytes_a_number(engine: EngineWithTraces) -> None:
+def test_the_cache_holds_two_vectors_of_each_key_head_in_four_bytes_a_number(engine: Engine) -> None:
     of_one = 4 * LAYERS * 2 * KEY_HEADS * WIDTH
     assert value(engine, "kept 13") == 13 * of_one
     assert value(engine, "kept 13 heads") == 13 * of_one * HEADS // KEY_HEADS
@@ -78,7 +73,7 @@ MAPS = LAYERS * (2 * MODEL * HEADS * WIDTH + 2 * MODEL * KEY_HEADS * WIDTH + 3 *
 """Numbers of the matrices of captions-lm, without the output."""
 
 
-def test_operations_are_those_of_the_matrices_and_of_the_cells(engine: EngineWithTraces) -> None:
+def test_operations_are_those_of_the_matrices_and_of_the_cells(engine: Engine) -> None:
     def once(new: int, keys: int) -> int:
         return 2 * new * (MAPS + MODEL * VOCAB) + LAYERS * HEADS * 2 * 2 * new * keys * WIDTH
 
@@ -105,7 +100,7 @@ def _others(count: int) -> float:
     return 2 * count * (MAPS + MODEL * VOCAB)
 
 
-def test_latents_are_drawn_beside_what_all_heads_make_of_them(engine: EngineWithTraces) -> None:
+def test_latents_are_drawn_beside_what_all_heads_make_of_them(engine: Engine) -> None:
     trace = read_path(OF_LECTURES / "latents.trace.safetensors")
     own = trace.at("decoder.0.1.self")
     found = shown(engine, "/step?model=latents.trace.safetensors&open=latents&site=decoder.0.1.self")
@@ -120,7 +115,7 @@ def test_latents_are_drawn_beside_what_all_heads_make_of_them(engine: EngineWith
         shown(engine, f"/step?{LINK}&open=latents")
 
 
-def test_a_claim_about_a_map_is_what_numpy_makes_of_the_recorded_run(engine: EngineWithTraces, trace: Trace) -> None:
+def test_a_claim_about_a_map_is_what_numpy_makes_of_the_recorded_run(engine: Engine, trace: Trace) -> None:
     own = trace.at("decoder.0.2.self")
     assert own.q is not None
     assert own.k is not None
@@ -142,7 +137,7 @@ def test_a_claim_about_a_map_is_what_numpy_makes_of_the_recorded_run(engine: Eng
     assert value(engine, "reach decoder.0.2.self 1", with_window) == 3
 
 
-def test_the_score_at_a_distance_is_that_of_a_key_turned_as_a_complex_number(engine: EngineWithTraces, trace: Trace) -> None:
+def test_the_score_at_a_distance_is_that_of_a_key_turned_as_a_complex_number(engine: Engine, trace: Trace) -> None:
     own = trace.at("decoder.0.2.self")
     assert own.q is not None
     assert own.k is not None
@@ -166,7 +161,7 @@ def test_the_score_at_a_distance_is_that_of_a_key_turned_as_a_complex_number(eng
         assert [panel.scene for panel in one.panels] == kinds
 
 
-def test_tiles_show_what_was_met_and_the_sums_of_the_last_one(engine: EngineWithTraces, trace: Trace) -> None:
+def test_tiles_show_what_was_met_and_the_sums_of_the_last_one(engine: Engine, trace: Trace) -> None:
     scores = trace.at("decoder.0.2.self").scores
     assert scores is not None
     found = shown(engine, f"/step?{LINK}&open=tiles&step=2")  # rows 5 to 8 have met keys 1 to 8
@@ -182,7 +177,7 @@ def test_tiles_show_what_was_met_and_the_sums_of_the_last_one(engine: EngineWith
     assert "largest difference" in next(iter(shown(engine, f"/step?{LINK}&open=tiles&step=99").panels)).heading
 
 
-def test_masks_and_sinks_of_a_recorded_run(engine: EngineWithTraces) -> None:
+def test_masks_and_sinks_of_a_recorded_run(engine: Engine) -> None:
     kinds = shown(engine, "/masks?model=sinks.trace.safetensors&open=mask-kinds&site=decoder.0.0.self")
     assert [row[1] for row in scene(kinds, "kinds")[0]["rows"]] == [
         "sliding window of width 4: itself and the 3 before it",
@@ -198,7 +193,7 @@ def test_masks_and_sinks_of_a_recorded_run(engine: EngineWithTraces) -> None:
     assert shares[3, 2] == pytest.approx(value(engine, "first decoder.0.2.self head 3"), abs=1e-6)
 
 
-def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside_it(engine: EngineWithTraces) -> None:
+def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside_it(engine: Engine) -> None:
     found = shown(engine, "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=0&query=0")
     assert [(panel.kind, panel.half, panel.follows) for panel in found.panels] == [("Overlay", True, True), ("Atlas", True, True)]
     assert not found.choice["large"], "the image is what the step is about"
@@ -213,7 +208,7 @@ def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside
     assert weights[ink].sum() > 0.99, "the class token reads the digit"
 
 
-def test_what_a_recorded_run_cannot_show_is_said(engine: EngineWithTraces) -> None:
+def test_what_a_recorded_run_cannot_show_is_said(engine: Engine) -> None:
     with pytest.raises(NotDrawable, match="is not known here"):
         shown(engine, "/step?model=sinks.trace.safetensors&open=cache")
 
@@ -226,7 +221,7 @@ def test_the_slopes_of_alibi_are_those_of_the_paper() -> None:
         assert own.weights[head][10] == pytest.approx(row / row.sum(), abs=2e-3)
 
 
-def test_the_recorded_runs_are_found_by_name_are_small_and_are_in_no_list(engine: EngineWithTraces) -> None:
+def test_the_recorded_runs_are_found_by_name_are_small_and_are_in_no_list(engine: Engine) -> None:
     names = [path.name for path in OF_LECTURES.glob("*.trace.safetensors")]
     assert sorted(names) == [f"{name}.trace.safetensors" for name in ("alibi", "latents", "sinks", "smollm2", "sound", "vision")]
     assert not set(names) & {info.name for info in engine.ask(Models()).models}

@@ -10,11 +10,13 @@ import torch
 
 from model.attribution.circuits import Circuit
 from model.attribution.sums import Why, Writes
+from model.engine.api import Engine
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
 from model.survey.measures import MEASURES
 from tests.app.conftest import tiny  # noqa: F401
+from tests.known import bundled_engine
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
 from viz.lectures.presenter import handout
 from viz.lectures.presenter.check import not_drawn
@@ -146,7 +148,7 @@ def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: L
 
 
 def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
-    engine = LocalEngine(CHECKPOINTS, torch.device("cpu"))
+    engine = bundled_engine()
     link = "/training?model=reverse-digits&text=314&measure=antidiagonality&site=decoder.0.0.cross"
     _page, view, _problems = parser.parse_link(link)
     found = picture(engine, "training", view)
@@ -162,7 +164,7 @@ def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
 def test_a_film_in_the_handout_is_its_head_at_four_snapshots() -> None:
     step = "view: /training?text=314&snapshot=53&site=decoder.0.0.cross\n"
     lecture = parser.read(HEAD.format(model="reverse-digits") + step, "film.en")
-    deck = LectureDeck(lecture, LocalEngine(CHECKPOINTS, torch.device("cpu")))
+    deck = LectureDeck(lecture, bundled_engine())
     deck.wait()
     captions = [figure["caption"] for figure in handout._figures(deck, 0)]
     assert len(captions) == 4
@@ -205,11 +207,11 @@ def test_what_a_cell_writes_is_on_explore_only(engine: LocalEngine) -> None:
 
 
 @pytest.fixture(scope="module")
-def bundled() -> LocalEngine:
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
+def bundled() -> Engine:
+    return bundled_engine()
 
 
-def test_a_survey_is_drawn_as_dots_with_the_selected_head_and_the_roles(bundled: LocalEngine) -> None:
+def test_a_survey_is_drawn_as_dots_with_the_selected_head_and_the_roles(bundled: Engine) -> None:
     page, view, problems = parser.parse_link("/survey?model=induction&site=decoder.0.1.self&head=1&x=previous&y=induction")
     assert problems == []
     found = picture(bundled, page, view)
@@ -224,7 +226,7 @@ def test_a_survey_is_drawn_as_dots_with_the_selected_head_and_the_roles(bundled:
     assert [row[1] for row in header(found, "roles")["rows"]] == ["previous token", "induction", "induction"]
 
 
-def test_a_head_without_a_measure_has_no_dot(bundled: LocalEngine) -> None:
+def test_a_head_without_a_measure_has_no_dot(bundled: Engine) -> None:
     page, view, _problems = parser.parse_link("/survey?model=reverse-digits&x=next&y=coverage")
     assert header(picture(bundled, page, view), "dots")["places"] == [None] * 3
 
@@ -234,7 +236,7 @@ def test_a_model_without_a_survey_has_no_picture_of_one(engine: LocalEngine) -> 
         shown(engine, "/survey?text=w4")
 
 
-def test_the_handout_has_the_dots_of_a_survey(bundled: LocalEngine) -> None:
+def test_the_handout_has_the_dots_of_a_survey(bundled: Engine) -> None:
     lecture = parser.read(HEAD.format(model="induction") + "view: /survey?x=previous&y=induction\n", "survey.en")
     deck = LectureDeck(lecture, bundled)
     deck.wait()

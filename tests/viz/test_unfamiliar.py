@@ -5,10 +5,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-import torch
 
-from model.engine.api import Describe, Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Describe, Engine, Run
 from model.spec.request import Decoding, RunRequest
 from model.survey.texts import bundled
 from tests.traces import translation
@@ -21,19 +19,14 @@ GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wik
 MOST = "Most of these words are unknown to this model"
 
 
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
-
-
-def said(engine: LocalEngine, model: str, text: str) -> tuple[str, str]:
+def said(engine: Engine, model: str, text: str) -> tuple[str, str]:
     """The sentence about a text, and the model that it names; empty if there is none."""
     found = finding(engine.ask(Describe(model)), engine.ask(Run(RunRequest(model, text, decoding=Decoding(max_length=2)))), engine)
     return ("", "") if found is None else (found.sentence, found.reader.name if found.reader else "")
 
 
 @pytest.mark.parametrize("model", [GERMAN, CHINESE, LANGUAGE_MODEL, WORDS, "multi30k-de-en-film", "reverse-digits"])
-def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: str) -> None:
+def test_nothing_is_said_of_a_models_own_examples(engine: Engine, model: str) -> None:
     assert [said(engine, model, text) for text in engine.ask(Describe(model)).examples if said(engine, model, text)[0]] == []
 
 
@@ -54,7 +47,7 @@ def test_nothing_is_said_of_a_models_own_examples(engine: LocalEngine, model: st
     ],
 )
 def test_a_sentence_of_another_language_is_said_with_the_model_that_reads_it(
-    engine: LocalEngine, model: str, text: str, sentence: str, reader: str
+    engine: Engine, model: str, text: str, sentence: str, reader: str
 ) -> None:
     found = said(engine, model, text)
     assert (found[0].startswith(sentence), found[1]) == (True, reader), found
@@ -66,7 +59,7 @@ HELD_OUT = 200
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "most"), [(GERMAN, 0), (CHINESE, 0), (LANGUAGE_MODEL, 2)])
-def test_no_held_out_sentence_of_its_own_language_is_called_another(engine: LocalEngine, model: str, most: int) -> None:
+def test_no_held_out_sentence_of_its_own_language_is_called_another(engine: Engine, model: str, most: int) -> None:
     """Of two, most words are unknown: “the <unk> mill and the " sand vein " ( gut ) .”"""
     texts = [str(item.source) for item in bundled(model).items[:HELD_OUT]]
     assert len(texts) == HELD_OUT
@@ -75,14 +68,14 @@ def test_no_held_out_sentence_of_its_own_language_is_called_another(engine: Loca
 
 
 @pytest.mark.slow
-def test_english_captions_are_named_although_most_words_of_some_are_known(engine: LocalEngine) -> None:
+def test_english_captions_are_named_although_most_words_of_some_are_known(engine: Engine) -> None:
     """With a fifth of unknown words as the condition, nothing was said of “A man standing on a city street.”"""
     texts = [str(item.target) for item in bundled(GERMAN).items[:HELD_OUT]]
     found = [said(engine, GERMAN, text) for text in texts]
     assert (sum(bool(told) for told, _reader in found), [reader for _told, reader in found].count(CHINESE)) == (198, 196)
 
 
-def test_it_is_said_in_the_language_of_the_page(engine: LocalEngine) -> None:
+def test_it_is_said_in_the_language_of_the_page(engine: Engine) -> None:
     trace = engine.ask(Run(RunRequest(GERMAN, "Two children are sitting on a bench.", decoding=Decoding(max_length=2))))
     with translate.speaking("de"):
         page_engine = NonBlockingEngine(engine)

@@ -4,11 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
-import torch
 
 from model.attribution.questions import Heads
-from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Engine, Run
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
 from viz.views.what_if.examples import of_model
@@ -55,14 +53,9 @@ GAVE = {
 }
 
 
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
-def test_each_experiment_writes_what_it_wrote(engine: LocalEngine, model: str) -> None:
+def test_each_experiment_writes_what_it_wrote(engine: Engine, model: str) -> None:
     found = {}
     for one in of_model(model):
         trace = engine.ask(Run(RunRequest(model, one.text, edits=one.edits)))
@@ -79,25 +72,25 @@ def test_every_experiment_with_a_known_result_is_offered() -> None:
     assert GAVE.keys() <= offered
 
 
-def chances(engine: LocalEngine, title: str, step: int) -> list[dict[str, float]]:
+def chances(engine: Engine, title: str, step: int) -> list[dict[str, float]]:
     """Probabilities of the words at one step, without the edits of an experiment and with them."""
     one = next(each for each in of_model("multi30k-de-en") if each.title == title)
     runs = [engine.ask(Run(RunRequest("multi30k-de-en", one.text, edits=edits))) for edits in ((), one.edits)]
     return [{c.text: math.exp(c.log_probability) for c in run.steps[step].candidates} for run in runs]
 
 
-def test_one_edge_of_thousands_halves_the_probability_of_an(engine: LocalEngine) -> None:
+def test_one_edge_of_thousands_halves_the_probability_of_an(engine: Engine) -> None:
     found = chances(engine, "Cut one edge: does “an” survive?", 0)
     assert [each["an"] for each in found] == pytest.approx([0.61, 0.28], abs=0.01)
 
 
-def test_a_verb_that_cannot_read_its_object_is_in_doubt_between_two_meanings(engine: LocalEngine) -> None:
+def test_a_verb_that_cannot_read_its_object_is_in_doubt_between_two_meanings(engine: Engine) -> None:
     found = chances(engine, "Hide “hut” from “trägt” and from cross-attention: “wearing” or “carrying”?", 3)
     assert [each["wearing"] for each in found] == pytest.approx([0.89, 0.49], abs=0.01)
     assert [each["carrying"] for each in found] == pytest.approx([0.07, 0.46], abs=0.01)
 
 
-def test_no_head_of_the_last_cross_attention_says_old_alone(engine: LocalEngine) -> None:
+def test_no_head_of_the_last_cross_attention_says_old_alone(engine: Engine) -> None:
     text = next(one.text for one in of_model("multi30k-de-en") if one.title.startswith("Only one head"))
     for head in range(8):
         others = Silence(site="decoder.0.2.cross", head=tuple(other for other in range(8) if other != head))
@@ -118,7 +111,7 @@ def test_no_head_of_the_last_cross_attention_says_old_alone(engine: LocalEngine)
     ],
 )
 def test_a_model_that_never_saw_the_future_collapses_where_it_is_opened(
-    engine: LocalEngine, model: str, text: str, lost: tuple[float, float]
+    engine: Engine, model: str, text: str, lost: tuple[float, float]
 ) -> None:
     """In nats a token. Only the language model, whose maps are diffuse, hardly notices."""
     length = 0 if model == "wikitext2-lm" else 14  # a prompt alone is its own target

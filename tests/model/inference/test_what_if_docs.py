@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
-from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.api import Engine, Run
 from model.spec.edit import read_edits
 from model.spec.request import RunRequest
 
@@ -27,13 +25,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
             yield source, edit, result
 
 
-@pytest.fixture(scope="module")
-def engine() -> LocalEngine:
-    return LocalEngine(CHECKPOINTS, torch.device("cpu"))
-
-
 @pytest.mark.parametrize(("source", "edit", "result"), list(rows()))
-def test_a_row_says_what_comes_out(engine: LocalEngine, source: str, edit: str, result: str) -> None:
+def test_a_row_says_what_comes_out(engine: Engine, source: str, edit: str, result: str) -> None:
     text, _, model = source.partition(" (`")
     request = RunRequest(model.rstrip("`)") or "multi30k-de-en", text)
     before = engine.ask(Run(request))

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from model.checkpoints.surveyed import FILM
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.local import CHECKPOINTS
 from model.errors import BadSurvey, BadTexts, CannotSurvey
 from model.survey import film as films
 from model.survey.differences import differences
@@ -19,6 +18,7 @@ from model.survey.statistics import added, empty
 from model.survey.survey import Survey, begun
 from model.survey.texts import Texts, bundled
 from model.trace.types import Array
+from tests.known import bundled_engine
 
 SITES = {"encoder.0.0.self": 2, "decoder.0.0.cross": 1}
 TEXTS = Texts("made up", tuple(Text(f"w{number}") for number in range(120)))
@@ -115,7 +115,7 @@ def test_induction_is_born_between_two_snapshots_of_the_stored_film() -> None:
 
 @pytest.mark.slow
 def test_a_stored_film_is_of_the_snapshots_beside_it() -> None:
-    engine, texts = LocalEngine(CHECKPOINTS, torch.device("cpu")), bundled("induction")
+    engine, texts = bundled_engine(), bundled("induction")
     stored = films.from_bytes((CHECKPOINTS / "induction" / FILM).read_bytes(), "film")
     few = Texts(texts.name, texts.items[: stored.about.asked])
     again = filmed(engine.ask, MeasureTexts("induction", texts=()), few, stored.steps[-1:])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.engine.api import Run
-from model.engine.local import CHECKPOINTS, LocalEngine
+from model.engine.local import LocalEngine
 from model.errors import CannotSurvey
 from model.spec.edits import Silence, read_edits
 from model.survey import tables
@@ -16,6 +16,7 @@ from model.survey.mattering import Matters, measured_on, not_measured
 from model.survey.questions import MeasureTexts, Text
 from model.survey.survey import begun, gone_on
 from model.survey.texts import Texts, again, bundled, repeated_for
+from tests.known import bundled_engine
 from tests.networks import save_checkpoint
 
 TEXTS = (Text("w4 w5 w6", "w7 w8"), Text("w4 " * 40, "w4"), Text("w9 w4", "w5 w6 w7 w4"), Text("w6 w5 w4 w4", "w8"))
@@ -59,7 +60,7 @@ def test_it_goes_on_where_it_was_stopped(engine: LocalEngine) -> None:
 
 
 def test_of_a_language_model_the_text_itself_is_the_target() -> None:
-    engine, question = LocalEngine(CHECKPOINTS, torch.device("cpu")), MeasureTexts("induction", texts=())
+    engine, question = bundled_engine(), MeasureTexts("induction", texts=())
     text, head = Text("fox moon tea fox moon tea", "rain"), ("decoder.0.1.self", 1)
     *_, found = measured_on(engine.ask, question, False, [text], not_measured([head], 1))
 
