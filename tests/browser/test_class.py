@@ -47,6 +47,7 @@ def code_of(page: Page) -> str:
     page.locator("#class[open]").wait_for()
     code = page.inner_text("#code")
     page.keyboard.press("Escape")
+    page.locator("#class").wait_for(state="hidden")  # a key that comes before belongs to the dialog
     return code
 
 

@@ -1,5 +1,6 @@
-"""Links: what a view says, a URL keeps; what a URL asks for in vain is said in a sentence."""
+"""Links: what a view says, a URL keeps; a value on its limit is taken, one beyond it is refused in a sentence."""
 
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 
 from model.spec.edits import Silence
 from model.spec.inputs import ROLES, Turn
-from model.spec.request import Decoding
+from model.spec.request import MOST_TOKENS, Decoding
 from viz.url import links, view_state
+from viz.url import parsers as values
 from viz.url.parsers import LONGEST_TEXT, written_turns
-from viz.url.view_state import PARAMETERS, ViewState
+from viz.url.view_state import NEW_SENTENCE, PARAMETERS, TYPED, ViewState, second_side
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,58 +102,101 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
     assert links.read({})[0].text is None
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "must"),
-    [
-        ("decode", "nucleus", "greedy, sample, beam"),
-        ("max", "-1", "a whole number from 0 to 1,000"),
-        ("max", "1001", "a whole number from 0 to 1,000"),
-        ("head", "1.5", "a whole number from 0 to 1,000,000,000"),
-        ("head", "", "a whole number from 0 to 1,000,000,000"),
-        ("head", "²", "a whole number from 0 to 1,000,000,000"),
-        ("head", "9" * 5000, "a whole number from 0 to 1,000,000,000"),
-        ("query", "-2", "a whole number from −1 to 1,000,000,000"),
-        ("step", "--1", "a whole number from −1 to 1,000,000,000"),
-        ("beam", "33", "a whole number from 1 to 32"),
-        ("seed", str(2**53), "a whole number from 0 to 9,007,199,254,740,991"),
-        ("temperature", "warm", "a number from 0.01 to 10"),
-        ("temperature", "0", "a number from 0.01 to 10"),
-        ("temperature", "nan", "a number from 0.01 to 10"),
-        ("temperature", "inf", "a number from 0.01 to 10"),
-        ("top_k", "1000001", "a whole number from 0 to 1,000,000"),
-        ("top_p", "", "a number from 0.01 to 1"),
-        ("top_p", "1.5", "a number from 0.01 to 1"),
-        ("site", "decoder.0.cross", "an attention layer such as decoder.0.2.cross"),
-        ("site", "decoder.0.2.sideways", "an attention layer such as decoder.0.2.cross"),
-        ("site", f"decoder.0.{'9' * 5000}.cross", "an attention layer such as decoder.0.2.cross"),
-        ("pad", "100001", "a whole number from 0 to 100,000"),
-        ("silence", "decoder.0.2.cross", "heads such as decoder.0.2.cross:4"),
-        ("silence", "decoder.0.2.cross:x", "heads such as decoder.0.2.cross:4"),
-        ("begin", "5,x", "token ids such as 5,3"),
-        ("begin", ",".join("5" * 1001), "token ids such as 5,3"),
-        ("chat", "[", 'the turns of a conversation such as [["user", "Hi"]], or off'),
-        ("chat", '[["user", " "]]', 'the turns of a conversation such as [["user", "Hi"]], or off'),
-        ("chat", '[["tool", "x"]]', 'the turns of a conversation such as [["user", "Hi"]], or off'),
-        ("chat", "[" * 3000, 'the turns of a conversation such as [["user", "Hi"]], or off'),
-        ("raw", "2", "a whole number from 0 to 1"),
-        ("text", "x" * 4001, "at most 4000 characters"),
-        ("against", "decode=nucleus", "greedy, sample, beam"),
-        ("against", "head=3", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
-        ("against", "text=a&text=b", "the differences, such as text=Ein Hund.&decode=beam, each name at most once"),
-        ("against", "beam", "a whole number from 1 to 32"),
-        ("against", "set=source_vocab=/etc/passwd", "settings such as n_heads=8, each name at most once, but no files"),
-        ("against", "text=" + "%" * 2000, "at most 4000 characters"),
-    ],
-)
-def test_a_value_that_cannot_be_read_is_said_and_replaced_by_its_default(name: str, text: str, must: str) -> None:
-    view, problems = links.read({name: text, "model": "kept"})
-    assert view == ViewState(model="kept")
-    assert problems == [f"The link sets {name} to “{text[:40]}”. Allowed: {must}. The default is used."]
+SITE, EDIT, LONG = "decoder.0.2.cross", "silence site=decoder.0.2.cross head=4", LONGEST_TEXT * "x"
+TURNS = 'the turns of a conversation such as [["user", "Hi"]], or off'
+SETTINGS = "settings such as n_heads=8, each name at most once, but no files"
+ALLOWED: list[tuple[str, str, list[str], list[str]]] = [
+    ("text", "at most 4000 characters", [LONG], [f"{LONG}x"]),
+    ("target", "at most 4000 characters", [LONG], [f"{LONG}x"]),
+    ("chat", TURNS, ["off"], ["[", '[["user", " "]]', '[["tool", "x"]]', "[" * 3000]),
+    ("raw", "a whole number from 0 to 1", ["1"], ["2"]),
+    ("decode", "greedy, sample, beam", ["beam"], ["nucleus"]),
+    ("max", "a whole number from 0 to 1,000", ["0", "1000"], ["-1", "1001"]),
+    ("begin", "token ids such as 5,3", ["0"], ["5,x", "-1", "1.5", ",".join("5" * 1001)]),
+    ("temperature", "a number from 0.01 to 10", ["0.01", "10"], "warm 0 nan inf 0.0099 10.01 -1".split()),
+    ("top_k", "a whole number from 0 to 1,000,000", ["0", "1000000"], ["1000001", "-1"]),
+    ("top_p", "a number from 0.01 to 1", ["0.01", "1"], ["", "1.5", "0", "1.01"]),
+    ("seed", "a whole number from 0 to 9,007,199,254,740,991", ["9007199254740991"], [str(2**53), "-1"]),
+    ("beam", "a whole number from 1 to 32", ["1", "32"], ["0", "33"]),
+    ("hypothesis", "a whole number from 0 to 63", ["0", "63"], ["-1", "64"]),
+    ("precision", "float32, bfloat16, float16", ["bfloat16"], ["float64"]),
+    (
+        "site",
+        f"an attention layer such as {SITE}",
+        [SITE],
+        ["decoder.0.cross", "decoder.0.2.sideways", f"decoder.0.{'9' * 5000}.cross"],
+    ),
+    (
+        "head",
+        "a whole number from 0 to 1,000,000,000",
+        ["0", "1000000000"],
+        ["", "1.5", "²", "9" * 5000, "-1", "1000000001", "--1", "+1", "1-", "-"],
+    ),
+    ("query", "a whole number from −1 to 1,000,000,000", ["-1"], ["-2"]),
+    ("key", "a whole number from −1 to 1,000,000,000", ["-1", "1000000000"], ["-2"]),
+    ("step", "a whole number from −1 to 1,000,000,000", ["-1"], ["--1"]),
+    ("snapshot", "a whole number from −1 to 1,000,000,000", ["-1"], ["-2"]),
+    ("pad", "a whole number from 0 to 100,000", ["0", "100000"], ["-1", "100001"]),
+    ("clock", "token, computation", ["token", "computation"], ["sun"]),
+    (
+        "stage",
+        f"a stage such as {SITE}/weights",
+        [f"{SITE}/weights", "encoder/embedding"],
+        [
+            SITE,
+            "/weights",
+            f"{SITE}/",
+            "Decoder.0.2.cross/weights",
+            f"{SITE}/weights/more",
+            f"{'x' * 61}/weights",
+            f"encoder/{'x' * 21}",
+        ],
+    ),
+    ("measure", "entropy, diagonality, antidiagonality, alignment", ["entropy"], ["beauty"]),
+    ("silence", f"heads such as {SITE}:4", [f"{SITE}:0"], [SITE, f"{SITE}:x", f"{SITE}:-1", f"{SITE}:1 {SITE}"]),
+    ("set", SETTINGS, ["n_heads=8"], ["n_heads", "n_heads=8 n_heads=8", "N=8", "=8", f"{'x' * 41}=8", f"n_heads={'8' * 201}"]),
+    ("edit", f"edits such as {EDIT}, joined by semicolons", [EDIT], ["hush site=decoder.0.2.cross"]),
+    ("off", "positions in the list of edits such as 0,2, or all", ["0,2", "all"], ["b", "all,1", "-1", "zzz"]),
+    ("minus", "a key, counted from 0, or mean", ["3", "mean"], ["-1"]),
+    ("rival", "runner-up, none, or the id of a token", ["runner-up", "17"], ["first"]),
+    ("trail", "cells such as decoder.0.2.cross:4:2:1", ["decoder.0.2.cross:4:2:1"], ["decoder.0.2.cross:4:2"]),
+    ("lang", "en, de, zh-CN, zh-TW", ["de"], ["xx"]),
+    ("big", "a whole number from 0 to 1", ["0", "1"], ["-1", "2"]),
+    ("open", ", ".join(values.PARTS), [values.PARTS[0], " ".join(values.PARTS)], ["everything", f"{values.PARTS[0]} everything"]),
+    ("against", "greedy, sample, beam", ["decode=beam"], ["decode=nucleus"]),
+    (
+        "against",
+        "the differences, such as text=Ein Hund.&decode=beam, each name at most once",
+        ["text=a"],
+        ["head=3", "text=a&text=b"],
+    ),
+    ("against", "a whole number from 1 to 32", ["beam=2"], ["beam"]),
+    ("against", SETTINGS, ["set=n_heads=8"], ["set=source_vocab=/etc/passwd"]),
+    ("against", "at most 4000 characters", [], ["text=" + "%" * 2000]),
+]
+"""Parameters: what is allowed, in the words of the sentence, values that are taken, and values that are not."""
+
+
+@pytest.mark.parametrize(("name", "allowed", "taken", "refused"), ALLOWED)
+def test_what_lies_on_a_limit_is_taken_and_what_lies_beyond_is_said_and_replaced(
+    name: str, allowed: str, taken: list[str], refused: list[str]
+) -> None:
+    field = next(parameter.field for parameter in PARAMETERS if parameter.name == name)
+    for text in taken:
+        view, problems = links.read({name: text})
+        assert problems == []
+        assert str(getattr(view, field)) in (text, f"{text}.0")
+        assert links.write(view).get(name, str(getattr(ViewState(), field))) in (text, f"{text}.0")
+    for text in refused:
+        view, problems = links.read({name: text, "model": "kept"})
+        assert view == ViewState(model="kept"), text[:60]
+        assert problems == [f"The link sets {name} to “{text[:40]}”. Allowed: {allowed}. The default is used."]
 
 
 def test_a_text_that_is_too_long_for_a_link_is_cut_so_that_opening_the_link_says_so() -> None:
+    assert links.write(ViewState(text=LONG))["text"] == LONG
     written = links.write(ViewState(text="x" * 100_000, target="y"))
-    assert len(written["text"]) <= 2 * LONGEST_TEXT
+    assert len(written["text"]) == LONGEST_TEXT + 1
     view, problems = links.read(written)
     assert view == ViewState(target="y")
     assert [problem[:27] for problem in problems] == ["The link sets text to “xxxx"]
@@ -166,16 +211,15 @@ def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() 
         assert [problem[:35] for problem in problems] == ["The tokens chosen in this link were"]
 
 
-def test_a_new_sentence_and_another_model_start_without_the_chosen_tokens() -> None:
-    assert view_state.NEW_SENTENCE["begin"] == view_state.ANOTHER_MODEL["begin"] == ""
-    assert view_state.second_side(ViewState(begin="5", against="decode=beam")).begin == "5"
-    assert view_state.second_side(ViewState(begin="5", against="text=w6")).begin == ""
+def test_a_new_sentence_on_the_second_side_starts_without_the_chosen_tokens() -> None:
+    assert second_side(ViewState(begin="5", against="decode=beam")).begin == "5"
+    assert second_side(ViewState(begin="5", against="text=w6")).begin == ""
 
 
 def test_an_unknown_parameter_is_said_and_ignored() -> None:
-    view, problems = links.read({"utm_source": "x", "head": "1"})
+    view, problems = links.read({f"utm_source{'u' * 90}": "x", "head": "1"})
     assert view == ViewState(head=1)
-    assert problems == ["This link contains an unknown parameter “utm_source”, which was ignored."]
+    assert problems == [f"This link contains an unknown parameter “utm_source{'u' * 30}”, which was ignored."]
 
 
 def test_a_view_asks_for_the_run_that_it_shows() -> None:
@@ -204,12 +248,99 @@ def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> 
     assert links.read({"against": against}) == (ViewState(against=against), [])
 
 
-def test_another_model_on_the_second_side_starts_without_what_the_first_was_told() -> None:
-    view = ViewState(model="m", settings="n_heads=8", silence="encoder.0.0.self:1", text="x", against="model=other")
-    assert view_state.second_side(view) == replace(view, model="other", settings="", silence="")
-    told = replace(view, against=view_state.differing(model="other", settings="n_heads=4"))
-    assert view_state.second_side(told).settings == "n_heads=4"
-    assert view_state.second_side(replace(view, against="model=m")) == replace(view, against="model=m")
+@pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])
+def test_another_model_on_the_second_side_starts_without_what_the_first_was_told(models: tuple[str, str]) -> None:
+    own, other = models
+    first = ViewState(model=own, settings="n_heads=8", edits=EDIT, silence="encoder.0.0.self:1", off="0", text="x")
+    second = replace(first, model=other, settings="", edits="", silence="", off="", against=f"model={other}")
+    assert second_side(replace(first, against=f"model={other}")) == second
+    told = replace(first, against=view_state.differing(model=other, settings="n_heads=4"))
+    assert second_side(told).settings == "n_heads=4"
+    assert second_side(replace(first, against=f"model={own}")) == replace(first, against=f"model={own}")
+
+
+def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
+    wide = values.whole(0, 10**30)
+    assert wide("0" * 19 + "7") == 7
+    with pytest.raises(ValueError, match="a whole number from 0 to"):
+        wide("0" * 20 + "7")
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "written"),
+    [
+        (values.settings, " b=2  a=1 ", "a=1 b=2"),
+        (values.settings, "a=x=y", "a=x=y"),
+        (values.settings, "a=", "a="),
+        (values.settings, "", ""),
+        (values.silence, " encoder.0.1.self:2   decoder.0.0.cross:07", "encoder.0.1.self:2 decoder.0.0.cross:7"),
+        (values.silence, "", ""),
+        (values.site, "encoder.0.1.self", "encoder.0.1.self"),
+        (values.ids, "5,03", "5,3"),
+        (values.ids, ",".join(["7"] * MOST_TOKENS), ",".join(["7"] * MOST_TOKENS)),
+        (values.ids, "", ""),
+        (values.parts, "  ".join(values.PARTS[::-1]), " ".join(values.PARTS)),
+        (values.off, "".join(["a", "ll"]), values.ALL_OFF),
+        (values.off, "2,0,2", "0,2"),
+    ],
+)
+def test_a_value_is_written_in_one_way(reader: Callable[[str], str], text: str, written: str) -> None:
+    assert reader(text) == written
+    assert reader(written) == written
+
+
+def test_heads_to_be_silenced_are_counted_from_0_in_the_order_of_the_link() -> None:
+    assert values.silences("encoder.0.1.self:2 decoder.0.0.cross:0 encoder.0.1.self:0") == (
+        Silence("encoder.0.1.self", (2, 0)),
+        Silence("decoder.0.0.cross", (0,)),
+    )
+
+
+def test_settings_travel_sorted_by_name() -> None:
+    assert values.settings_text({"n_heads": "8", "layout": "x"}) == "layout=x n_heads=8"
+    assert values.pairs("layout=x n_heads=8") == {"layout": "x", "n_heads": "8"}
+
+
+def test_the_cells_that_led_to_a_cell_are_the_last_ones() -> None:
+    one = "decoder.0.2.cross:4:2:1"
+    assert values.cells(f"{one} encoder.0.0.self:0:1:2") == (("decoder.0.2.cross", 4, 2, 1), ("encoder.0.0.self", 0, 1, 2))
+    assert values.trail(" ".join([one] * 20)).split() == [one] * values.LONGEST_TRAIL
+
+
+def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
+    of_why = {"minus": "", "trail": "", "rival": "runner-up", "corrupted": ""}
+    of_a_run = {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
+    assert of_a_run | of_why == NEW_SENTENCE
+
+
+def test_edits_that_are_not_there_cannot_be_off() -> None:
+    two = ViewState(edits="silence site=decoder.0.2.cross head=4; silence site=decoder.0.2.cross head=5")
+    assert replace(two, off="1,2,7").switched_off() == {1}
+    assert replace(two, off=values.ALL_OFF).switched_off() == {0, 1}
+
+
+def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
+    assert {"against", "begin", "chat", "corrupted", "edit", "set", "target", "text"} == TYPED
+
+
+def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
+    view = ViewState(edits=EDIT, off="0", against="beam=3")
+    assert second_side(view).off == "0"
+    assert second_side(replace(view, against=f"edit={EDIT}")).off == ""
+
+
+def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
+    default = ViewState()
+    for asked in PARAMETERS:
+        kept = getattr(default, asked.field)
+        assert asked.accepts("" if kept is None else kept, kept)
+        for forged in (None, [], object(), b"x", 10**30, "no such value" if isinstance(kept, int | float) else 3):
+            assert not asked.accepts(forged, kept), (asked.name, forged)
+    by_name = {asked.name: asked for asked in PARAMETERS}
+    assert by_name["reading"].accepts("mean", "head")
+    assert not by_name["reading"].accepts("../geheim", "head")
+    assert not by_name["lang"].accepts("../geheim", "")
+    assert by_name["text"].accepts("a" * 10_000, ""), "a box takes more than a URL"
 
 
 def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:
