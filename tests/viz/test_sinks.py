@@ -12,6 +12,8 @@ from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from tests import recorded_folders
 from tests.runs import CPU
+from viz.figures.annotated_heatmap import grid
+from viz.figures.theme import LIGHT
 from viz.metrics.sinks import first_shares, sink_shares, without_sink
 
 
@@ -52,3 +54,9 @@ def test_the_sinks_of_gpt_oss_are_the_column_that_the_library_drops(tmp_path: Pa
         exponentials = np.where(site.mask, np.exp(scores), 0.0)
         sink = np.exp(layer.self_attn.sinks.detach().double().numpy())[:, None]
         np.testing.assert_allclose(sink_shares(site.weights, site.mask), sink / (exponentials.sum(axis=-1) + sink), atol=1e-5)
+
+
+def test_a_share_was_drawn_on_a_scale_from_minus_one() -> None:
+    drawn = grid(["1"], ["1", "2"], np.array([[0.2, 0.9]]), [["", ""]], dark=False, quantity="share", shares=True).data[0]
+    assert (drawn.zmin, drawn.zmax) == (0, 1)
+    assert drawn.colorscale[0][1] == LIGHT.weights[0]

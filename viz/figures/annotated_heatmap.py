@@ -1,4 +1,4 @@
-"""A grid of signed numbers whose cells can be clicked: heads by layers, edges by tokens, words by methods."""
+"""A grid of signed numbers or of shares whose cells can be clicked: heads by layers, edges by tokens, words by methods."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,9 @@ def grid(
     limit: float | None = None,
     written: str = "",
     longest: int = ON_AXIS,
+    shares: bool = False,
 ) -> go.Figure:
-    """The numbers as colors, centered at 0; cells without a number are empty.
+    """The numbers as colors, centered at 0, or shares from 0 to 1; cells without a number are empty.
 
     plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell that has a number,
     with its row and column as `customdata`.
@@ -42,19 +43,20 @@ def grid(
         limit: the number at the ends of the scale; None: the largest of the numbers.
         written: format specification of the number in each cell, which is shown where it fits; empty: no numbers are written.
         longest: most characters of a column's name; pointing at a cell should say all of them.
+        shares: whether the numbers lie between 0 and 1: they have the colors of weights.
     """
     colours = scheme(dark)
-    largest = float(np.nanmax(np.abs(values), initial=0.0)) if limit is None else limit
-    end = largest or 1.0
+    end = 1.0 if shares else (float(np.nanmax(np.abs(values), initial=0.0)) if limit is None else limit) or 1.0
+    least, stops = (0.0, colours.weights) if shares else (-end, colours.diverging)
     cells = {
         "type": "heatmap",
         "x": list(range(len(columns))),
         "y": list(range(len(rows))),
         "z": values,
-        "zmin": -end,
+        "zmin": least,
         "zmax": end,
-        "colorscale": scale(colours.diverging),
-        "colorbar": colour_bar(colours, (-end, 0, end)) | {"tickformat": ".2g"},
+        "colorscale": scale(stops),
+        "colorbar": colour_bar(colours, (least, (least + end) / 2, end)) | {"tickformat": ".2g"},
         "xgap": 2,
         "ygap": 2,
         "hoverinfo": "skip",

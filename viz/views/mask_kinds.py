@@ -21,7 +21,7 @@ from viz.metrics import mask_kinds
 from viz.metrics.mask_kinds import MaskKind
 from viz.session.state import Page, update
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, expander_state, say
+from viz.widgets.cards import chart, expander_state, panel, say
 from viz.widgets.offers import SINKS, offer
 
 LONGEST = 256
@@ -35,7 +35,8 @@ def show(page: Page, form: masks.Form) -> None:
         return
     layers = page.trace.of(own.site.stack, "self")
     title = _("Windows, prefixes and packed documents: the mask of each layer, and another one instead")
-    with st.expander(title, icon=":material/view_week:", **expander_state("mask-kinds", page.view.opened)) as part:
+    state = expander_state("mask-kinds", page.view.opened)
+    with st.expander(title, icon=":material/view_week:", **state) as part, panel("mask-kinds"):
         if not part.open:
             return
         left, right = st.columns(2, gap="medium")

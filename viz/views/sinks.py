@@ -12,7 +12,7 @@ from viz.i18n.translate import _
 from viz.labels import alt_text, tokens
 from viz.metrics import sinks
 from viz.session.state import Page, update
-from viz.widgets.cards import chart, expander_state
+from viz.widgets.cards import chart, expander_state, panel
 from viz.widgets.offers import SINKS, offer
 
 LONGEST = 512
@@ -28,7 +28,7 @@ def show(page: Page) -> None:
     if len({each.heads for each in layers}) > 1:
         return
     title = _("Attention sinks: the first token’s share, and learned sinks")
-    with st.expander(title, icon=":material/water_drop:", **expander_state("sinks", page.view.opened)) as part:
+    with st.expander(title, icon=":material/water_drop:", **expander_state("sinks", page.view.opened)) as part, panel("sinks"):
         if not part.open:
             return
         _first(page, layers)
@@ -108,5 +108,5 @@ def _table(page: Page, shares: Array, title: str, name: str) -> None:
     layers = [_("layer {layer}", layer=place) for place in range(1, shares.shape[0] + 1)]
     heads = [str(place) for place in range(1, shares.shape[1] + 1)]
     hover = [[alt_text.percent(float(value)) if np.isfinite(value) else "" for value in row] for row in shares]
-    figure = grid(layers, heads, shares, hover, page.dark, title, 1.0, ".2f")
+    figure = grid(layers, heads, shares, hover, page.dark, title, written=".2f", shares=True)
     chart(figure, (page.trace, title), config=CONFIG, key=f"sink-{name}", alt=alt_text.table(shares, _("heads")))

@@ -15,7 +15,7 @@ from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, say
+from viz.widgets.cards import chart, panel, say
 from viz.widgets.offers import LATENTS, SHARING, offer
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -24,8 +24,9 @@ BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 def draw(page: Page, sizes: Sizes) -> None:
     """Draws what is kept of each token, and what that saves."""
-    _kept(page, sizes)
-    _computed(page, sizes)
+    with panel("cache"):
+        _kept(page, sizes)
+        _computed(page, sizes)
 
 
 def sizes_of(page: Page) -> Sizes | None:

@@ -15,7 +15,7 @@ from viz.labels import alt_text, tokens
 from viz.metrics import latents
 from viz.metrics.latents import Latents
 from viz.session.state import Page
-from viz.widgets.cards import chart, expander_state, say
+from viz.widgets.cards import chart, expander_state, panel, say
 
 
 def has_latents(page: Page) -> bool:
@@ -30,7 +30,7 @@ def draw(page: Page) -> None:
     if not has_latents(page):
         return
     title, state = _("Latents: what is kept, and the keys and values made from it"), expander_state("latents", page.view.opened)
-    with st.expander(title, icon=":material/compress:", **state) as part:
+    with st.expander(title, icon=":material/compress:", **state) as part, panel("latents"):
         if part.open:
             _drawn(page)
 

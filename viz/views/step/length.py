@@ -17,7 +17,7 @@ from viz.metrics import linear_attention
 from viz.session.state import Page
 from viz.views.step.cache import bytes_of
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, say
+from viz.widgets.cards import chart, panel, say
 
 LENGTHS = tuple(round(1000 * 10 ** (place / 4)) for place in range(13))
 """1,000 to 1,000,000, four for each power of ten."""
@@ -28,9 +28,10 @@ LONGEST = 64
 
 def draw(page: Page, sizes: Sizes) -> None:
     """Draws the costs over length by formula and measured, and the map of linear attention."""
-    _on_paper(page, sizes)
-    _measured(page)
-    _linear(page)
+    with panel("length"):
+        _on_paper(page, sizes)
+        _measured(page)
+        _linear(page)
 
 
 def equal_at(sizes: Sizes) -> int | None:

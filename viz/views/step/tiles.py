@@ -12,7 +12,7 @@ from viz.labels import alt_text, tokens
 from viz.metrics import flash_attention
 from viz.session.state import Page
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, expander_state
+from viz.widgets.cards import chart, expander_state, panel
 
 SIZES = (2, 4, 8, 16)
 """Queries and keys of a tile. Real kernels take 64 to 128, which would hold a whole sentence."""
@@ -27,7 +27,7 @@ def draw(page: Page, trace: Trace) -> None:
     if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > LONGEST:
         return
     title, state = _("In tiles, as FlashAttention computes it"), expander_state("tiles", page.view.opened)
-    with st.expander(title, icon=":material/grid_on:", **state) as part:
+    with st.expander(title, icon=":material/grid_on:", **state) as part, panel("tiles"):
         if not part.open:
             return
         st.markdown(
