@@ -2,6 +2,7 @@
 
 from viz.i18n.translate import N_
 from viz.widgets.survey_texts import SURVEY
+from viz.widgets.today_texts import TODAY
 
 HELP: dict[str, tuple[str, str, str]] = {
     # Explore
@@ -119,38 +120,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         ),
         "why.md",
     ),
-    "cache": (
-        N_("The cache"),
-        N_(
-            "What a program has to keep of each token to generate the next one, counted from the sizes of this model. The bytes "
-            "are those that are needed, not those that this app uses."
-        ),
-        "today.md#the-cache",
-    ),
-    "length": (
-        N_("Cost over length"),
-        N_(
-            "The curves follow from the sizes of the model; only the times are measured, on this machine. Below, linear attention "
-            "is computed for the same queries and keys, in a model that was not trained with it."
-        ),
-        "today.md#cost-over-length",
-    ),
-    "latents": (
-        N_("Latents"),
-        N_(
-            "Above, what this layer keeps of each token; below, the keys and values that its heads make of it. Both are numbers of "
-            "this run."
-        ),
-        "today.md#the-cache",
-    ),
-    "tiles": (
-        N_("In tiles"),
-        N_(
-            "The scores of this run, taken tile by tile; cells without a color were not reached yet. It shows the order of the "
-            "computation, which changes no result and is not how this run was computed."
-        ),
-        "readings.md#tiles",
-    ),
     # Masks and Positions
     "mask-causal": (
         N_("Causal mask"),
@@ -174,22 +143,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Does padding change the output?"),
         N_("The sentence runs twice, with and without padding, and both runs are compared. They should agree."),
         "glossary.md",
-    ),
-    "mask-kinds": (
-        N_("Windows, prefixes and packed documents"),
-        N_(
-            "Names the mask of each layer by its allowed cells in this text, and tries another mask. Replacing a token must not "
-            "change any state that cannot reach it."
-        ),
-        "today.md#windows-prefixes-packed-documents",
-    ),
-    "sinks": (
-        N_("Attention sinks"),
-        N_(
-            "Each cell is a head, each row a layer: the mean weight on the first token, on registers, or on a learned sink. A "
-            "large share does not mean that the token matters, since its value vector is often short."
-        ),
-        "today.md#attention-sinks",
     ),
     "introduction": (
         N_("Positional encoding"),
@@ -215,26 +168,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("The formula"),
         N_("It gives each position its vector without any training. Each pair of dimensions is a wave of its own length."),
         "glossary.md",
-    ),
-    "rotary": (
-        N_("Rotary positions"),
-        N_("Two columns are a point in a plane. Each position rotates it further, by an angle of its own for each pair."),
-        "readings.md",
-    ),
-    "rotary-score": (
-        N_("The score at other distances"),
-        N_("The same query and key, as if the key were elsewhere. No distance is forbidden; some fit better."),
-        "readings.md",
-    ),
-    "biases": (
-        N_("Numbers added to the scores"),
-        N_("Each curve is a head. A head whose curve is high near 0 attends to neighbors."),
-        "readings.md",
-    ),
-    "rotary-waves": (
-        N_("Wavelength of each pair"),
-        N_("After this many positions a pair points the same way again. Pairs far above the line hardly rotate in your text."),
-        "readings.md",
     ),
     # Training
     "film": (
@@ -345,5 +278,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         "glossary.md",
     ),
     **SURVEY,
+    **TODAY,
 }
 """By panel: its title, two sentences, and a page of docs/; in English, for `translated`."""
