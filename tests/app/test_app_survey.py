@@ -1,5 +1,7 @@
 """The page Survey in the whole app: a stored survey is shown and compared with the weights; one is made; a head is selected."""
 
+import json
+import re
 import shutil
 import time
 from dataclasses import replace
@@ -7,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from model.engine.api import Describe, Run
 from model.engine.environment import best_device
@@ -74,6 +77,63 @@ def test_a_head_without_the_measure_upwards_shows_another_one(surveyed: Path) ->
     row = found.statistics.heads.index(("decoder.0.0.cross", 1))
     assert "“Weight on the previous token” is not defined for this head." in captions(visitor)
     assert f"“Largest weight”: mean {found.of_heads('largest')[row]:.3f}" in captions(visitor)
+
+
+def test_all_texts_that_are_kept_of_a_head_are_listed(stocked: Path) -> None:
+    engine, question = LocalEngine(stocked, best_device("cpu")), MeasureTexts("tiny", texts=())
+    texts = Texts("mine.txt", tuple(Text(f"w{4 + n % 9} w{4 + n // 9} w6", "w5 w4") for n in range(64)))
+    *_, found = gone_on(engine.ask, question, texts, begun(question, texts))
+    tables.write(found, stocked / "tiny" / "survey.parquet")
+    visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.1.self", head="1", y="largest")
+    row, column = found.statistics.heads.index(("encoder.0.1.self", 1)), list(MEASURES).index("largest")
+    values = np.sort(found.statistics.sampled[:, row, column])[::-1]  # of all 64 texts: so few are sampled whole
+    listed = next(each.value for each in visitor.app.dataframe if "place" in each.value)
+    assert len(listed) == 10 + 10 * 3 + 10
+    assert list(listed["value"][:10]) == pytest.approx(values[:10], abs=6e-4)
+    assert list(listed["value"][-10:]) == pytest.approx(values[-10:], abs=6e-4)
+    assert (np.diff(listed["value"][10:40]) <= 1e-6).all()
+    assert listed["place"].value_counts()["tenth 4"] == 3
+
+
+def test_the_spread_over_the_texts_stands_in_the_table_and_beside_the_pointer(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
+    found = tables.read(surveyed / "tiny" / "survey.parquet").statistics
+    table = next(each.value for each in visitor.app.dataframe if "spread" in each.value)
+    np.testing.assert_array_equal(np.stack(list(table["spread"])), found.bins[:, list(MEASURES).index("largest")])
+    spec = json.loads(next(each.proto.spec for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id))
+    rings = next(trace for trace in spec["data"] if trace.get("selectedpoints"))
+    assert len(rings["customdata"]) == len(found.heads)
+    assert all(re.search("<br>0 [▁-█]{20} 1$", said) for _name, _head, said in rings["customdata"])
+
+
+def test_a_click_on_a_dot_sends_the_dots_as_they_are_and_a_head_chosen_elsewhere_new_ones(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
+
+    def sent() -> tuple[str, int]:
+        """The dots as they were sent, and the head that has the ring in them."""
+        spec = next(each.proto.spec for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
+        rings = next(trace for trace in json.loads(spec)["data"] if trace.get("selectedpoints"))
+        return spec, rings["customdata"][rings["selectedpoints"][0]][1]
+
+    def clicked(*heads: int) -> None:
+        """A click, as the browser reports it."""
+        chart = next(each.proto for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
+        points = [{"customdata": ["", head, ""]} for head in heads]
+        state = {"selection": {"points": points, "point_indices": [], "box": [], "lasso": []}}
+        states = visitor.app._tree.get_widget_states()  # AppTest has no way to click on a chart
+        states.widgets.append(WidgetState(id=chart.id, string_value=json.dumps(state)))
+        visitor.app._run(states)
+
+    first, ring = sent()
+    other = (ring + 1) % 4
+    clicked(other)
+    assert visitor.app.selectbox(key="survey-head-choice").value == other
+    assert sent() == (first, ring)
+    clicked()
+    assert sent()[1] == other
+    visitor.app.selectbox(key="survey-head-choice").set_value(ring)
+    visitor.again()
+    assert sent()[1] == ring
 
 
 def test_numbers_of_the_weights_alone_are_axes_and_colors(surveyed: Path) -> None:

@@ -14,7 +14,7 @@ ACROSS, UP = np.array([0.0, 1.0, 2.0, np.nan]), np.array([1.0, 0.5, 0.2, 0.1])
 def dots(**options: object) -> dict[int, dict[str, object]]:
     figure = scatter(NAMES, KINDS, ACROSS, UP, ("x", "y"), ["", "first", "", ""], 2, False, **options)  # type: ignore[arg-type]
     found: dict[int, dict[str, object]] = {}
-    for trace in figure.data:
+    for trace in figure.data[:-1]:
         for at, (name, head, told) in enumerate(trace.customdata):
             colour = trace.marker.color
             found[head] = {
@@ -29,10 +29,12 @@ def dots(**options: object) -> dict[int, dict[str, object]]:
 
 
 def test_each_head_with_both_numbers_has_a_dot_and_the_selected_one_a_ring() -> None:
+    rings = scatter(NAMES, KINDS, ACROSS, UP, ("x", "y"), ["", "first", "", ""], 2, False).data[-1]
+    assert list(zip(rings.x, rings.y, rings.marker.opacity, strict=True)) == [(0.0, 1.0, 0), (1.0, 0.5, 0), (2.0, 0.2, 1)]
+    assert [rings.customdata[place][1] for place in rings.selectedpoints] == [2]
     found = dots()
     assert {head: dot["at"] for head, dot in found.items()} == {0: (0.0, 1.0), 1: (1.0, 0.5), 2: (2.0, 0.2)}
     assert found[2]["name"] == "thr&lt;ee"
-    assert found[2]["size"] > found[0]["size"]  # type: ignore[operator]
     assert found[0]["symbol"] != found[1]["symbol"]
     assert found[0]["color"] != found[1]["color"]
     assert found[1]["told"] == "<br>first"

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
+from viz.figures.layout import BAR_HEIGHT, LEGEND, PLACED, axis, colour_bar, literal, picture, room, scale
 from viz.figures.theme import Scheme, scheme
 from viz.labels import tokens as labels
 
@@ -55,6 +55,7 @@ def scatter(
     dark: bool,
     shade: Shade | None = None,
     weight: Shade | None = None,
+    spread: Sequence[str] = (),
 ) -> go.Figure:
     """A dot for each head that has both numbers; those with a role are labeled where there is room.
 
@@ -66,14 +67,16 @@ def scatter(
         dark: which scheme.
         shade: what decides the colors; None: the kind of site does.
         weight: what decides the areas of the dots, numbers below 0 and unknown ones as 0; None: all are equal.
+        spread: of each head, what is said last where it is pointed at: how a number varies over the texts.
     """
     colours = scheme(dark)
     kinds, paints = list(dict.fromkeys(groups)), (colours.second, colours.faint, colours.accent, colours.text)
     told = [literal(role).replace(", ", ",<br>") for role in roles]
     sizes = _sizes(len(names), weight)
-    stands = _label_places(across, up, told, selected)
+    stands = _label_places(across, up, told)
     also = [(literal(roles[head]), *(_said(each, head) for each in (shade, weight) if each)) for head in range(len(names))]
-    told_of = ["".join(f"<br>{line}" for line in lines if line) for lines in also]
+    said = [(*lines, *spread[head : head + 1]) for head, lines in enumerate(also)]
+    told_of = ["".join(f"<br>{line}" for line in lines if line) for lines in said]
     traces: list[dict[str, Any]] = []
     drawn = np.isfinite(across) & np.isfinite(up)
     known = np.ones(len(names), bool) if shade is None else np.isfinite(shade.values)
@@ -89,26 +92,29 @@ def scatter(
         traces.append(
             {
                 "type": "scatter",
-                "mode": "markers+text",
+                "mode": "markers",
                 "x": across[own],
                 "y": up[own],
                 "name": literal(kind),
                 "showlegend": not any(each["name"] == literal(kind) for each in traces),
-                "text": [told[head] if head in stands else "" for head in own],
-                "textposition": [stands.get(head, "top center") for head in own],
-                "textfont": {"size": 12, "color": colours.faint},
                 "customdata": [[literal(names[head]), head, told_of[head]] for head in own],
                 "marker": marker
                 | {
-                    "size": [sizes[head] + 5 * (head == selected) for head in own],
+                    "size": [sizes[head] for head in own],
                     "symbol": SYMBOLS[number % len(SYMBOLS)],
                     "opacity": 1 if weight is None else 0.8,
-                    "line": {"width": [3 if head == selected else 1 for head in own], "color": colours.text},
+                    "line": {"width": 1, "color": colours.text},
                 },
-                "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b>%{customdata[2]}<extra></extra>",
+                "unselected": {"marker": {"opacity": 1 if weight is None else 0.8}},
+                "hoverinfo": "skip",
             }
         )
-    grid_ = {"showgrid": True, "zeroline": False}
+    places = sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -sizes[head])
+    labelled = {"text": [told[head] if head in stands else "" for head in places]}
+    labelled |= {"textposition": [stands.get(head, "top center") for head in places]}
+    pointed = {"customdata": [[literal(names[head]), head, told_of[head]] for head in places]}
+    traces.append(_rings(places, across, up, sizes, selected, colours) | labelled | pointed)
+    grid_ = {"showgrid": True, "zeroline": False} | PLACED
     below = {} if shade is None else {"yref": "paper", "y": -0.16}
     layout = {
         "xaxis": axis(colours, titles[0]) | grid_,
@@ -116,10 +122,39 @@ def scatter(
         "showlegend": len(kinds) > 1,
         "legend": LEGEND | {"x": 0, "xanchor": "left", "itemsizing": "constant"} | below,
     }
-    above = 48 if len(kinds) > 1 else 16
     if shade is None:
-        return picture(dark, 430, traces, layout, above=above)
-    return picture(dark, 470, traces, layout, bar=shade.title, buttons=len(MODES[0]))
+        above = 48 if len(kinds) > 1 else 16
+        return picture(dark, 430, traces, layout | {"margin": MARGIN | {"t": above}})
+    return picture(dark, 470, traces, layout | {"margin": MARGIN | {"t": BAR_HEIGHT}}, bar=shade.title, buttons=len(MODES[0]))
+
+
+MARGIN = {"l": 64, "r": 18, "b": 54}
+"""Pixels beside a plot with two axes of numbers that have titles."""
+
+
+def _rings(heads: Sequence[int], across: Array, up: Array, sizes: Array, selected: int, colours: Scheme) -> dict[str, Any]:
+    """A ring around each dot, seen around the selected one alone, and the labels. Rings are what can be pointed at: plotly shows
+    that of a dot as soon as it is clicked, before the page answers.
+    """
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": across[heads],
+        "y": up[heads],
+        "showlegend": False,
+        "marker": {
+            "size": sizes[heads] + 8,
+            "symbol": "circle-open",
+            "color": colours.text,
+            "opacity": [float(head == selected) for head in heads],
+            "line": {"width": 3},
+        },
+        "textfont": {"size": 12, "color": colours.faint},
+        "selectedpoints": [place for place, head in enumerate(heads) if head == selected],
+        "selected": {"marker": {"opacity": 1}, "textfont": {"color": colours.faint}},
+        "unselected": {"marker": {"opacity": 0}, "textfont": {"color": colours.faint}},
+        "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b>%{customdata[2]}<extra></extra>",
+    }
 
 
 def _said(shade: Shade, head: int) -> str:
@@ -206,11 +241,11 @@ def grid(
         }
         for head in (*marked, *([selected] if selected >= 0 else []))
     ]
-    ticks = {"showgrid": False, "tickfont": {"size": 12, "color": colours.text}}
+    ticks = {"showgrid": False, "tickfont": {"size": 12, "color": colours.text}} | PLACED
     down = {"tickvals": list(range(len(rows))), "ticktext": [literal(name) for name in rows], "range": [len(rows) - 0.5, -0.5]}
     across = {"tickvals": list(range(len(columns))), "ticktext": list(columns), "range": [-0.5, len(columns) - 0.5], "tickangle": 0}
     layout = {"xaxis": axis(colours, "") | ticks | across, "yaxis": axis(colours, "") | ticks | down, "shapes": frames}
-    layout |= {"hovermode": "closest"}
+    layout |= {"hovermode": "closest", "margin": {"l": 10 + room(rows), "r": 18, "t": BAR_HEIGHT, "b": 26}}
     return picture(dark, 90 + CELL * len(rows), [cells, points], layout, bar=shade.title)
 
 
@@ -218,7 +253,7 @@ _PLOT, _LETTER, _LINE, _DOT = np.array([250.0, 330.0]), 6.6, 15.6, 8.0
 _PLACES = ("top center", "bottom center", "middle right", "middle left", "top right", "top left", "bottom right", "bottom left")
 
 
-def _label_places(across: Array, up: Array, labels: Sequence[str], first: int) -> dict[int, str]:
+def _label_places(across: Array, up: Array, labels: Sequence[str]) -> dict[int, str]:
     """Where each label stands beside its dot, for those that have room: no label lies over another one, a dot or the edge.
 
     It is decided for the plot of a phone, in pixels. On a wider screen the dots are further apart and the labels as large, so
@@ -227,7 +262,6 @@ def _label_places(across: Array, up: Array, labels: Sequence[str], first: int) -
     Args:
         across, up: [head], the places of the dots.
         labels: of each head, lines separated by <br>; "": none.
-        first: the head whose label is placed first; -1: none.
     """
     at = np.stack([across, -up], axis=1)
     drawn = np.isfinite(at).all(axis=1)
@@ -235,7 +269,7 @@ def _label_places(across: Array, up: Array, labels: Sequence[str], first: int) -
     at = (0.06 + 0.88 * (at - low) / np.where(high > low, high - low, 1)) * _PLOT
     taken = [np.array([dot - _DOT / 2, dot + _DOT / 2]) for dot in at[drawn]]
     found: dict[int, str] = {}
-    for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: (head != first, -up[head])):
+    for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -up[head]):
         lines = labels[head].split("<br>")
         size = np.array([_LETTER * max(sum(1 + (ord(one) > 0x2E7F) for one in line) for line in lines), _LINE * len(lines)])
         for place in _PLACES if labels[head] else ():

@@ -6,7 +6,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.layout import axis, colour_bar, literal, picture, scale
+from viz.figures.heads import MARGIN
+from viz.figures.layout import BAR_HEIGHT, PLACED, axis, colour_bar, literal, picture, room, scale
 from viz.figures.theme import scheme
 from viz.figures.training import places, steps_axis
 
@@ -41,12 +42,13 @@ def histogram(counts: Array, highest: float, title: str, texts: str, mean: float
         "line": {"color": colours.text, "dash": "dot"},
     }
     layout = {
-        "xaxis": axis(colours, title) | {"range": [0, highest]},
-        "yaxis": axis(colours, texts) | {"showgrid": True, "rangemode": "tozero"},
+        "xaxis": axis(colours, title) | {"range": [0, highest]} | PLACED,
+        "yaxis": axis(colours, texts) | {"showgrid": True, "rangemode": "tozero"} | PLACED,
+        "margin": MARGIN | {"t": 16},
         "shapes": [line],
         "bargap": 0,
     }
-    return picture(dark, 220, [bars], layout, above=16)
+    return picture(dark, 220, [bars], layout)
 
 
 def alike(short: Sequence[str], names: Sequence[str], divergence: Array, quantity: str, dark: bool) -> go.Figure:
@@ -73,7 +75,9 @@ def alike(short: Sequence[str], names: Sequence[str], divergence: Array, quantit
         "hovertemplate": "%{customdata}: <b>%{z:.3f}</b><extra></extra>",
     }
     every = {"tickvals": places, "ticktext": [literal(text) for text in short], "tickangle": 0} if count <= 40 else {"nticks": 1}
+    every |= PLACED
     layout = {"xaxis": axis(colours, "") | every, "yaxis": axis(colours, "") | every | {"autorange": "reversed"}}
+    layout |= {"margin": {"l": 14 + room(short), "r": 18, "t": BAR_HEIGHT, "b": 26}}
     return picture(dark, 110 + min(max(14 * count, 130), 430), [cells], layout, bar=quantity)
 
 

@@ -62,6 +62,17 @@ def directions() -> dict[str, str]:
     }
 
 
+def spread(counts: Array, highest: float) -> str:
+    """A histogram [bin] in one line of text, from 0 to `highest`; empty: it counts nothing."""
+    most = int(counts.max())
+    steps = np.ceil((len(_STEPS) - 1) * counts / max(most, 1)).astype(int)
+    return f"0 {''.join(_STEPS[step] for step in steps)} {number(highest, '.0f')}" if most else ""
+
+
+_STEPS = "▁▂▃▄▅▆▇█"
+"""Signs of growing height; the first one is for no text at all."""
+
+
 def scatter(names: Sequence[str], across: Array, up: Array, titles: tuple[str, str]) -> str:
     """The scatter of heads in words: its axes, and the heads at the four ends."""
     there = np.flatnonzero(np.isfinite(across) & np.isfinite(up))

@@ -7,7 +7,7 @@ from model.survey.agreement import clustered
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.figures import survey as figures
-from viz.i18n.translate import _, number
+from viz.i18n.translate import _, join_list, number
 from viz.labels import tokens
 from viz.session.state import Page
 from viz.widgets.cards import chart, heading
@@ -36,7 +36,11 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     st.caption(tokens.markdown(text))
     short = [_short(found, head) for head in order]
     figure = figures.alike(short, [names[head] for head in order], apart[np.ix_(order, order)], _("divergence (bits)"), page.dark)
-    chart(figure, (page.trace, text), fills=True, key="survey-alike-chart", alt=text)
+    title = _("How much the rows of two heads differ in the same texts")
+    alt = (
+        f"{title}: {join_list([names[head] for head in order])}"  # not of the selected head, so that it is not drawn anew for each
+    )
+    chart(figure, (page.trace, title), fills=True, key="survey-alike-chart", alt=alt)
 
 
 def _short(found: Survey, head: int) -> str:

@@ -1,18 +1,20 @@
 """All heads of a survey: as dots by two numbers, as large as they matter if asked for, and as a grid of layers × heads."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.spec.edits import read_edits
 from model.survey import mattering
 from model.survey.mattering import Matters
+from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
-from model.trace.types import Site
+from model.trace.types import Array, Site
 from viz.figures import heads as figures
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, number
@@ -27,7 +29,7 @@ from viz.views.what_if.cell_clicks import clickable
 from viz.views.what_if.importance_run import by_kind
 from viz.widgets.cards import chart, heading
 
-DOTS, MATTERS = "survey-scatter", "survey-matters"
+DOTS, DRAWN, MATTERS = "survey-scatter", "survey-dots-drawn", "survey-matters"
 
 USUAL, MOST, MOST_IN_PUBLIC = 30, 1000, 30
 """Texts over which it is measured how much heads matter, unless asked otherwise, and at most."""
@@ -49,9 +51,14 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     named = (titles[page.view.across], titles[page.view.up])
     sites = [Site.parse(site) for site, _head in found.statistics.heads]
     groups = [tokens.kind(site.stack, site.kind) for site in sites]
-    figure = figures.scatter(names, groups, across, up, named, roles, selected, page.dark, shade, weight)
+
+    spread = [labels.spread(counts, highest) for counts, highest in spreads(page, found)]
+
+    def ringed(head: int) -> go.Figure:
+        return figures.scatter(names, groups, across, up, named, roles, head, page.dark, shade, weight, spread)
+
     chart(
-        figure,
+        _as_drawn(ringed, selected),
         (page.trace, _("All heads: {up}, {across}", across=named[0], up=named[1])),
         fills=True,
         config=CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES},
@@ -63,6 +70,37 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
     if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
+
+
+@dataclass
+class _Drawn:
+    """The dots as they were sent to the browser.
+
+    Attributes:
+        head: that has the ring there.
+        picture: what was sent.
+        again: how many times a second click on a dot took its ring away.
+    """
+
+    head: int = -1
+    picture: str = ""
+    again: int = 0
+
+
+def _as_drawn(ringed: Callable[[int], go.Figure], selected: int) -> go.Figure:
+    """The dots as they are in the browser, if nothing has changed but the ring, which plotly has moved to the dot that was clicked:
+    then they are not drawn anew. Otherwise the dots with the ring around the selected head.
+
+    Args:
+        ringed: the dots with a ring around a head.
+    """
+    own: _Drawn = st.session_state.setdefault(DRAWN, _Drawn())
+    figure = ringed(own.head).update_layout(meta=own.again)
+    ring = selected if marked() else [own.head, *_heads(_selection())][-1]
+    if figure.to_json() != own.picture or ring != selected:
+        figure = ringed(selected).update_layout(meta=own.again)
+        own.head, own.picture = selected, str(figure.to_json())
+    return figure
 
 
 def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
@@ -83,6 +121,15 @@ def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
     return _weight(page, found, names) if page.view.dots else None
 
 
+def spreads(page: Page, found: Survey) -> list[tuple[Array, float]]:
+    """For each head, how the measure upwards is spread over the texts: how many there are in each bin, and the end of the last one.
+    Nothing, if what is drawn upwards is no measure."""
+    if page.view.up not in MEASURES:
+        return []
+    column = list(MEASURES).index(page.view.up)
+    return [(counts, MEASURES[page.view.up].highest) for counts in found.statistics.bins[:, column]]
+
+
 def _shade(page: Page, found: Survey) -> figures.Shade | None:
     """The number that colors the dots; None: their kind of attention does."""
     name = page.view.shade
@@ -91,19 +138,26 @@ def _shade(page: Page, found: Survey) -> figures.Shade | None:
 
 def marked() -> list[int]:
     """The heads in the box or the line that somebody drew around dots; none: nobody did."""
-    selection = (st.session_state.get(DOTS) or {}).get("selection", {})
+    selection = _selection()
     return _heads(selection) if selection.get("box") or selection.get("lasso") else []
 
 
 def _heads(selection: Any) -> list[int]:
-    return [int(point["customdata"][1]) for point in selection["points"] if point.get("customdata")]
+    """Each once: a dot and its ring are two points."""
+    return list(dict.fromkeys(int(point["customdata"][1]) for point in selection.get("points", ()) if point.get("customdata")))
 
 
 def _clicked(found: Survey) -> None:
-    """Selects the head of the dot that was clicked."""
-    if not marked():
-        for head in _heads(st.session_state[DOTS]["selection"]):
-            select(found, head)
+    """Selects the head of the dot that was clicked. A second click takes its ring away, so the dots are then drawn anew."""
+    if not (heads := _heads(_selection())):
+        st.session_state[DRAWN].again += 1
+    elif not marked():
+        select(found, heads[-1])
+
+
+def _selection() -> Any:
+    """What is selected among the dots: points, and the boxes and lines around several."""
+    return (st.session_state.get(DOTS) or {}).get("selection", {})
 
 
 def select(found: Survey, head: int) -> None:

@@ -186,12 +186,19 @@ def _table(page: Page, found: Survey) -> None:
         {"head": [tokens.site(Site.parse(site), head) for site, head in found.statistics.heads], "roles": _role_names(found)}
         | columns
     )
+    spreads = all_heads.spreads(page, found)
     rows = all_heads.marked() or list(range(len(table)))
     if len(rows) < len(table):
         st.caption(_("Only the heads that are marked in the picture: {count:,}.", count=len(rows)))
-    table = table.iloc[[row for row in rows if row < len(table)]]
+    rows = [row for row in rows if row < len(table)]
+    table = table.iloc[rows]
+    shown = table.copy(deep=False)
+    if spreads:
+        shown.insert(2, "spread", [spreads[row][0] for row in rows])
+    over_texts = _("“{measure}” over the texts", measure=labels.of_heads()[page.view.up])
     numeric_tables.draw(
-        table,
+        shown,
+        columns={"spread": st.column_config.BarChartColumn(over_texts)},
         titles={"head": _("head"), "roles": _("roles"), "matters": _("loss without it (nats)")} | labels.of_heads(),
         decimals=3,
         hide_index=True,

@@ -26,9 +26,6 @@ from viz.views.survey.choice import measure_of
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, heading, say
 
-FEW = 3
-"""Texts with the largest and the smallest numbers that are listed, and one of each tenth between."""
-
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the roles of the selected head, and how one of its numbers is spread over the texts; in big mode only this."""
@@ -120,8 +117,8 @@ def _no_role(found: Survey) -> str:
 
 
 def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
-    """Lists texts in which the head's number is largest, smallest and between, and draws the head's map in the chosen one, run now;
-    in big mode the map fills the screen, below the choice of a text.
+    """Lists the texts that the survey keeps, in which the head's number is largest, smallest and between, and draws the head's map
+    in the chosen one, run now; in big mode the map fills the screen, below the choice of a text.
     """
     measure = measure_of(page, found, selected)
     if not measure:
@@ -134,7 +131,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
         )
         _map_of(page, found, selected, rows[place][2], explore)
         return
-    subtitle = _("Texts in which “{measure}” is largest and smallest, and one from each tenth in between", measure=title)
+    subtitle = _("Texts in which “{measure}” is largest and smallest, and some from each tenth in between", measure=title)
     st.html(heading(_("Texts"), subtitle))
     listed, drawn = st.columns([3, 2])
     table = pd.DataFrame([(group, value, line(text)) for group, value, text in rows], columns=["place", "value", "text"])
@@ -146,6 +143,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
             titles=named,
             decimals=3,
             widths={"place": 92, "value": 76},
+            height=400,
             hide_index=True,
             key="survey-rows",
             on_select="rerun",
@@ -167,15 +165,14 @@ def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Te
     own, column = found.statistics, list(MEASURES).index(measure)
 
     def ends(name: str, group: str) -> list[tuple[str, float, Text]]:
-        numbers, values = getattr(own, name)[head, column, :FEW], getattr(own, f"{name}_values")[head, column, :FEW]
+        numbers, values = getattr(own, name)[head, column], getattr(own, f"{name}_values")[head, column]
         return [(group, float(v), found.quoted[int(n)]) for n, v in zip(numbers, values, strict=True) if n >= 0]
 
     places = {int(text): place for place, text in enumerate(own.sample)}
-    tenths = own.deciles(head, measure)
     between = [
-        (_("tenth {number}", number=place + 1), float(own.sampled[places[tenth[0]], head, column]), found.quoted[tenth[0]])
-        for place, tenth in reversed(list(enumerate(tenths)))
-        if tenth
+        (_("tenth {number}", number=tenth + 1), float(own.sampled[places[text], head, column]), found.quoted[text])
+        for tenth, texts_ in reversed(list(enumerate(own.deciles(head, measure))))
+        for text in reversed(texts_)
     ]
     return [*ends("strongest", _("largest")), *between, *reversed(ends("weakest", _("smallest")))]
 
