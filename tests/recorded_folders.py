@@ -66,7 +66,8 @@ def case(name: str) -> Case:
         assert isinstance(found, Foreign)
         trace, inputs = traced(found, kind)
         with torch.inference_mode():
-            return max(_differences(trace, kind, own(**inputs, output_attentions=True)))
+            read = getattr(own, "vision_model", own)  # of a folder of images and texts, only the images are
+            return max(_differences(trace, kind, read(**inputs, output_attentions=True)))
 
     title = {"led": "`led`, its decoder", "encoder-decoder": "`encoder-decoder` of `bert` and `roberta`"}.get(name, f"`{name}`")
     return Case(title, measure, name in QUICK)

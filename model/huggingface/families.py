@@ -176,3 +176,6 @@ FAMILIES: Mapping[str, Family] = {
     "mbart": _translator("learned", 2, positions_last=False),
 }
 """By the `model_type` of config.json."""
+
+TOWERS: Mapping[str, str] = {"clip": "CLIPVisionModel", "siglip": "SiglipVisionModel"}
+"""Architectures of a network of images and one of texts, which are compared at their ends: the class of the first, which runs."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from model.errors import Phrase, phrase
 from model.huggingface import library
+from model.huggingface.families import TOWERS
 from model.huggingface.folder import Folder
 from model.inspection.leftovers import BEHIND, shortened, what_is
 
@@ -23,11 +24,16 @@ _HEADS = re.compile(
 )
 """Heads that the library's classes and trainers add after a network."""
 
+_BESIDE = phrase("the network of texts, or what compares its result with that of the image")
+
 _UNREAD = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 """Stored with the first T5 models; no class of the library reads it."""
 
 _POOLING = re.compile(r"(vision_model\.)?head\.(probe|attention\.|layernorm\.|mlp\.).*")
 """The layer of SigLIP that pools its patches by attention, after the last states (`model.huggingface.images.without_pooling`)."""
+
+_TEXTS = re.compile(r"(text_model|text_projection|visual_projection)\..*|logit_(scale|bias)")
+"""The network of texts of an architecture of TOWERS, and what compares a text with an image."""
 
 _ARITHMETIC = re.compile(
     r".*softcap.*|.*_multipliers?|.*alibi.*|query_pre_attn_scalar|logits?_scal(e|ing)|residual_scale|scale_(emb|depth|attn|logits).*"
@@ -110,7 +116,8 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
         if not {name, bare} & unexpected and (taken or not ignored.search(name)):
             continue
         behind = _HEADS.fullmatch(bare) or (getattr(network.config, "vision_use_head", True) is False and _POOLING.fullmatch(bare))
-        found[name] = BEHIND if behind else _what_is(bare, weights[name], network)
+        beside = folder.model_type in TOWERS and _TEXTS.fullmatch(bare)
+        found[name] = BEHIND if behind else _BESIDE if beside else _what_is(bare, weights[name], network)
     if wrong := [name for name, what in found.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
         one, several = (

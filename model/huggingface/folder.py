@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from model.errors import CheckpointError, DamagedFile, MissingFile, Phrase, UnsupportedModel, Words, phrase
-from model.huggingface.families import FAMILIES, Family, Kind
+from model.huggingface.families import FAMILIES, TOWERS, Family, Kind
 from model.inspection.report import TensorInfo
 from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
@@ -120,8 +120,11 @@ class Folder:
 
     @property
     def said(self) -> tuple[Words, ...]:
-        """Notes on how the numbers are stored, a sentence each."""
-        return ()
+        """Notes on what of its numbers is used, or on how they are stored, a sentence each."""
+        images_alone = phrase(
+            "This folder holds a network of images and one of texts. Neither attends to the other; the one of images is shown."
+        )
+        return (images_alone,) if self.model_type in TOWERS else ()
 
     @property
     def vocabulary(self) -> Path:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
+from model.huggingface.families import TOWERS
 from model.huggingface.folder import Folder, read_json
 from model.spec.external import ForeignImage
 from model.trace.types import Array
@@ -62,6 +63,14 @@ RESIZED = ("dinov2", "dinov2_with_registers", "dinov3_vit")
 
 def _with_registers(config: Any) -> tuple[str, ...]:
     return (*_WHOLE, *(f"[REG{number}]" for number in range(1, int(config.num_register_tokens) + 1)))
+
+
+def tower(config: Any) -> Any:
+    """The settings of the network of images, where a folder holds one of texts, too; of other folders all settings."""
+    if config.model_type not in TOWERS:
+        return config
+    config.vision_config.architectures = [TOWERS[config.model_type]]
+    return config.vision_config
 
 
 def of_vision(config: Any) -> Any:

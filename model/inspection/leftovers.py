@@ -114,7 +114,9 @@ def noted(left_over: Mapping[str, Phrase]) -> tuple[Phrase, ...]:
     for name, what in left_over.items():
         kinds.setdefault(what, []).append(name)
     return tuple(
-        phrase("Not used, because no attention map depends on it: {names}. What it is: {what}.", names=", ".join(names), what=what)
+        phrase(
+            "Not used, because no attention map depends on it: {names}. What it is: {what}.", names=shortened(names, 8), what=what
+        )
         for what, names in kinds.items()
     )
 

@@ -24,7 +24,7 @@ from model.huggingface.checks import (
 )
 from model.huggingface.finding import NotFoundError
 from model.huggingface.folder import Folder, Weights, name_of
-from model.huggingface.images import image_reader, without_pooling
+from model.huggingface.images import image_reader, tower, without_pooling
 from model.huggingface.loaded import Foreign, ForeignInfo
 from model.huggingface.network import AnyForeign, ForeignListener
 from model.huggingface.parts import recorded_notes
@@ -218,8 +218,9 @@ def _described(folder: Folder) -> tuple[Folder, Any]:
         raise folder.unsupported(reason)
     check_sizes(folder)
     with said_by_the_library(folder):
-        config = without_pooling(library.config_of(folder.model_type, folder.safe_config))
-        fidelity.check_settings(folder, config)
+        whole = library.config_of(folder.model_type, folder.safe_config)
+        fidelity.check_settings(folder, whole)
+        config = without_pooling(tower(whole))
         kind = library.kind_of(config)
     if kind is None:
         reason = phrase(

@@ -18,6 +18,7 @@ from model.checkpoints import loader
 from model.engine.api import Describe, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import BadImage, BadSetting, HeadlightError, UnknownImage, WireError
+from model.huggingface.families import TOWERS
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignViewer
 from model.inference import pictures
@@ -233,6 +234,28 @@ def test_what_pools_the_patches_after_the_last_states_is_left_out_and_said(shelf
     assert "head.attention.in_proj_weight" in said
     assert found.info.spec.encoder is not None
     assert found.info.spec.encoder.layers == 2, "its attention over the patches is no layer of the encoder"
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_of_a_folder_with_a_network_of_texts_the_one_of_images_runs(tmp_path: Path, name: str) -> None:
+    from transformers import AutoModel
+    from transformers.image_utils import load_image
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    texts, images = {"vocab_size": 60, "max_position_embeddings": 16}, {"image_size": 32, "patch_size": 8}
+    config = CONFIG_MAPPING[name](text_config=sizes | texts, vision_config=sizes | images)
+    own: Any = AutoModel.from_config(config, attn_implementation="eager").eval()
+    own.save_pretrained(tmp_path)
+    processor(f"{name}_vision_model").save_pretrained(tmp_path)
+    pixels = processor(f"{name}_vision_model")(load_image(Image.open(io.BytesIO(png()))), return_tensors="pt")["pixel_values"]
+    with torch.inference_mode():
+        wanted = own.vision_model(pixel_values=pixels, output_attentions=True)
+    found = loader.load(tmp_path, {}, CPU)
+    same_maps(run(found, RunRequest("both", pictures.keep(png(), "a.png")), CPU, "CPU"), wanted)
+    said = " ".join(map(str, loader.inspect(tmp_path, {}).notes))
+    assert "a network of images and one of texts" in said
+    assert "text_model.embeddings.position_embedding.weight" in said
 
 
 def test_an_architecture_with_unknown_tokens_is_recorded_as_before(tmp_path: Path) -> None:
