@@ -1,4 +1,4 @@
-"""An opened trace by Tab, Enter and Escape alone: from the file to the picture to the dialog of figures and back."""
+"""An opened trace by Tab, arrow keys, Enter and Escape alone: from the file to the picture to the dialog of figures and back."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -38,15 +38,15 @@ UNREACHABLE = """() => {
 }"""
 
 
-def reach(page: Page, name: str) -> None:
-    """Presses Tab until what `name` is part of has the focus."""
+def reach(page: Page, name: str, key: str = "Tab") -> None:
+    """Presses a key until what `name` is part of has the focus."""
     seen = []
     for _ in range(MOST):
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
         seen.append(page.evaluate(FOCUSED))
         if name in seen[-1]:
             return
-    pytest.fail(f"Tab never comes to {name}: {seen}")
+    pytest.fail(f"{key} never comes to {name}: {seen}")
 
 
 def test_a_recorded_run_is_opened_seen_and_taken_away_without_a_mouse(
@@ -64,7 +64,8 @@ def test_a_recorded_run_is_opened_seen_and_taken_away_without_a_mouse(
     expect(drawing(page, "atlas")).to_be_visible()
     rest(page)
     assert page.evaluate(UNREACHABLE) == []
-    reach(page, "Masks")
+    reach(page, "Explore")
+    reach(page, "Masks", "ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Figure …").first).to_be_visible()
     rest(page)
@@ -73,7 +74,8 @@ def test_a_recorded_run_is_opened_seen_and_taken_away_without_a_mouse(
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Download as PDF")).to_be_visible()
     rest(page)
-    reach(page, "Download as PDF")
+    reach(page, "Download as SVG")
+    reach(page, "Download as PDF", "ArrowRight")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     until(page, lambda: "Figure …" in page.evaluate(FOCUSED))

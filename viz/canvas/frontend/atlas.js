@@ -17,7 +17,7 @@ class Atlas extends Drawing {
     super(parent, "atlas");
     this.around = 190; // CSS pixels of the window that a large head leaves to other things
     this.large = new Large(this);
-    this.cardBox = el("div", { class: "cards" });
+    this.cardBox = el("div", { class: "cards", role: "group" });
     this.ramp = el("span", { class: "ramp" });
     this.legend = el("div", { class: "legend", "aria-hidden": "true" });
     this.about = el("p", { class: "first", role: "note", hidden: true });

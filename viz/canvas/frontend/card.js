@@ -16,7 +16,7 @@ class Card {
     this.folds = el("div", { class: "folds" });
     this.spot = el("i", { class: "spot", "aria-hidden": "true" });
     this.field = el("div", { class: "field" }, this.canvas, this.folds, this.spot);
-    const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()));
+    const enlarge = iconButton(SIGNS.enlarge, texts.enlarge, () => atlas.large.show(this.preferred()), { tabindex: -1 }); // Space does it, too
     const title = el("div", {}, el("h3", {}, group.title), el("p", { class: "axes" }, group.axes));
     const many = group.sites.reduce((sum, { names }) => sum + names.length, 0) > MANY;
     if (many && atlas.header.find) this.finder = new Finder(this);
@@ -263,6 +263,13 @@ class Card {
     return heads[next];
   }
 
+  /** The keyboard comes from the card on the left (`by` is 1) or on the right (-1), at a layer. */
+  enter(layer, by) {
+    const heads = this.tiles.filter(({ row }) => row === Math.min(layer, this.group.sites.length - 1));
+    this.canvas.focus();
+    this.focus(this.tiles.indexOf(heads.at(by > 0 ? 0 : -1)));
+  }
+
   onKey(event) {
     const { atlas } = this;
     const tile = this.tiles[this.at];
@@ -274,6 +281,8 @@ class Card {
     event.preventDefault();
     if (act) return act();
     const next = this.finder?.active ? this.nextFound(tile, go) : this.tiles.find((each) => each.row === tile.row + go[0] && each.head === tile.head + go[1]);
-    this.focus(next ? this.tiles.indexOf(next) : this.at);
+    const beside = !next && go[1] && !this.finder?.active && atlas.cards[atlas.cards.indexOf(this) + go[1]];
+    if (beside) beside.enter(tile.row, go[1]);
+    else this.focus(next ? this.tiles.indexOf(next) : this.at);
   }
 }

@@ -1,0 +1,83 @@
+"""Rows of equal controls are one stop of the Tab key, with arrow keys inside; a few Tabs lead to a cell of the large map."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Serve
+from tests.browser.patience import expect
+from tests.browser.visits import opened, rest
+
+pytestmark = pytest.mark.browser
+
+APP = Path(__file__).parents[2] / "app.py"
+MOST = 60
+MOST_TO_A_CELL = 8
+
+FOCUSED = """() => {
+  let node = document.activeElement;
+  while (node.shadowRoot?.activeElement) node = node.shadowRoot.activeElement;
+  const outside = node.getRootNode().host ?? node;
+  const key = outside.closest("[class*=st-key-]")?.className.match(/st-key-([\\w-]+)/)[1] ?? "";
+  return `${key} ${node.tagName} ${node.getAttribute("aria-label") || node.innerText || ""}`.replace(/\\s+/g, " ");
+}"""
+"""The key of the part of the page that has the focus, the focused element, and its name."""
+
+
+def press(page: Page, *keys: str) -> list[str]:
+    """What has the focus after each key."""
+    seen = []
+    for key in keys:
+        page.keyboard.press(key)
+        seen.append(page.evaluate(FOCUSED))
+    return seen
+
+
+def stops(page: Page) -> list[str]:
+    """What Tab reaches, from the start of a page to its end."""
+    page.evaluate("document.activeElement.blur()")
+    seen = press(page, *["Tab"] * MOST)
+    return seen[: next((at for at, each in enumerate(seen) if " BODY " in each), MOST)]
+
+
+def test_pages_heads_and_lectures_are_one_stop_each_and_arrow_keys_move_within(watched: Page, serve: Serve) -> None:
+    page = opened(watched, f"{serve(APP)}/?text=Ein+Hund.")
+    seen = stops(page)
+    assert len([each for each in seen if each.endswith((" Explore", " Masks"))]) == 1
+    assert len([each for each in seen if each.startswith("atlas ")]) == 1
+    page.get_by_test_id("stSidebarNavLink").first.focus()
+    assert press(page, "ArrowDown", "ArrowDown", "ArrowUp", "End")[2].endswith("Step through")
+    assert page.evaluate(FOCUSED).endswith("Lecture")
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-lecture-copies button").first).to_be_visible()
+    rest(page)
+    lectures = page.get_by_text("Start the lecture").count()
+    copies = page.locator(".st-key-lecture-copies button").count()
+    assert lectures > 3
+    assert copies > 3
+    seen = stops(page)
+    assert len([each for each in seen if each.startswith("lecture-")]) == lectures
+    assert len([each for each in seen if each.startswith("copy-")]) == 1
+    page.locator(".st-key-lecture-copies button").nth(1).focus()
+    assert press(page, "Shift+Tab", "Tab")[1].startswith("copy-"), "the row is there again"
+
+
+def test_a_cell_of_the_large_map_is_a_few_tabs_from_the_start_of_the_page(watched: Page, serve: Serve) -> None:
+    page = opened(watched, f"{serve(APP)}/?text=Ein+Hund.")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    expect(page.get_by_test_id("stSkipToContent")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED).startswith("atlas CANVAS Encoder self-attention")
+    press(page, *["ArrowRight"] * 8)
+    assert page.evaluate(FOCUSED).startswith("atlas CANVAS Decoder self-attention"), "the next card"
+    seen = press(page, *["Tab"] * (MOST_TO_A_CELL - 1))
+    assert any(each.startswith("heat-cells CANVAS") for each in seen), seen
+
+
+def test_a_table_is_left_by_one_tab(watched: Page, serve: Serve) -> None:
+    page = opened(watched, f"{serve(APP)}/survey?text=Ein+Hund.")
+    expect(page.locator(".st-key-survey-heads canvas").first).to_be_visible()
+    rest(page)
+    assert len([each for each in stops(page) if each.startswith("survey-heads CANVAS")]) == 1

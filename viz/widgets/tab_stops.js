@@ -1,0 +1,50 @@
+// A row of equal controls is one stop of the Tab key, and arrow keys move within it (WAI-ARIA APG, toolbar and grid). Tab leaves the row: for
+// that moment its other controls are taken out of the order, so what the page draws anew, or removes, needs no bookkeeping.
+
+const ROWS = Object.entries({
+  "[data-testid=stSidebarNavItems]": "a",
+  "[data-testid=stHorizontalBlock]": "a, button",
+  "[data-testid=stElementToolbar]": "button",
+  ".st-key-model-list": "button",
+  ".modebar": "button, a",
+  ".candidates": "button",
+  ".tiles": "button",
+  ".cards": "canvas", // arrow keys move between its heads (card.js)
+});
+const ELSE = "input, textarea, select, summary"; // a row with one of these is no row of equal controls
+const BY = { ArrowUp: -1, ArrowLeft: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
+const STEPS = "ArrowLeft, ArrowRight, Home, End"; // keys of a player, whatever has the focus
+
+/** The controls of the row that `path`, from an element outwards, leads through; undefined: it leads through none. */
+function rowOn(path) {
+  for (const node of path) {
+    const found = node.matches && ROWS.find(([row]) => node.matches(row));
+    if (!found || node.querySelector(ELSE)) continue;
+    const controls = [...node.querySelectorAll(found[1])].filter((each) => !each.disabled && each.checkVisibility());
+    if (controls.includes(path[0])) return controls;
+  }
+}
+
+if (!globalThis.headlightTabStops) {
+  globalThis.headlightTabStops = true;
+  document.addEventListener("keydown", (event) => {
+    const path = event.composedPath();
+    const [control] = path;
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key === "Tab" || event.key in BY)) return;
+    if (event.key === "Tab" && control.matches?.("[data-testid=data-grid-canvas]")) event.stopPropagation(); // the table would go cell by cell
+    const row = rowOn(path);
+    if (!row) return;
+    if (event.key === "Tab") {
+      const others = row.filter((each) => each !== control && each.tabIndex >= 0);
+      const before = others.map((each) => each.getAttribute("tabindex"));
+      others.forEach((each) => { each.tabIndex = -1; });
+      setTimeout(() => others.forEach((each, at) => (before[at] === null ? each.removeAttribute("tabindex") : each.setAttribute("tabindex", before[at]))));
+      return;
+    }
+    const plays = path.some((node) => node.classList?.contains("player")) && STEPS.includes(event.key);
+    if (plays || control.matches("canvas")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    row[Math.min(Math.max(row.indexOf(control) + BY[event.key], 0), row.length - 1)].focus();
+  }, { capture: true });
+}
