@@ -10,11 +10,14 @@ from typing import Literal
 from urllib.parse import urlencode
 
 import click
+import torch
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks import images
 from benchmarks.browsers import FLAGS, chromium
 from benchmarks.servers import ROOT, serving
+from tests.captioners import saved_captioner
+from viz.lectures.script import library
 
 FOLDER = ROOT / "docs" / "images"
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
@@ -30,10 +33,11 @@ class Picture:
     """One picture.
 
     Attributes:
-        page: path of the page, as in docs/links.md; empty: Explore; or a step of a lecture that is held.
+        page: path of the page, as in docs/links.md; empty: Explore; or a lecture that is held.
         size: of the window.
         parameters: of the link.
-        opens: title of the part that is opened first; empty: none.
+        opens: title of the part that is opened first, or of the lecture's step; empty: none.
+        own: a folder of the networks that are made here, whose weights are random, is the only one that the app has.
     """
 
     page: str
@@ -41,11 +45,13 @@ class Picture:
     scheme: Literal["light", "dark"] = "light"
     parameters: dict[str, str] = field(default_factory=dict)
     opens: str = ""
+    own: bool = False
 
     def link(self, address: str) -> str:
         """The link that opens it."""
-        if self.page.startswith(HELD):
-            return f"{address}{self.page}"
+        if self.page == HELD:
+            steps = [step.title for step in library.load(LECTURE).steps if not step.needs]  # a pair has one place
+            return f"{address}{self.page}#{steps.index(self.opens) + 1}"
         return f"{address}{self.page}?{urlencode({'lang': 'en', **self.parameters})}"
 
 
@@ -53,7 +59,9 @@ STAGE = {"clock": "computation", "stage": "decoder.0.2.cross/weights", "site": "
 HIDDEN = {"site": "encoder.0.1.self", "head": "2", "query": "123", "edit": "forbid key=95..97,109..111"}
 TODAY = {"model": "captions-lm", "text": "a little girl in a pink dress is holding a", "decode": "greedy", "max": "6"}
 ONE_CELL = {"site": "decoder.0.2.self", "head": "1", "query": "9", "key": "8"}
-HELD = "hold/today.en"
+CAPTIONED = {"model": "captioner", "site": "decoder.0.1.cross", "query": "3", "max": "8"}
+LECTURE = "today.en"
+HELD = f"hold/{LECTURE}"
 """The page of a lecturer, which runs no script."""
 
 PICTURES = {
@@ -68,16 +76,28 @@ PICTURES = {
     "windows": Picture("masks", (1280, 2100), parameters={"model": "captions-lm"}, opens="Windows, prefixes and packed"),
     "rotary": Picture("positions", (1280, 1180), parameters={**TODAY, **ONE_CELL}),
     "shared": Picture("", (1280, 800), parameters=TODAY),
-    "tiles": Picture(f"{HELD}#33", (1280, 720)),
-    "lecture": Picture(f"{HELD}#39", (1280, 720)),
+    "tiles": Picture(HELD, (1280, 720), opens="A larger score comes"),
+    "lecture": Picture(HELD, (1280, 720), opens="Where the answer looks"),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
-    "images": Picture("whatif", (1280, 860), parameters={"model": "vit", **HIDDEN}),
+    "images": Picture("whatif", (1280, 860), parameters={"model": "vit", **HIDDEN}, own=True),
+    "captioner": Picture("", (1280, 1360), parameters=CAPTIONED, own=True),
+    "latents": Picture(HELD, (1280, 720), opens="The vector, and what is made of it"),
     "minilm": Picture("", (1280, 860), parameters={"model": "minilm", "site": "encoder.0.0.self", "head": "2"}),
 }
 
 
 OF_IMAGES = images.Size("vit", 6, 6, 96, (224, 16))
-"""The network of the picture `images`: its weights are random, so the picture shows no trained model."""
+"""The network of the picture `images`."""
+
+
+def save_captioner(folder: Path) -> None:
+    """Writes a small captioner whose random weights differ enough to be seen in its cross-attention."""
+    made = saved_captioner(folder, "vit-gpt2")
+    with torch.no_grad():
+        for name, weight in made.named_parameters():
+            if name.endswith("crossattention.q_attn.weight"):
+                weight.mul_(8)
+    made.save_pretrained(folder)
 
 
 def take(page: Page, picture: Picture, address: str, file: Path) -> None:
@@ -85,7 +105,7 @@ def take(page: Page, picture: Picture, address: str, file: Path) -> None:
     page.set_viewport_size({"width": picture.size[0], "height": picture.size[1]})
     page.emulate_media(color_scheme=picture.scheme, reduced_motion="reduce")
     page.goto(picture.link(address), wait_until="domcontentloaded")
-    if picture.page.startswith(HELD):
+    if picture.page == HELD:
         page.reload()  # another step of the lecture that is open is no other page
         page.locator(".sheet:not([inert]) .drawing").first.wait_for()
         page.wait_for_timeout(QUIET_MS)
@@ -111,11 +131,12 @@ def main(names: tuple[str, ...], out: Path) -> None:
     wanted = names or tuple(PICTURES)
     with tempfile.TemporaryDirectory() as room, sync_playwright() as playwright:
         images.save(Path(room) / "vit", OF_IMAGES, sharp=6)
+        save_captioner(Path(room) / "captioner")
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         page = browser.new_page()
         page.set_default_timeout(120_000)
         for own, environment in ((False, {}), (True, {"HEADLIGHT_CHECKPOINTS": room})):
-            group = [name for name in wanted if (name == "images") is own]
+            group = [name for name in wanted if PICTURES[name].own is own]
             if not group:
                 continue
             with serving(ROOT / "app.py", **environment) as served:
