@@ -46,17 +46,17 @@ def _of_circuit(found: CircuitGraph, least: float) -> Iterator[str]:
     """A circuit for people: its edges, the strongest of each head first."""
     verdict = "agree" if found.agrees else "do not agree"
     yield f"{len(found.heads):,} heads; sums and recorded numbers {verdict}, difference {np.nanmax(found.difference):.1e}"
-    yield f"edges with a share of at least {least:g}; smaller ones have {found.left_out(least):.2f} of what heads used of heads"
+    yield f"edges with a share of at least {least:g}; smaller ones have {found.left_out(least):z.2f} of what heads used of heads"
     yield f"{'share':>7} {'used':>9} {'weights':>8} {'chance':>7}  edge"
     chance = dict(zip(found.heads, found.chance, strict=True))
     order = {head: place for place, head in enumerate(found.heads)}
     for edge in sorted(found.edges(least), key=lambda edge: (order[edge.head], SIDES.index(edge.side), -edge.share)):
-        by_weights = f"{'–':>8} {'–':>7}" if np.isnan(edge.composition) else f"{edge.composition:8.3f} {chance[edge.head]:7.3f}"
+        by_weights = f"{'–':>8} {'–':>7}" if np.isnan(edge.composition) else f"{edge.composition:z8.3f} {chance[edge.head]:z7.3f}"
         to = f"{edge.side} of {edge.head.site} head {edge.head.head}"
-        yield f"{edge.share:7.3f} {edge.used:9.4f} {by_weights}  {edge.part} → {to}"
+        yield f"{edge.share:z7.3f} {edge.used:z9.4f} {by_weights}  {edge.part} → {to}"
     for head, copying in zip(found.heads, found.copying, strict=True):
         if not np.isnan(copying):
-            yield f"copying {copying:6.3f}  {head.site} head {head.head}"
+            yield f"copying {copying:z6.3f}  {head.site} head {head.head}"
 
 
 @click.command()
@@ -141,15 +141,15 @@ def _of_paths(found: list[PathEffects]) -> Iterator[str]:
     """Effects of paths for people."""
     for one in found:
         gaps = f"{one.tokens[one.token]} minus {one.other_text}"
-        yield f"logit of {gaps}: {one.clean:.4f} in the clean run, {one.corrupted:.4f} in the corrupted one"
+        yield f"logit of {gaps}: {one.clean:z.4f} in the clean run, {one.corrupted:z.4f} in the corrupted one"
     whole = _mean(found)
     count = f"{len(whole['paths']):,} paths"
-    yield count if whole["rank"] is None else f"{count}; rank correlation of effects and estimates {whole['rank']:.2f}"
+    yield count if whole["rank"] is None else f"{count}; rank correlation of effects and estimates {whole['rank']:z.2f}"
     yield f"{'effect':>9} {'estimate':>9}  path"
     for path in whole["paths"][:STRONGEST]:
         since, to = path["from"], path["to"]
         names = f"{since['site']} head {since['head']} → {path['side']} of {to['site']} head {to['head']}"
-        yield f"{path['effect']:9.4f} {path['estimate']:9.4f}  {names}"
+        yield f"{path['effect']:z9.4f} {path['estimate']:z9.4f}  {names}"
     for one in found:
         for kept_paths, difference, log_probability in zip(one.kept, one.kept_difference, one.kept_log_probability, strict=True):
-            yield f"{int(kept_paths):6,} paths kept: logit difference {difference:.4f}, log-probability {log_probability:.4f}"
+            yield f"{int(kept_paths):6,} paths kept: logit difference {difference:z.4f}, log-probability {log_probability:z.4f}"

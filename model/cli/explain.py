@@ -166,13 +166,13 @@ def _of_score(found: ScoreSum) -> Iterator[str]:
     yield f"{found.site}, head {found.head}, query {found.query}, key {found.key}{_taken_away(found.minus)}"
     if found.closed:
         yield f"The mask closes this cell ({found.closed}): its score would be"
-    yield f"score    {found.score:12.7f}"
-    yield f"recorded {found.recorded:12.7f}{'' if found.scored else '  (computed now: the run never needed it)'}"
+    yield f"score    {found.score:z12.7f}"
+    yield f"recorded {found.recorded:z12.7f}{'' if found.scored else '  (computed now: the run never needed it)'}"
     yield _verdict(found)
     pairs = [f"{query} × {key}" for query in found.parts_query for key in found.parts_key]
     yield from _strongest("part of the query × part of the key", pairs, found.matrix.ravel())
     if found.distance:
-        yield f"{found.distance:12.4f}  the number for this distance"
+        yield f"{found.distance:z12.4f}  the number for this distance"
     yield from _strongest("parts of the query", list(map(str, found.parts_query)), found.matrix.sum(axis=1))
     yield from _strongest("parts of the key", list(map(str, found.parts_key)), found.matrix.sum(axis=0))
 
@@ -180,10 +180,10 @@ def _of_score(found: ScoreSum) -> Iterator[str]:
 def _of_logit(found: LogitSum, trace: Trace) -> Iterator[str]:
     """The sum of a logit for people."""
     yield f"token {found.token}: {found.text}{_taken_away(found.minus_text or None)}"
-    yield f"logit    {found.logit:12.7f}"
-    yield f"recorded {found.recorded:12.7f}"
+    yield f"logit    {found.logit:z12.7f}"
+    yield f"recorded {found.recorded:z12.7f}"
     if found.minus is None:
-        yield f"log Σ exp {found.log_sum_exp:11.7f}, log-probability {found.recorded - found.log_sum_exp:.7f}"
+        yield f"log Σ exp {found.log_sum_exp:z11.7f}, log-probability {found.recorded - found.log_sum_exp:z.7f}"
     yield _verdict(found)
     yield from _strongest("parts of the last state", list(map(str, found.parts)), found.values)
     sources = [
@@ -207,6 +207,6 @@ def _strongest(title: str, names: list[str], values: Array) -> Iterator[str]:
     """The strongest summands, and the sum of all others."""
     order = np.argsort(-np.abs(values), kind="stable")
     yield f"{title}:"
-    yield from (f"{values[place]:12.4f}  {names[place]}" for place in order[:STRONGEST])
+    yield from (f"{values[place]:z12.4f}  {names[place]}" for place in order[:STRONGEST])
     if len(rest := order[STRONGEST:]):
-        yield f"{values[rest].sum():12.4f}  {len(rest):,} others"
+        yield f"{values[rest].sum():z12.4f}  {len(rest):,} others"

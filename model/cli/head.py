@@ -143,17 +143,17 @@ def _lines(found: HeadTexts, examples: Examples, flat: Plane | None, least: floa
     yield f"{len(found.texts):,} texts read; {len(found.problems):,} could not be run{left}"
     yield (
         f"{examples.count:,} of {examples.of:,} cells with these tokens have a weight of at least {least:g}, in {examples.texts:,} "
-        f"texts; by chance {examples.dealt:.1f} (each row's weights dealt out at random), with equal weights {examples.uniform:,}"
+        f"texts; by chance {examples.dealt:z.1f} (each row's weights dealt out at random), with equal weights {examples.uniform:,}"
     )
     if examples.of:
-        yield f"mean weight {examples.mean:.3f}, with equal weights {examples.uniform_mean:.3f}"
+        yield f"mean weight {examples.mean:z.3f}, with equal weights {examples.uniform_mean:z.3f}"
     for each in examples.examples[:MOST_LINES]:
         own = found.texts[each.text]
         row = f"{own.queries.texts[each.query]} ({each.query}) → {own.keys.texts[each.key]} ({each.key})"
-        yield f"{each.weight:.3f}  {row}  text {found.places[each.text]}: {' '.join(own.keys.texts)}"
+        yield f"{each.weight:z.3f}  {row}  text {found.places[each.text]}: {' '.join(own.keys.texts)}"
     if flat is not None:
-        shares = f"{flat.variance[0]:.3f} + {flat.variance[1]:.3f}"
+        shares = f"{flat.variance[0]:z.3f} + {flat.variance[1]:z.3f}"
         yield f"plane: {len(flat.points):,} points, shares of the variance {shares}; rank correlation of nearness"
-        whole = f"{flat.in_rows_unprojected:.3f} before the projection"
-        yield f"  with weights inside of rows: {flat.in_rows:.3f} ({flat.rows:,} rows; {whole})"
-        yield f"  with products of random pairs: {flat.in_pairs:.3f}"
+        whole = f"{flat.in_rows_unprojected:z.3f} before the projection"
+        yield f"  with weights inside of rows: {flat.in_rows:z.3f} ({flat.rows:,} rows; {whole})"
+        yield f"  with products of random pairs: {flat.in_pairs:z.3f}"

@@ -106,7 +106,7 @@ def _correlations(found: WordEffects) -> dict[str, dict[str, float | None]]:
 
 def _lines(found: Result) -> Iterator[str]:
     """A result as a table for people."""
-    yield f"{' '.join(found.tokens)}: log-probability {found.total:.4f} nats"
+    yield f"{' '.join(found.tokens)}: log-probability {found.total:z.4f} nats"
     match found:
         case HeadEffects():
             yield from _of_heads(found)
@@ -123,10 +123,10 @@ def _of_heads(found: HeadEffects) -> Iterator[str]:
     yield f"{'site':22}{'head':>5}" + "".join(f"{name:>10}" for name in names)
     for row, head in enumerate(found.heads):
         error = "" if found.total_share_error is None else found.total_share_error[row]
-        beside = f"  ± {error:.4f}" if error else ""
-        yield f"{head.site:22}{head.head:5}" + "".join(f"{getattr(found, name)[row].sum():10.4f}" for name in names) + beside
+        beside = f"  ± {error:z.4f}" if error else ""
+        yield f"{head.site:22}{head.head:5}" + "".join(f"{getattr(found, name)[row].sum():z10.4f}" for name in names) + beside
     if found.none is not None:
-        yield from (f"{site:22}{'none':>5}{total.sum():10.4f}" for site, total in zip(found.sites, found.none, strict=True))
+        yield from (f"{site:22}{'none':>5}{total.sum():z10.4f}" for site, total in zip(found.sites, found.none, strict=True))
 
 
 def _of_pruning(found: PruneCurve) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _of_pruning(found: PruneCurve) -> Iterator[str]:
     for step, total in enumerate(found.curve.sum(axis=1)):
         last = f"{found.order[step - 1].site} head {found.order[step - 1].head}" if step else ""
         broken = "  the likeliest tokens are others from here on" if step == found.breaks_at else ""
-        yield f"{step:8}  {total:15.4f}  {last}{broken}"
+        yield f"{step:8}  {total:z15.4f}  {last}{broken}"
 
 
 def _of_words(found: WordEffects) -> Iterator[str]:
@@ -144,23 +144,23 @@ def _of_words(found: WordEffects) -> Iterator[str]:
             numbers = [getattr(found, name)[row, column] for name in MEASURES]
             if not np.isnan(numbers).all():
                 yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(map(_cell, numbers))
-        residue = "no integrated gradients" if np.isnan(found.residue[row]) else f"residue {found.residue[row]:.4f}"
-        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:.4f}, {residue}"
+        residue = "no integrated gradients" if np.isnan(found.residue[row]) else f"residue {found.residue[row]:z.4f}"
+        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:z.4f}, {residue}"
     yield from (f"{name}: {why}" for name, why in found.missing.items())
     for strip, own in _correlations(found).items():
-        yield from (f"rank correlation over {strip}: {pair} {value:.2f}" for pair, value in own.items() if value is not None)
+        yield from (f"rank correlation over {strip}: {pair} {value:z.2f}" for pair, value in own.items() if value is not None)
 
 
 def _cell(number: float) -> str:
     """A number in a column; a dash for a measure that is not there, whose reason stands below."""
-    return f"{'-':>11}" if np.isnan(number) else f"{number:11.4f}"
+    return f"{'-':>11}" if np.isnan(number) else f"{number:z11.4f}"
 
 
 def _of_edges(found: EdgeEffects) -> Iterator[str]:
-    yield f"for {found.tokens[found.token]}, which has {found.log_probabilities[found.token]:.4f}"
+    yield f"for {found.tokens[found.token]}, which has {found.log_probabilities[found.token]:z.4f}"
     for row, (site, head) in enumerate(zip(found.sites, found.heads, strict=True)):
         keys = [(key, change) for key, change in enumerate(found.changes[row]) if not np.isnan(change)]
-        numbers = " ".join(f"{key}:{change:.4f}{'!' if found.emptied[row, key] else ''}" for key, change in keys)
+        numbers = " ".join(f"{key}:{change:z.4f}{'!' if found.emptied[row, key] else ''}" for key, change in keys)
         yield f"{site}{'' if head < 0 else f' head {head}'}  {found.strips[row]} {numbers}"
     if found.emptied.any():
         yield "!: this leaves a query without any key, which the network treats by its own rule."

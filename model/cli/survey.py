@@ -189,15 +189,15 @@ def _lines(found: Survey) -> Iterator[str]:
     copying = np.full(len(own.heads), np.nan) if found.copying is None else found.copying
     yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in (*names, "copying"))
     for row, (site, head) in enumerate(own.heads):
-        cells = (f"{own.mean[row, column]:11.3f}" if own.count[row, column] else f"{'–':>11}" for column in range(len(names)))
-        yield f"{site:22}{head:5}" + "".join(cells) + (f"{'–':>11}" if np.isnan(copying[row]) else f"{copying[row]:11.3f}")
+        cells = (f"{own.mean[row, column]:z11.3f}" if own.count[row, column] else f"{'–':>11}" for column in range(len(names)))
+        yield f"{site:22}{head:5}" + "".join(cells) + (f"{'–':>11}" if np.isnan(copying[row]) else f"{copying[row]:z11.3f}")
     for (site, head), roles in zip(own.heads, found.roles, strict=True):
         for role in roles:
             yield (
-                f"{site} head {head}: {role.criterion.role}: {role.criterion.measure} {role.mean:.3f} (criterion: at least "
-                f"{role.criterion.threshold}; untrained {role.untrained:.3f}, weights in random order {role.shuffled:.3f}); in "
-                f"{100 * role.share:.0f} of 100 texts"
-                + (f"; in the others most of {role.rest} ({role.rest_mean:.3f})" if role.rest else "")
+                f"{site} head {head}: {role.criterion.role}: {role.criterion.measure} {role.mean:z.3f} (criterion: at least "
+                f"{role.criterion.threshold}; untrained {role.untrained:z.3f}, weights in random order {role.shuffled:z.3f}); in "
+                f"{100 * role.share:z.0f} of 100 texts"
+                + (f"; in the others most of {role.rest} ({role.rest_mean:z.3f})" if role.rest else "")
             )
     if found.relations is not None:
         yield f"{'relation':16}{'the word attends':18}{'words':>7}{'best head':>30}{'right':>8}{'offset':>8}{'right':>8}"
@@ -205,7 +205,7 @@ def _lines(found: Survey) -> Iterator[str]:
             site, head = own.heads[each.head]
             head_ = f"{site} head {head}"
             yield (
-                f"{each.relation:16}{each.direction:18}{each.words:7,}{head_:>30}{each.right:8.3f}{each.offset:+8}{each.baseline:8.3f}"
+                f"{each.relation:16}{each.direction:18}{each.words:7,}{head_:>30}{each.right:z8.3f}{each.offset:+8}{each.baseline:z8.3f}"
             )
     yield from (f"no roles without a baseline: {why['fields'].get('reason', why)}" for why in found.without.values())
 
@@ -232,7 +232,7 @@ def _against(found: list[Difference], as_json: bool) -> None:
         return
     click.echo(f"{'site':22}{'head':>5}  {'measure':16}{'before':>9}{'now':>9}{'change':>9}{'error':>8}{'in errors':>11}")
     for each in found[:MOST_LINES]:
-        numbers = f"{each.first:9.3f}{each.second:9.3f}{each.difference:+9.3f}{each.error:8.3f}{each.errors:+11.1f}"
+        numbers = f"{each.first:z9.3f}{each.second:z9.3f}{each.difference:+z9.3f}{each.error:z8.3f}{each.errors:+z11.1f}"
         click.echo(f"{each.site:22}{each.head:5}  {each.measure:16}{numbers}")
     if len(found) > MOST_LINES:
         click.echo(f"{len(found) - MOST_LINES:,} further ones are smaller beside their errors; --json has all")
@@ -266,7 +266,7 @@ def _film(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path 
     for at, step in enumerate(found.steps):
         for row, (site, head) in enumerate(found.heads):
             columns = [list(MEASURES).index(name) for name in names]
-            cells = (f"{found.mean[at, row, c]:10.3f} ±{found.std[at, row, c]:4.2f}" for c in columns)
+            cells = (f"{found.mean[at, row, c]:z10.3f} ±{found.std[at, row, c]:z4.2f}" for c in columns)
             click.echo(f"{step:8}  {site:22}{head:5}" + "".join(cells))
 
 

@@ -1,8 +1,12 @@
 """How every command line of the project ends: exit status, and one line on standard error."""
 
+import re
+from pathlib import Path
+
 import click
 import pytest
 
+from model.cli import telling
 from model.cli.program import run_program
 from model.errors import BadSetting
 
@@ -46,3 +50,11 @@ def test_a_command_line_ends_with_a_status_and_says_why(
     err = capsys.readouterr().err
     assert err.startswith(said)
     assert (err.strip() == said.strip()) or not words
+
+
+def test_a_number_that_rounds_to_zero_has_no_minus() -> None:
+    # The two files that are left out print bytes and seconds.
+    commands = [path for path in sorted(Path(telling.__file__).parent.glob("*.py")) if path.name not in ("fetch.py", "telling.py")]
+    signed = re.compile(r"\{[^{}\"]*:(?![^}z]*z)[^}]*\.\d+f\}")
+    found = [f"{path.name}: {each}" for path in commands for each in signed.findall(path.read_text(encoding="utf-8"))]
+    assert not found, f"-0.0001 is printed as “-0.00” without a z in the form: {found}"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
+from gguf import quants
 
 from model.checkpoints import loader
 from model.errors import MustNotBeSet, UnsupportedGguf
@@ -66,6 +67,20 @@ def in_blocks(data: bytes, kind: Kind) -> Any:
     if lowest:
         return scale * numbers + blocks[:, 2:4].copy().view(np.float16).astype(np.float32)
     return scale * (numbers - (16 if fifth else 8))
+
+
+def test_the_blocks_of_a_tensor_are_read_in_few_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read_gguf(ggufs.write(tmp_path / "a.gguf", "llama", ggufs.network("llama"), Kind.Q8_0))
+    calls: list[int] = []
+    real = quants.Q8_0.dequantize_blocks
+
+    def counted(blocks: Any) -> Any:
+        calls.append(len(blocks))
+        return real(blocks)
+
+    monkeypatch.setattr(quants.Q8_0, "dequantize_blocks", counted)
+    found.tensor("blk.1.ffn_down.weight")
+    assert calls == [ggufs.WIDTH * ggufs.INNER // 32]
 
 
 def test_checkpoint_names_the_type_and_the_bits_of_each_tensor(tmp_path: Path) -> None:
