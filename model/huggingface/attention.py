@@ -228,7 +228,8 @@ def _call(
     plain = mask is None or bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
     product = plain and not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
     weighs = _close((weights.float() @ value).transpose(1, 2), context, close)
-    attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1], latent=latent_width(module))
+    rotated = int(module.qk_rope_head_dim) if (latent := latent_width(module)) else 0  # type: ignore[arg-type]  # untyped library
+    attention = ForeignAttention(query.shape[1], query.shape[1] // groups, query.shape[-1], latent=latent, rotated=rotated)
     return Call(module, attention, len(query), query.shape[2], key.shape[2], scale, context, product, weighs)
 
 

@@ -37,6 +37,7 @@ class ForeignAttention:
         head_dim: width of a head's queries and keys.
         empty_rows: as in AttentionSpec; the library masks with the most negative number, so such a row is uniform.
         latent: width of the latent of a position, from which all heads make their keys and values; 0: there is none.
+        rotated: with a latent, the last columns of a key, which are rotated and the same for all heads.
     """
 
     heads: Few
@@ -44,6 +45,7 @@ class ForeignAttention:
     head_dim: Width
     empty_rows: EmptyRows = "uniform"
     latent: Many = 0
+    rotated: Many = 0
 
     def __post_init__(self) -> None:
         """Checks that query heads can be divided among key heads.

@@ -25,14 +25,12 @@ class Latents:
 def of_site(trace: Trace, site: Site) -> Latents | None:
     """What a run recorded of a site; None: it has no latents, or they, keys or values were not recorded.
 
-    The shared columns are the last ones of a key (DeepSeek-AI 2024, "DeepSeek-V2", equation 16). They are counted: from the last
-    column on as long as all heads have the same numbers. A network of one head has no other to compare with: then none are named.
+    The shared columns are the last ones of a key (DeepSeek-AI 2024, "DeepSeek-V2", equation 16); the network says how many they are.
     """
     latents, own = trace.stages.get(f"{site}/latents"), trace.at(site)
     if latents is None or own.k is None or own.v is None:
         return None
-    same = (own.k == own.k[:1]).all(axis=(0, 1)) if own.heads > 1 else np.zeros(own.k.shape[-1], bool)
-    rotated = int(np.cumprod(same[::-1]).sum())
+    rotated = int(trace.model["spec"][site.stack]["attention"].get("rotated", 0))
     own_columns = own.k.shape[-1] - rotated
     kept = np.concatenate([latents, own.k[0, :, own_columns:]], axis=1)
     return Latents(kept, rotated, np.concatenate([own.k[..., :own_columns], own.v], axis=2).swapaxes(0, 1))

@@ -1,5 +1,6 @@
 """Latent attention: what is recorded is what the library keeps, and the keys and values of all heads follow from it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from model.inference.run import run
 from model.spec.inputs import Given
 from model.spec.request import Decoding, RunRequest
 from model.trace import stages
+from model.trace.serialization import from_bytes
 from tests import folders, recorded_folders
 from viz.metrics import latents
 
 CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[3]
 IDS: Given = (4, 6, 5, 8, 9)
 
 
@@ -53,6 +56,16 @@ def test_latents_are_those_of_the_library_and_make_its_keys_and_values(tmp_path:
     walk = [str(stage) for stage in stages.walk(trace) if stage.place == "decoder.0.1.self"]
     assert [name.partition("/")[2] for name in walk[:4]] == ["queries", "latents", "keys", "values"]
     assert trace.model["spec"]["decoder"]["attention"]["latent"] == own.config.kv_lora_rank
+
+
+def test_heads_with_the_same_keys_share_no_more_columns_than_the_network_rotates() -> None:
+    trace = from_bytes((ROOT / "lectures" / "traces" / "latents.trace.safetensors").read_bytes())
+    own = trace.at("decoder.0.1.self")
+    assert own.k is not None
+    pruned = replace(own, k=np.where(np.arange(own.k.shape[-1]) < 8, 0, own.k))  # what was made of the latents: all heads are zero
+    found = latents.of_site(replace(trace, attention={**trace.attention, own.site: pruned}), own.site)
+    assert found is not None
+    assert (found.rotated, found.kept.shape[1]) == (4, 8 + 4)
 
 
 @pytest.mark.slow
