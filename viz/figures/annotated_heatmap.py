@@ -1,6 +1,7 @@
 """A grid of signed numbers or of shares whose cells can be clicked: heads by layers, edges by tokens, words by methods."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -31,8 +32,7 @@ def grid(
 ) -> go.Figure:
     """The numbers as colors, centered at 0, or shares from 0 to 1; cells without a number are empty.
 
-    plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell that has a number,
-    with its row and column as `customdata`.
+    Each cell that has a number can be clicked; `customdata` is its row and column.
 
     Args:
         rows, columns: their names.
@@ -48,33 +48,14 @@ def grid(
     colours = scheme(dark)
     end = 1.0 if shares else (float(np.nanmax(np.abs(values), initial=0.0)) if limit is None else limit) or 1.0
     least, stops = (0.0, colours.weights) if shares else (-end, colours.diverging)
-    cells = {
-        "type": "heatmap",
-        "x": list(range(len(columns))),
-        "y": list(range(len(rows))),
-        "z": values,
-        "zmin": least,
-        "zmax": end,
-        "colorscale": scale(stops),
-        "colorbar": colour_bar(colours, (least, (least + end) / 2, end)) | {"tickformat": ".2g"},
-        "xgap": 2,
-        "ygap": 2,
-        "hoverinfo": "skip",
-    }
+    bar = colour_bar(colours, (least, (least + end) / 2, end)) | {"tickformat": ".2g"}
+    cells = gapped_cells(values, (least, end), scale(stops), bar)
     if written:
         texts = [["" if np.isnan(value) else labels.number(float(value), written) for value in row] for row in values]
         cells |= {"text": texts, "texttemplate": "%{text}", "textfont": {"size": 11}}
     there = [(int(row), int(column)) for row, column in np.argwhere(~np.isnan(values))]
-    points = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [column for _row, column in there],
-        "y": [row for row, _column in there],
-        "marker": {"opacity": 0, "size": ROW - 8, "symbol": "square"},
-        "customdata": there,
-        "text": [hover[row][column] for row, column in there],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    texts_of_points = {"text": [hover[row][column] for row, column in there], "hovertemplate": "%{text}<extra></extra>"}
+    points = targets(there, ROW - 8) | {"customdata": there} | texts_of_points
     names = [literal(name) for name in rows]
     down = axis(colours, "") | {"type": "linear", "showgrid": False, "tickvals": list(range(len(names))), "ticktext": names}
     down |= {"range": [len(names) - 0.5, -0.5], "tickfont": {"size": 12, "color": colours.text}}
@@ -83,6 +64,41 @@ def grid(
     height = BAR_HEIGHT + names_of_columns + ROW * len(rows)
     layout = {"xaxis": across, "yaxis": down, "hovermode": "closest"} | ({"meta": FITTED} if written else {})
     return picture(dark, height, [cells, points], layout, bar=quantity)
+
+
+def gapped_cells(
+    values: Array, ends: tuple[float, float], stops: Sequence[tuple[float, str]], bar: dict[str, Any]
+) -> dict[str, Any]:
+    """A heatmap of [row, column] with gaps between its cells; what pointing at a cell says comes from its `targets`."""
+    rows, columns = values.shape
+    return {
+        "type": "heatmap",
+        "x": list(range(columns)),
+        "y": list(range(rows)),
+        "z": values,
+        "zmin": ends[0],
+        "zmax": ends[1],
+        "colorscale": stops,
+        "colorbar": bar,
+        "xgap": 2,
+        "ygap": 2,
+        "hoverinfo": "skip",
+    }
+
+
+def targets(places: Sequence[tuple[int, int]], size: int) -> dict[str, Any]:
+    """An invisible point on each cell (row, column): plotly reports clicks on points, not on the cells of a heatmap.
+
+    Args:
+        size: of a point, in pixels.
+    """
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [column for _row, column in places],
+        "y": [row for row, _column in places],
+        "marker": {"opacity": 0, "size": size, "symbol": "square"},
+    }
 
 
 def _cut(text: str, longest: int) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
+from viz.figures.annotated_heatmap import gapped_cells, targets
 from viz.figures.layout import BAR_HEIGHT, LEGEND, PLACED, axis, colour_bar, literal, picture, room, scale
 from viz.figures.theme import Scheme, scheme
 from viz.labels import tokens as labels
@@ -69,67 +70,55 @@ def scatter(
         weight: what decides the areas of the dots, numbers below 0 and unknown ones as 0; None: all are equal.
         spread: of each head, what is said last where it is pointed at: how a number varies over the texts.
     """
-    colours = scheme(dark)
-    kinds, paints = list(dict.fromkeys(groups)), (colours.second, colours.faint, colours.accent, colours.text)
-    told = [literal(role).replace(", ", ",<br>") for role in roles]
+    colours, kinds = scheme(dark), list(dict.fromkeys(groups))
     sizes = _sizes(len(names), weight)
-    stands = _label_places(across, up, told)
     also = [(literal(roles[head]), *(_said(each, head) for each in (shade, weight) if each)) for head in range(len(names))]
-    said = [(*lines, *spread[head : head + 1]) for head, lines in enumerate(also)]
-    told_of = ["".join(f"<br>{line}" for line in lines if line) for lines in said]
-    traces: list[dict[str, Any]] = []
+    told = ["".join(f"<br>{line}" for line in (*lines, *spread[head : head + 1]) if line) for head, lines in enumerate(also)]
+    pointed = [[literal(name), head, told[head]] for head, name in enumerate(names)]
     drawn = np.isfinite(across) & np.isfinite(up)
     known = np.ones(len(names), bool) if shade is None else np.isfinite(shade.values)
-    for number, kind, filled in ((number, kind, filled) for number, kind in enumerate(kinds) for filled in (True, False)):
-        own = [head for head in np.flatnonzero(drawn & (known == filled)).tolist() if groups[head] == kind]
-        if not own:
-            continue
-        own.sort(key=lambda head: -sizes[head])  # small dots lie on large ones
-        marker: dict[str, Any] = {"color": paints[number % len(paints)] if shade is None else colours.card}
-        if shade is not None and filled:
-            first = not any("colorbar" in each["marker"] for each in traces)
-            marker = shade.marker(colours, own) | ({"colorbar": colour_bar(colours, buttons=len(MODES[0]))} if first else {})
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "x": across[own],
-                "y": up[own],
-                "name": literal(kind),
-                "showlegend": not any(each["name"] == literal(kind) for each in traces),
-                "customdata": [[literal(names[head]), head, told_of[head]] for head in own],
-                "marker": marker
-                | {
-                    "size": [sizes[head] for head in own],
-                    "symbol": SYMBOLS[number % len(SYMBOLS)],
-                    "opacity": 1 if weight is None else 0.8,
-                    "line": {"width": 1, "color": colours.text},
-                },
-                "unselected": {"marker": {"opacity": 1 if weight is None else 0.8}},
-                "hoverinfo": "skip",
-            }
-        )
+    painted: dict[str, Any] = {"opacity": 1 if weight is None else 0.8}
+    traces: list[dict[str, Any]] = []
+    for number, kind in enumerate(kinds):
+        paint = (colours.second, colours.faint, colours.accent, colours.text)[number % 4] if shade is None else colours.card
+        look: dict[str, Any] = painted | {"symbol": SYMBOLS[number % len(SYMBOLS)], "line": {"width": 1, "color": colours.text}}
+        of_kind = [head for head in np.flatnonzero(drawn).tolist() if groups[head] == kind]
+        of_kind.sort(key=lambda head: -sizes[head])  # small dots lie on large ones
+        with_and_without = ([head for head in of_kind if known[head]], [head for head in of_kind if not known[head]])
+        for own in filter(None, with_and_without):
+            filled = shade is not None and bool(known[own[0]])
+            marker = shade.marker(colours, own) if shade is not None and filled else {"color": paint}
+            if filled and not any("colorbar" in each["marker"] for each in traces):
+                marker |= {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
+            dots: dict[str, Any] = {"type": "scatter", "mode": "markers", "x": across[own], "y": up[own], "name": literal(kind)}
+            dots |= {"showlegend": not any(each["name"] == literal(kind) for each in traces)}
+            dots |= {"customdata": [pointed[head] for head in own], "hoverinfo": "skip", "unselected": {"marker": painted}}
+            traces.append(dots | {"marker": marker | look | {"size": [sizes[head] for head in own]}})
+    labels = [literal(role).replace(", ", ",<br>") for role in roles]
     places = sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -sizes[head])
-    labelled = {"text": [told[head] if head in stands else "" for head in places]}
-    labelled |= {"textposition": [stands.get(head, "top center") for head in places]}
-    pointed = {"customdata": [[literal(names[head]), head, told_of[head]] for head in places]}
-    traces.append(_rings(places, across, up, sizes, selected, colours) | labelled | pointed)
-    grid_ = {"showgrid": True, "zeroline": False} | PLACED
-    below = {} if shade is None else {"yref": "paper", "y": -0.16}
-    layout = {
-        "xaxis": axis(colours, titles[0]) | grid_,
-        "yaxis": axis(colours, titles[1]) | grid_,
-        "showlegend": len(kinds) > 1,
-        "legend": LEGEND | {"x": 0, "xanchor": "left", "itemsizing": "constant"} | below,
-    }
-    if shade is None:
-        above = 48 if len(kinds) > 1 else 16
-        return picture(dark, 430, traces, layout | {"margin": MARGIN | {"t": above}})
-    return picture(dark, 470, traces, layout | {"margin": MARGIN | {"t": BAR_HEIGHT}}, bar=shade.title, buttons=len(MODES[0]))
+    rings = _rings(places, across, up, sizes, selected, colours) | {"customdata": [pointed[head] for head in places]}
+    stands = _label_places(across, up, labels)
+    rings |= {"text": [labels[head] if head in stands else "" for head in places]}
+    traces.append(rings | {"textposition": [stands.get(head, "top center") for head in places]})
+    return _with_axes(traces, colours, titles, len(kinds), shade, dark)
 
 
 MARGIN = {"l": 64, "r": 18, "b": 54}
 """Pixels beside a plot with two axes of numbers that have titles."""
+
+
+def _with_axes(
+    traces: list[dict[str, Any]], colours: Scheme, titles: tuple[str, str], kinds: int, shade: Shade | None, dark: bool
+) -> go.Figure:
+    """The dots between their axes; below a color bar, which needs the room above the plot, the legend goes under it."""
+    lines = {"showgrid": True, "zeroline": False} | PLACED
+    layout: dict[str, Any] = {name: axis(colours, title) | lines for name, title in zip(("xaxis", "yaxis"), titles, strict=True)}
+    legend = LEGEND | {"x": 0, "xanchor": "left", "itemsizing": "constant"}
+    if shade is None:
+        margin = MARGIN | {"t": 48 if kinds > 1 else 16}
+        return picture(dark, 430, traces, layout | {"showlegend": kinds > 1, "legend": legend, "margin": margin})
+    layout |= {"showlegend": kinds > 1, "legend": legend | {"yref": "paper", "y": -0.16}, "margin": MARGIN | {"t": BAR_HEIGHT}}
+    return picture(dark, 470, traces, layout, bar=shade.title, buttons=len(MODES[0]))
 
 
 def _rings(heads: Sequence[int], across: Array, up: Array, sizes: Array, selected: int, colours: Scheme) -> dict[str, Any]:
@@ -191,8 +180,6 @@ def grid(
 ) -> go.Figure:
     """A cell for each head: a row for each site, a column for each head in it. A head without the number has an empty cell.
 
-    plotly reports clicks on points alone, not on the cells of a heatmap: an invisible point lies on each cell.
-
     Args:
         names: of the heads.
         rows, columns: what the axes say.
@@ -207,46 +194,25 @@ def grid(
     for head, place in enumerate(places):
         values[place] = shade.values[head]
     marker = shade.marker(colours, range(len(names)))
-    cells = {
-        "type": "heatmap",
-        "x": list(range(len(columns))),
-        "y": list(range(len(rows))),
-        "z": values,
-        "zmin": marker["cmin"],
-        "zmax": marker["cmax"],
-        "colorscale": marker["colorscale"],
-        "colorbar": colour_bar(colours),
-        "xgap": 2,
-        "ygap": 2,
-        "hoverinfo": "skip",
-    }
-    points = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [column for _row, column in places],
-        "y": [row for row, _column in places],
-        "marker": {"opacity": 0, "size": CELL - 4, "symbol": "square"},
+    cells = gapped_cells(values, (marker["cmin"], marker["cmax"]), marker["colorscale"], colour_bar(colours))
+    points = targets(places, CELL - 4) | {
         "customdata": [[literal(name), head] for head, name in enumerate(names)],
         "text": [_number(float(value)) for value in shade.values],
         "hovertemplate": "%{customdata[0]}: <b>%{text}</b><extra></extra>",
     }
-    frames = [
-        {
-            "type": "rect",
-            "x0": places[head][1] - 0.5,
-            "x1": places[head][1] + 0.5,
-            "y0": places[head][0] - 0.5,
-            "y1": places[head][0] + 0.5,
-            "line": {"color": colours.text, "width": 3 if head == selected else 1},
-        }
-        for head in (*marked, *([selected] if selected >= 0 else []))
-    ]
+    framed = (*marked, *([selected] if selected >= 0 else []))
+    frames = [_frame(places[head], {"color": colours.text, "width": 3 if head == selected else 1}) for head in framed]
     ticks = {"showgrid": False, "tickfont": {"size": 12, "color": colours.text}} | PLACED
     down = {"tickvals": list(range(len(rows))), "ticktext": [literal(name) for name in rows], "range": [len(rows) - 0.5, -0.5]}
     across = {"tickvals": list(range(len(columns))), "ticktext": list(columns), "range": [-0.5, len(columns) - 0.5], "tickangle": 0}
     layout = {"xaxis": axis(colours, "") | ticks | across, "yaxis": axis(colours, "") | ticks | down, "shapes": frames}
     layout |= {"hovermode": "closest", "margin": {"l": 10 + room(rows), "r": 18, "t": BAR_HEIGHT, "b": 26}}
     return picture(dark, 90 + CELL * len(rows), [cells, points], layout, bar=shade.title)
+
+
+def _frame(cell: tuple[int, int], line: dict[str, Any]) -> dict[str, Any]:
+    row, column = cell
+    return {"type": "rect", "x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5, "line": line}
 
 
 _PLOT, _LETTER, _LINE, _DOT = np.array([250.0, 330.0]), 6.6, 15.6, 8.0

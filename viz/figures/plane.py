@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from model.trace.types import Array
 from viz.figures.layout import LEGEND, axis, colour_bar, literal, picture, scale
-from viz.figures.theme import scheme
+from viz.figures.theme import Scheme, scheme
 
 SYMBOLS = ("circle", "diamond")
 """Of queries and of keys."""
@@ -64,26 +64,14 @@ def plane(
             if not len(own):
                 continue
             paint = PAINTS[group % GROUPS] if group >= 0 else colours.faint if groups else (colours.second, colours.accent)[is_key]
-            marker: dict[str, Any] = {"color": paint, "size": 5, "symbol": SYMBOLS[is_key], "opacity": 0.7}
-            if values is not None:
-                marker |= {"color": values[0][own], "cmin": 0, "cmax": max(float(values[0].max()), 1.0)}
-                marker |= {"colorscale": scale(colours.weights[2:])} | (
-                    {} if is_key else {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
-                )
-            traces.append(
-                {
-                    "type": "scattergl",
-                    "mode": "markers",
-                    "x": points[own, 0],
-                    "y": points[own, 1],
-                    "name": literal(name or named[is_key]),
-                    "text": [tokens[labels[place]] for place in own.tolist()],
-                    "customdata": told[own].tolist(),  # as an array, a selection would not report it
-                    "marker": marker,
-                    "showlegend": groups is None or (bool(name) and not any(each["name"] == literal(name) for each in traces)),
-                    "hovertemplate": f"{said[is_key]}<extra></extra>",
-                }
-            )
+            marker = {"size": 5, "symbol": SYMBOLS[is_key], "opacity": 0.7}
+            marker |= {"color": paint} if values is None else _scaled(values[0], own, colours, with_bar=not is_key)
+            dots = {"type": "scattergl", "mode": "markers", "x": points[own, 0], "y": points[own, 1], "marker": marker}
+            dots |= {"name": literal(name or named[is_key]), "text": [tokens[labels[place]] for place in own.tolist()]}
+            dots |= {"customdata": told[own].tolist()}  # as an array, a selection would not report it
+            first = bool(name) and not any(each["name"] == dots["name"] for each in traces)
+            dots |= {"showlegend": groups is None or first, "hovertemplate": f"{said[is_key]}<extra></extra>"}
+            traces.append(dots)
     free = {"showgrid": True, "zeroline": False, "fixedrange": False}
     layout = {
         "xaxis": axis(colours, titles[0]) | free,
@@ -92,3 +80,10 @@ def plane(
         "legend": LEGEND | {"x": 0, "xanchor": "left"},
     }
     return picture(dark, 480, traces, layout, above=64, bar=values[1] if values else "", buttons=len(MODES[0]))
+
+
+def _scaled(values: Array, own: Array, colours: Scheme, with_bar: bool) -> dict[str, Any]:
+    """The numbers of some dots as colors, on the scale of all of them."""
+    bar = {"colorbar": colour_bar(colours, buttons=len(MODES[0]))} if with_bar else {}
+    ends = {"cmin": 0, "cmax": max(float(values.max()), 1.0)}
+    return {"color": values[own], "colorscale": scale(colours.weights[2:])} | ends | bar

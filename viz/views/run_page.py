@@ -189,58 +189,51 @@ def select(trace: Trace, view: ViewState, problems: list[str], opens_on: SiteSel
     if attention.site != asked:
         problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
         view = replace(view, site="", query=-1, key=-1)
-    # What the view counts, how many of it this run has, what is shown if it has too few, and the sentence about it.
-    checks: tuple[tuple[int, int, dict[str, Any], Callable[[], str]], ...] = (
-        (
-            view.head,
-            attention.heads,
-            {"head": 0},
-            lambda: _n(
-                "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
-                "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
-                attention.heads,
-                **gaps,
-            ),
-        ),
-        (
-            view.query,
-            rows,
-            {"query": -1, "key": -1},
-            lambda: _n(
-                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
-                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
-                rows,
-                **gaps,
-            ),
-        ),
-        (
-            view.key,
-            keys,
-            {"key": -1},
-            lambda: _n(
-                "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
-                "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
-                keys,
-                **gaps,
-            ),
-        ),
-        (
-            view.step,
-            steps,
-            {"step": -1},
-            lambda: _n(
-                "This run has {steps} step, so step {step} does not exist. Starting at the first.",
-                "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
-                steps,
-                **gaps,
-            ),
-        ),
+    # What the view counts, how many of it this run has, and what is shown if it has too few.
+    checks: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
+        ("head", view.head, attention.heads, {"head": 0}),
+        ("row", view.query, rows, {"query": -1, "key": -1}),
+        ("key", view.key, keys, {"key": -1}),
+        ("step", view.step, steps, {"step": -1}),
     )
-    for asked_for, there, instead, sentence in checks:
+    for what, asked_for, there, instead in checks:
         if asked_for >= there:
-            problems.append(sentence())
+            problems.append(_too_few(what, gaps))
             view = replace(view, **instead)
     return attention, view
+
+
+def _too_few(what: str, gaps: dict[str, Any]) -> str:
+    """The sentence about a head, row, key or step that this run does not have."""
+    match what:
+        case "head":
+            return _n(
+                "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
+                "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
+                gaps["heads"],
+                **gaps,
+            )
+        case "row":
+            return _n(
+                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
+                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
+                gaps["rows"],
+                **gaps,
+            )
+        case "key":
+            return _n(
+                "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
+                "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
+                gaps["keys"],
+                **gaps,
+            )
+        case _:
+            return _n(
+                "This run has {steps} step, so step {step} does not exist. Starting at the first.",
+                "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
+                gaps["steps"],
+                **gaps,
+            )
 
 
 def _last() -> tuple[Trace, ViewState] | None:
