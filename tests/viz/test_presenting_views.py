@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -18,14 +19,14 @@ from model.survey.measures import MEASURES
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
-from viz.lectures.presenter import handout
+from viz.lectures.presenter import handout, survey_panels
 from viz.lectures.presenter.check import not_drawn
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.html_pages import FOLDER
 from viz.lectures.presenter.panels import Picture
 from viz.lectures.presenter.pictures import picture
-from viz.lectures.script import parser
+from viz.lectures.script import library, parser
 
 HEAD = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {model}\n---\n"
 CROSS = "text=w4+w5&site=decoder.0.1.cross"
@@ -243,3 +244,17 @@ def test_the_handout_has_the_dots_of_a_survey(bundled: Engine) -> None:
     figure = next(figure for figure in handout._figures(deck, 0) if figure["svg"])
     assert figure["svg"].count("<circle") == 4, "a dot for each head"
     assert "previous token" in figure["svg"]
+
+
+@pytest.mark.parametrize("name", sorted(library.files()))
+def test_every_claim_about_a_head_points_to_what_it_does_over_many_texts(name: str) -> None:
+    engine, spoken = bundled_engine(), library.load(name)
+    for step in spoken.steps:
+        heads = [each.subject.head for each in step.expects]
+        claimed = {(each.site, each.number) for each in heads if each.site and each.number >= 0}
+        there = CHECKPOINTS / step.view.model / "survey.parquet"
+        links = re.findall(r"\(/survey\?(.*?)\)", survey_panels.pointer(engine, step))
+        told = {(each["site"], int(each["head"])) for each in map(dict, map(parse_qsl, links))}
+        assert told == (claimed if there.is_file() and step.page != "survey" else set())
+        if told:
+            assert told <= set(tables.read(there).statistics.heads)

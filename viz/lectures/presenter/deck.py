@@ -16,7 +16,7 @@ from viz.canvas.wire.transport import content_hash
 from viz.i18n.translate import _, error_message, speaking
 from viz.labels import tokens
 from viz.lectures.classroom.deck import Answer, Layout, Question, Slide
-from viz.lectures.presenter import markdown
+from viz.lectures.presenter import markdown, survey_panels
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import answered, revealed_view
@@ -198,6 +198,7 @@ class LectureDeck:
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""
         runs, shown = StepRuns(self.engine, one), one.view
+        slide = replace(slide, notes=markdown.html(one.notes + survey_panels.pointer(self.engine, one)))
         points, problem, answer = list[Any](), "", None
         try:
             points = [placed(runs, point) for point in one.points]

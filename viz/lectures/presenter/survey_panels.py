@@ -1,7 +1,10 @@
-"""The panels of the page Survey: all heads by two measures, the selected head, and the roles with their criteria."""
+"""The panels of the page Survey, all heads by two measures, the selected one, and roles with their criteria; and links to it."""
 
 from collections.abc import Iterator
+from urllib.parse import urlencode
 
+from model.engine.api import Engine
+from model.errors import HeadlightError
 from model.survey import tables as files
 from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
@@ -9,13 +12,14 @@ from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import heads as figures
-from viz.i18n.translate import _, number
+from viz.i18n.translate import _, join_list, number
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
+from viz.lectures.script.lecture import Step
 from viz.session.state import Page
 from viz.views.survey.choice import head_of
 
@@ -32,6 +36,27 @@ def stored(page: Page) -> Survey:
     if found is None or found.about.fingerprint != page.trace.model.get("fingerprint"):
         raise NotDrawable(_("There is no stored survey of these weights of “{title}”.", title=page.info.title))
     return found
+
+
+def pointer(engine: Engine, step: Step) -> str:
+    """Markdown for the notes of a step: links to what the heads of its claims do over many texts. Empty: it claims nothing about a
+    head, or its model has no stored survey.
+    """
+    subjects = [each.subject for each in step.expects if each.subject.head.site and each.subject.head.number >= 0]
+    heads = {(each.head.site, each.head.number): each for each in subjects}
+    if step.page == "survey" or not heads:
+        return ""
+    try:
+        if not engine.ask(StoredSurvey(step.view.model)):
+            return ""
+    except HeadlightError:  # a recording has none, nor has a model that is not here
+        return ""
+    said = []
+    for (site, head), subject in heads.items():
+        measure = next(({"y": each} for each in (subject.name, subject.kind) if each in MEASURES), {})
+        link = urlencode({"model": step.view.model, "site": site, "head": head, **measure})
+        said.append(f"[{tokens.site(Site.parse(site), head)}](/survey?{link})")
+    return "\n\n" + _("What these heads do over many texts: {heads}", heads=join_list(said))
 
 
 def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:

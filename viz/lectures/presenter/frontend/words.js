@@ -5,6 +5,7 @@ function setWords(box, html) {
   if (box.dataset.html === html) return;
   box.dataset.html = html;
   box.innerHTML = html;
+  for (const link of box.querySelectorAll("a")) Object.assign(link, { target: "_blank", rel: "noopener" }); // the lecture stays open
 }
 
 /** The list of what to point at; pointing at one shows it in the drawings, a click selects it. */
