@@ -166,6 +166,15 @@ def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(s
     assert "mean over texts: 6" in captions(visitor)
 
 
+def test_texts_that_were_skipped_where_heads_are_silenced_are_counted(surveyed: Path) -> None:
+    found = tables.read(surveyed / "tiny" / "survey.parquet")
+    measured_ = replace(not_measured(found.statistics.heads, 6), done=6, count=4, mean=np.arange(1.0, 13.0))
+    tables.write(replace(found, matters=measured_), surveyed / "tiny" / "survey.parquet")
+    visitor = Visitor("survey", model="tiny", text="w4 w5", size="matters")
+    assert "mean over texts: 4" in captions(visitor)
+    assert "Texts that could not be run, and do not count: 2." in captions(visitor)
+
+
 def test_a_head_that_is_chosen_by_its_name_is_the_selected_one(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     visitor.app.selectbox(key="survey-head-choice").set_value(3)

@@ -54,6 +54,7 @@ RANGES = f"""() => {{
 
 def test_queries_and_keys_move_as_a_copy_and_are_drawn_once_at_the_end(serve: Serve, watched: Page) -> None:
     opened(watched, f"{serve(APP)}/survey?model=induction&text=fox+moon&site=decoder.0.1.self&head=1")
+    assert watched.get_by_role("heading", name="All heads", level=2).count() == 1
     watched.locator(".st-key-survey-read-start button").click()
     area = watched.locator(f"{PLANE} .nsewdrag").first
     area.wait_for()

@@ -6,6 +6,7 @@ import pytest
 from viz.figures import heads as figures
 from viz.figures.heads import LARGEST, Shade, grid, scatter
 from viz.figures.theme import scheme
+from viz.labels import survey as labels
 
 NAMES, KINDS = ["one", "two", "thr<ee", "four"], ["self", "cross", "self", "self"]
 ACROSS, UP = np.array([0.0, 1.0, 2.0, np.nan]), np.array([1.0, 0.5, 0.2, 0.1])
@@ -81,3 +82,12 @@ def test_the_grid_has_a_cell_for_each_head_and_frames_for_the_selected_and_the_m
     assert list(figure.data[1].text) == ["0.100", "–", "0.300"]
     frames = [((shape.x0 + shape.x1) / 2, (shape.y0 + shape.y1) / 2, shape.line.width) for shape in figure.layout.shapes]
     assert frames == [(0, 0, 1), (0, 1, 3)]
+
+
+def test_an_error_is_never_rounded_to_zero_and_a_histogram_has_a_sign_for_each_bin() -> None:
+    assert labels.with_error(0.5104, 0.0002, 2) == ("0.5104", "0.0002")
+    assert labels.with_error(0.5104, 0.013, 2) == ("0.51", "0.01")
+    assert labels.with_error(0.5104, 0.0, 3) == ("0.510", "0.000")
+    assert labels.with_error(0.5104, float("nan"), 2)[0] == "0.51"
+    assert labels.spread(np.array([0, 1, 50, 100]), 8.0) == "0 ▁▂▅█ 8"
+    assert labels.spread(np.zeros(4, int), 1.0) == ""

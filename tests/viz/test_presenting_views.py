@@ -242,7 +242,7 @@ def test_the_handout_has_the_dots_of_a_survey(bundled: Engine) -> None:
     deck = LectureDeck(lecture, bundled)
     deck.wait()
     figure = next(figure for figure in handout._figures(deck, 0) if figure["svg"])
-    assert figure["svg"].count("<circle") == 4, "a dot for each head"
+    assert figure["svg"].count("<circle") == 5, "a dot for each head, and a ring"
     assert "previous token" in figure["svg"]
 
 

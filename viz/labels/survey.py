@@ -1,5 +1,6 @@
 """Words for surveys: titles of measures and roles, and what a screen reader reads for the scatter of heads."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -60,6 +61,12 @@ def directions() -> dict[str, str]:
         "to its governor": _("from a word to the one that it depends on"),
         "from its governor": _("to a word, from the one that it depends on"),
     }
+
+
+def with_error(mean: float, error: float, decimals: int) -> tuple[str, str]:
+    """A mean and its standard error with so many decimals, or with as many more as the error needs to be seen."""
+    digits = max(decimals, math.ceil(-math.log10(error))) if error > 0 else decimals
+    return number(mean, f".{digits}f"), number(error, f".{digits}f")
 
 
 def spread(counts: Array, highest: float) -> str:

@@ -1,7 +1,5 @@
 """The page Masks: which keys each query may attend to at the selected site, and a test that padding changes nothing."""
 
-from html import escape
-
 import numpy as np
 import streamlit as st
 
@@ -17,7 +15,7 @@ from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
 from viz.views import mask_kinds, mask_texts, sinks
 from viz.widgets import numeric_tables
-from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen, say
+from viz.widgets.cards import card, chart, choose_picture, expander_state, heading, one_screen, say
 
 SHOWN_PADDING = 4
 """Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
@@ -89,7 +87,7 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
         name = choose_picture({name: titles[name] for name in drawn})
         title, allowed = titles[name], drawn[name]
         said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
-        st.html(f'<p class="heading">{escape(said)}</p>')
+        st.html(heading(said))
         figure = masks.mask(trace, attention, allowed, st.session_state.get("mask-form") or "boolean", page.dark)
         told = join_sentences((title, alt_text.mask(trace, attention, allowed)))
         chart(figure, fills=True, config=CONFIG, key=f"mask-{name}", alt=told)

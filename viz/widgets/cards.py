@@ -47,12 +47,14 @@ def choosing_head(table: pd.DataFrame, key: str, **also: object) -> dict[str, An
     return {"key": key, "on_select": choose}
 
 
-def heading(title: str, subtitle: str, help_of: str = "") -> str:
-    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller, and the help of the panel `help_of`.
+def heading(title: str, subtitle: str = "", help_of: str = "") -> str:
+    """Heading of a card as HTML, for `st.html`: two plain texts, the second one smaller, and the help of the panel `help_of`. Its
+    role, not its name, says that it is a heading: Streamlit has its own sizes for those that are named so.
 
     A heading with help saves a message for each sentence: the card is then made with `helped=False`.
     """
-    return f'<p class="heading">{escape(title)}</p><p class="small">{escape(subtitle)}</p>{panel_help.html(help_of)}'
+    small = f'<p class="small">{escape(subtitle)}</p>' if subtitle else ""
+    return f'<p class="heading" role="heading" aria-level="2">{escape(title)}</p>{small}{panel_help.html(help_of)}'
 
 
 def by_pointer(mouse: str, touch: str) -> str:

@@ -24,7 +24,7 @@ from viz.session.state import get_view_state, my_engine, opened, remember, updat
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.checkpoint import uploads
 from viz.widgets import sidebar
-from viz.widgets.cards import say
+from viz.widgets.cards import heading, say
 
 _STATE, _EMPTIED = "opener", "opener:emptied"
 
@@ -176,7 +176,7 @@ def _plan(plan: Plan, stopped: bool) -> None:
     }
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts.items())
     commit = _("commit {commit}", commit=plan.commit[:12])
-    st.html(f'<p class="heading">{escape(plan.title)}</p><p class="small">{escape(commit)}</p><dl class="facts">{rows}</dl>')
+    st.html(f'{heading(plan.title, commit)}<dl class="facts">{rows}</dl>')
     if plan.refused is not None:
         say(error_message(plan.refused))
         return
@@ -206,7 +206,7 @@ def _wait(mine: Opening, pause: Pending | Stopped) -> None:
         mine.fetching = ""
 
     if isinstance(what := mine.fetching, Plan):
-        st.html(f'<p class="heading">{escape(what.title)}</p>')
+        st.html(heading(what.title))
     patient_engine.show_call(pause.call, stop, "download" if what else "name")
 
 

@@ -1,6 +1,5 @@
 """The page Checkpoint: diagnosis of a weight file, its open questions, and the way to its heads."""
 
-from html import escape
 from pathlib import PurePath
 
 import streamlit as st
@@ -13,7 +12,7 @@ from viz.i18n.translate import _, error_message, problem
 from viz.session.state import get_view_state, update
 from viz.url.view_state import ViewState
 from viz.views.checkpoint import diagnosis, opener, questions, recorded_trace, tensor_roles, uploads, weights
-from viz.widgets.cards import card, choose_picture, one_screen, say
+from viz.widgets.cards import card, choose_picture, heading, one_screen, say
 
 _UNKNOWN = "checkpoint:unknown"
 """The model that no layout fits, its settings and the error: the file is not opened again for each role that is chosen."""
@@ -75,7 +74,7 @@ def _one_picture(engine: Engine, model: str, found: Inspection, view: ViewState)
     if not engine.ask(Describe(model, view.parsed_settings())).problem:
         names["weights"] = _("Weights of a head")
     with one_screen():
-        st.html(f'<p class="heading">{escape(diagnosis.what(found))}</p>')
+        st.html(heading(diagnosis.what(found)))
         if names and choose_picture(names) == "weights":
             weights.draw_one(engine, model, found, view)
         elif names:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 
 import pandas as pd
 import streamlit as st
@@ -25,7 +24,7 @@ from viz.views.compare import notes, outputs, picker, runs
 from viz.views.compare import sides as compare_sides
 from viz.views.compare.notes import Compared
 from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, one_screen, say
+from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, heading, one_screen, say
 
 
 def show(page: Page) -> None:
@@ -69,7 +68,7 @@ def _one_picture(page: Page, compared: Compared) -> None:
         if picture == "changes":
             _changes_overview(page, compared)
             return
-        st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
+        st.html(heading(tokens.site(page.attention.site, page.head)))
         if picture == "head":
             _both_maps(page, compared, *st.columns(2, gap="medium"))
         else:

@@ -83,7 +83,7 @@ def _one_picture(page: Page) -> None:
         scenes = reading.selected_head(page, shown) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
         name = {"heads": "atlas", "head": "cells", "image": "overlay"}.get(picture, "lines")
         if name in ("cells", "overlay"):
-            st.html(f'<p class="heading">{escape(tokens.site(page.attention.site, page.head))}</p>')
+            st.html(heading(tokens.site(page.attention.site, page.head)))
         if name in scenes:
             chosen = partial(update, site=str(page.attention.site), head=page.head) if name == "cells" else update
             canvas.draw(name, scenes[name], key={"cells": "heat-cells"}.get(name, name), chosen=chosen)

@@ -17,7 +17,7 @@ from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz.figures import heads as figures
 from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, number
+from viz.i18n.translate import _
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
@@ -194,8 +194,8 @@ def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
     if matters is None or shade is None:
         return None
     most = int(np.nanargmax(matters.mean))
-    gaps = {"count": matters.count, "head": names[most], "loss": number(float(matters.mean[most]), ".3f")}
-    gaps |= {"error": number(float(matters.error[most]), ".3f")}
+    loss, error = labels.with_error(float(matters.mean[most]), float(matters.error[most]), 3)
+    gaps = {"count": matters.count, "head": names[most], "loss": loss, "error": error}
     st.caption(
         tokens.markdown(
             _(
@@ -206,6 +206,8 @@ def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
             )
         )
     )
+    if skipped := matters.done - matters.count:
+        st.caption(_("Texts that could not be run, and do not count: {count:,}.", count=skipped))
     return shade
 
 

@@ -49,7 +49,8 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         return
     column = list(MEASURES).index(name)
     digits = decimals(3)
-    gaps = {"mean": number(own.mean[selected, column], digits), "error": number(own.error[selected, column], digits)}
+    mean, error = labels.with_error(own.mean[selected, column], own.error[selected, column], 2 if big else 3)
+    gaps = {"mean": mean, "error": error}
     gaps |= {"low": number(own.lowest[selected, column], digits), "high": number(own.highest[selected, column], digits)}
     text = _("“{measure}”: mean {mean} ± {error}, from {low} to {high}", measure=titles[name], **gaps)
     st.caption(tokens.markdown(text))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from html import escape
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -77,7 +76,7 @@ def _one_picture(page: Page, edits: EditList, found: Fed, changed: Mapping[Site,
     with one_screen():
         picture = choose_picture(names)
         told = join_clauses(edit_words.words(edit, page.trace.tokens) for edit in edits.active)
-        st.html(f'<p class="heading">{escape(told)}</p>')
+        st.html(heading(told))
         if picture == "changes":
             scene = difference.scene(found.before, found.now, shown, page.attention.site, page.head)
             canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
