@@ -229,7 +229,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
             talk(None, True)
         run_page.wait_for_host(error, shown=page is not None)
     except (Pending, Stopped) as pause:
-        patient_engine.show(pause)
+        patient_engine.show(pause, opens="" if run_page.has_run(view.model) else around.info.title)
         st.session_state[_UNSAID] = list(around.problems)
         if page is None:
             stopped = pause.trace if isinstance(pause, Stopped) else None

@@ -140,6 +140,18 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(h
     until(held, lambda: engine(address)["running"] == 0)
 
 
+def test_the_first_run_of_a_model_says_that_it_is_opened(watched: Page, address: str) -> None:
+    get(f"{address}/hold")
+    watched.goto(f"{address}/?model={MODEL}&text={report_nothing('ein hund')}", wait_until="domcontentloaded")
+    line = watched.locator(".waiting")
+    expect(line).to_have_text(re.compile(r"^Opening German → English and running the text: \d+\.\d s$"))
+    before = line.inner_text()
+    expect(line).not_to_have_text(before)
+    get(f"{address}/release")
+    expect(chips(watched, "source").nth(1)).to_have_text("ein")
+    rest(watched)
+
+
 def test_what_a_measurement_costs_is_said_before_the_first_of_it_is_done(watched: Page, address: str) -> None:
     page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
     page.get_by_role("link", name="What if").click()

@@ -86,8 +86,8 @@ def waits() -> bool:
     return bool(st.session_state.get(_WAITS))
 
 
-def show(pause: Pending | Stopped) -> None:
-    """Shows that the page waits, or that the visitor stopped the call."""
+def show(pause: Pending | Stopped, opens: str = "") -> None:
+    """Shows that the page waits, or that the visitor stopped the call; `opens`: the title of a model that is opened for it."""
     if isinstance(pause, Stopped):
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
@@ -103,21 +103,22 @@ def show(pause: Pending | Stopped) -> None:
     if waits():  # another part of this page says so: its button stops all calls, and its answer draws all again
         return
     st.session_state[_WAITS] = True
-    show_call(pause.call, my_calls().stop, "run")
+    show_call(pause.call, my_calls().stop, "run", opens)
 
 
-def show_call(call: Call, stop: Callable[[], None], what: strings.Wait) -> None:
+def show_call(call: Call, stop: Callable[[], None], what: strings.Wait, opens: str = "") -> None:
     """Shows for how long a call was waited for, and how far it is, with a button that stops it.
 
     Args:
         stop: called by the button.
         what: the page waits for; a run and what a dialog opens may be waited for at once.
+        opens: the title of a model that is opened for the run.
     """
     name = "" if what == "run" else "-beside"
     data = {
         "path": f"{transport.address()}/waiting/{call.token}",
         "seconds": round(time.monotonic() - call.began, 1),
-        **strings.waiting(what),
+        **strings.waiting(what, opens),
         "decimal": decimal_sign(),
     }
     with st.container(horizontal=True, vertical_alignment="center", key=f"waiting{name}"):

@@ -244,6 +244,11 @@ def _last() -> tuple[Trace, ViewState] | None:
     return trace, found[1]
 
 
+def has_run(model: str) -> bool:
+    """Whether the session's last result is one of this model: the first run of another one opens it, which takes seconds."""
+    return (found := _last()) is not None and found[1].model == model
+
+
 def wait_for_host(error: EngineAway, shown: bool) -> None:
     """Says that the host is away, and redraws the page once it answers.
 

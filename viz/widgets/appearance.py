@@ -120,8 +120,8 @@ document.addEventListener("touchstart", (event) => {
 """
 """Lets a finger that begins on a figure scroll the page."""
 
-TAB_STOPS = (Path(__file__).parent / "tab_stops.js").read_text(encoding="utf-8")
-"""Makes a row of equal controls one stop of the Tab key."""
+PAGE_KEYS = (Path(__file__).parent / "page_keys.js").read_text(encoding="utf-8")
+"""Makes a row of equal controls one stop of the Tab key, and brings the focus back from a dialog."""
 
 FITS = (Path(__file__).parent / "cell_numbers.js").read_text(encoding="utf-8")
 """Fits the numbers in the cells of heatmaps that ask for it (`viz.figures.annotated_heatmap`) into the cells of this window."""
@@ -135,7 +135,7 @@ _WATCH = st.components.v2.component(
     + SCROLLS
     + MOVES_DOTS
     + FITS
-    + TAB_STOPS
+    + PAGE_KEYS
     + """
 const seen = new WeakMap();
 

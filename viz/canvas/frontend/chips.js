@@ -74,6 +74,7 @@ function aboutToken(token, strip, texts, go) {
 /** What the sign at the beginning of a token stands for; undefined: it begins with a letter. */
 function signOf(text, texts) {
   if (text.startsWith(PIECE)) return texts.piece;
+  if (/\\x[0-9a-f]{2}/.test(text)) return texts.bytes;
   return { "␣": texts.blank, "▁": texts.blank, "Ġ": texts.blank, "↵": texts.lineBreak }[text[0]];
 }
 

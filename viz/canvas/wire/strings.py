@@ -61,6 +61,7 @@ def _chips() -> dict[str, str]:
         "within": _("A part of “{whole}”, which several tokens make together."),
         "piece": _("“##” marks a piece that continues the word before it."),
         "blank": _("“␣” is a space: the token begins a word. Its vocabulary writes the space as “▁” or “Ġ”."),
+        "bytes": _("“\\xNN” is one byte. A character in several bytes may be cut: its other bytes are in the tokens beside it."),
         "lineBreak": _("“↵” is a line break."),
         "byHand": _("Chosen by hand; the model continued from here."),
         "continue": _("Continue from “{token}”, probability {probability}"),
@@ -78,10 +79,11 @@ Wait: TypeAlias = Literal["run", "download", "name"]
 """What a page waits for: a run or a question, a download, or what a name means."""
 
 
-def waiting(what: Wait) -> dict[str, str]:
-    """Texts of a page that waits."""
+def waiting(what: Wait, opens: str = "") -> dict[str, str]:
+    """Texts of a page that waits; `opens`: the title of a model that is opened for the run."""
+    first = _("Opening {model} and running the text: {seconds} s", model=opens, seconds="{seconds}")
     sentences = {
-        "run": _("Running: {seconds} s"),
+        "run": first if opens else _("Running: {seconds} s"),
         "download": _("Downloading: {seconds} s"),
         "name": _("Looking it up: {seconds} s"),
     }

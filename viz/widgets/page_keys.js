@@ -1,5 +1,6 @@
-// A row of equal controls is one stop of the Tab key, and arrow keys move within it (WAI-ARIA APG, toolbar and grid). Tab leaves the row: for
-// that moment its other controls are taken out of the order, so what the page draws anew, or removes, needs no bookkeeping.
+// Keys of the page. A row of equal controls is one stop of the Tab key, and arrow keys move within it (WAI-ARIA APG, toolbar and grid). Tab
+// leaves the row: for that moment its other controls are taken out of the order, so what the page draws anew, or removes, needs no bookkeeping.
+// The focus comes back from a dialog, also where Streamlit loses it: an entry of a list has opened the dialog, and is gone.
 
 const ROWS = Object.entries({
   "[data-testid=stSidebarNavItems]": "a",
@@ -25,8 +26,8 @@ function rowOn(path) {
   }
 }
 
-if (!globalThis.headlightTabStops) {
-  globalThis.headlightTabStops = true;
+if (!globalThis.headlightPageKeys) {
+  globalThis.headlightPageKeys = true;
   document.addEventListener("keydown", (event) => {
     const path = event.composedPath();
     const [control] = path;
@@ -47,4 +48,15 @@ if (!globalThis.headlightTabStops) {
     event.stopPropagation();
     row[Math.min(Math.max(row.indexOf(control) + BY[event.key], 0), row.length - 1)].focus();
   }, { capture: true });
+
+  let last = null; // what had the focus outside of dialogs and lists
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.closest("[data-testid=stDialog], [role=listbox]")) [last] = event.composedPath();
+  }, { capture: true });
+
+  const closed = ({ removedNodes }) => [...removedNodes].some((node) => node.dataset?.testid === "stDialog");
+  new MutationObserver((mutations) => {
+    if (!mutations.some(closed)) return;
+    setTimeout(() => { if (document.activeElement === document.body) last?.focus(); });
+  }).observe(document.body, { childList: true });
 }

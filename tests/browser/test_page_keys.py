@@ -1,5 +1,6 @@
-"""Rows of equal controls are one stop of the Tab key, with arrow keys inside; a few Tabs lead to a cell of the large map."""
+"""Keys of the page: rows of equal controls are one stop of Tab, a map is near its start, the focus comes back from a dialog."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
-from tests.browser.visits import opened, rest
+from tests.browser.visits import opened, rest, until
 
 pytestmark = pytest.mark.browser
 
@@ -81,3 +82,24 @@ def test_a_table_is_left_by_one_tab(watched: Page, serve: Serve) -> None:
     expect(page.locator(".st-key-survey-heads canvas").first).to_be_visible()
     rest(page)
     assert len([each for each in stops(page) if each.startswith("survey-heads CANVAS")]) == 1
+
+
+def test_the_focus_comes_back_from_the_dialog_of_models(watched: Page, serve: Serve) -> None:
+    page = opened(watched, f"{serve(APP)}/?text=Ein+Hund.")
+    dialog = page.get_by_role("dialog", name="Open a model")
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: page.keyboard.press("Escape"),
+        lambda: dialog.get_by_label("Close").click(),
+        lambda: page.locator(".st-key-model-list").get_by_role("button", name="Reverse digits").press("Enter"),
+    )
+    for leave in ways:
+        page.get_by_role("combobox", name="Model").press("ArrowDown")
+        page.get_by_role("option", name="Open a model…").click()
+        expect(dialog).to_be_visible()
+        rest(page)
+        assert not page.evaluate(FOCUSED).startswith("widget-model ")
+        leave()
+        expect(dialog).to_be_hidden()
+        rest(page)
+        until(page, lambda: page.evaluate(FOCUSED).startswith("widget-model INPUT"))
+    expect(page.get_by_role("combobox", name="Model")).to_have_value("Reverse digits")
