@@ -359,6 +359,26 @@ def test_nothing_pasted_is_refused(stocked: Path) -> None:
     assert "holds no text" in "\n".join(visitor.problems)
 
 
+def test_a_survey_in_a_file_stands_beside_the_stored_one(surveyed: Path) -> None:
+    engine, other = LocalEngine(surveyed, best_device("cpu")), Texts("other.txt", TEXTS.items[:4])
+    question = MeasureTexts("tiny", texts=())
+    *_, found = gone_on(engine.ask, question, other, begun(question, other))
+    visitor = Visitor("survey", model="tiny", text="w4 w5", y="entropy")
+    beside = visitor.app.file_uploader(key="survey-beside-file")
+    beside.set_value(("mine.parquet", tables.to_bytes(found), "application/octet-stream"))
+    visitor.again()
+    assert visitor.problems == []
+    assert "First: tiny over other.txt (4). Second: tiny over mine.txt (6)." in captions(visitor)
+    table = next(each.value for each in visitor.app.dataframe if "errors" in each.value)
+    own = tables.read(surveyed / "tiny" / "survey.parquet")
+    row = table[(table["head"] == "Cross-attention, layer 1, head 1") & (table["measure"] == "Entropy (nats)")].iloc[0]
+    place = own.statistics.heads.index(("decoder.0.0.cross", 0))
+    assert row["difference"] == pytest.approx(own.of_heads("entropy")[place] - found.of_heads("entropy")[place], abs=1.1e-3)
+    visitor.app.file_uploader(key="survey-beside-file").set_value(("broken.parquet", b"PAR1", "application/octet-stream"))
+    visitor.again()
+    assert "broken.parquet cannot be opened" in "\n".join(visitor.problems)
+
+
 def test_two_surveys_are_shown_side_by_side_with_their_differences(surveyed: Path) -> None:
     shutil.copytree(surveyed / "tiny", surveyed / "edited")
     engine = LocalEngine(surveyed, best_device("cpu"))

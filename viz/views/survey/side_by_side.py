@@ -5,9 +5,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from model.engine.api import Models
 from model.errors import BadTexts, CannotSurvey
+from model.survey import texts
 from model.survey.differences import Difference, differences
 from model.survey.measures import MEASURES
 from model.survey.survey import Survey
@@ -17,8 +19,9 @@ from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message
 from viz.labels import survey as labels
 from viz.labels import tokens
+from viz.session import access
 from viz.session.state import Page, bind, update
-from viz.views.survey.stored import stored
+from viz.views.survey.stored import read, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables
 from viz.widgets.cards import heading, say
@@ -28,12 +31,11 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the choice of another survey, both means of every head, and the differences with their standard errors; in big mode
     only the means.
     """
-    if not page.view.big:
-        _choose(page)
-    if not page.view.beside:
+    sent = None if page.view.big else _choose(page)
+    if sent is None and not page.view.beside:
         return
     try:
-        other = stored(page.engine, page.view.beside)
+        other = stored(page.engine, page.view.beside) if sent is None else read(sent.getvalue(), sent.name)
         if other is None:
             say(_("There is no stored survey of “{model}”. python -m model survey makes one.", model=page.view.beside))
             return
@@ -47,13 +49,18 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         _table(apart)
 
 
-def _choose(page: Page) -> None:
-    """Draws the choice of the other survey."""
+def _choose(page: Page) -> UploadedFile | None:
+    """Draws the choice of the other survey: the stored one of a model, or a file, which is returned."""
     subtitle = _("With another model or snapshot, with the model without edits, or over other texts")
     st.html(heading(_("Two surveys side by side"), subtitle))
     there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
     choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.beside])])]
     st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
+    if access.is_public():
+        return None
+    return st.file_uploader(
+        _("Or with a survey in a file (.parquet)"), "parquet", key="survey-beside-file", max_upload_size=texts.MOST_BYTES // 2**20
+    )
 
 
 def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:

@@ -16,7 +16,7 @@ def stored(engine: Engine, model: str) -> Survey | None:
         BadTexts: it cannot be read.
     """
     data = engine.ask(StoredSurvey(model))
-    return _read(data) if data else None
+    return read(data, "survey.parquet") if data else None
 
 
 def stored_film(engine: Engine, model: str) -> SurveyFilm | None:
@@ -30,5 +30,10 @@ def stored_film(engine: Engine, model: str) -> SurveyFilm | None:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _read(data: bytes) -> Survey:
-    return tables.from_bytes(data, "survey.parquet")
+def read(data: bytes, name: str) -> Survey:
+    """The survey in a file of this name, read once.
+
+    Raises:
+        BadSurvey: it holds none.
+    """
+    return tables.from_bytes(data, name)
