@@ -11,6 +11,7 @@ from playwright.sync_api import Locator, Page
 
 from model.engine.api import Run
 from model.spec.request import KEEP, RunRequest
+from model.trace import stages
 from model.trace.types import Trace
 from tests.browser.emulation import a_phone
 from tests.browser.patience import expect
@@ -100,6 +101,21 @@ def test_each_shape_says_its_numbers_and_a_click_opens_formula_and_code(
     expect(card.get_by_text("Computed in")).to_be_visible()
     drawing(page, "network").get_by_label("Token", exact=True).select_option(str(ROW - 1))
     has_parameters(page, query=str(ROW - 1), stage=f"{SITE}/queries")
+
+
+def test_it_opens_on_the_numbers_of_the_run_and_what_comes_later_is_drawn_faintly(
+    watched: Page, within: Within, serve: Serve, ran: Trace
+) -> None:
+    page = within(inside(serve, "encoder/tokens", site="encoder.0.0.self", query="2"))
+    rest(page)
+    for stage in ("encoder/embedding", "encoder/positioned"):
+        (vector,) = shapes(page, stage)
+        page.mouse.move(vector["x"] + vector["width"] * 4.5 / vector["columns"], vector["y"] + 1)
+        true = stages.recorded(ran, stages.find(ran, stage))
+        assert true is not None
+        said = page.locator(".tip.shown dd").last
+        expect(said).to_be_visible()
+        assert float(said.inner_text().replace("−", "-")) == pytest.approx(float(true[2, 4]), rel=6e-4)
 
 
 def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched: Page, within: Within, serve: Serve) -> None:

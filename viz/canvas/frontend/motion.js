@@ -172,13 +172,21 @@ class Motion {
     this.pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
   }
 
-  /** The place of a vector that is still to come. */
+  /** The place of a vector that is still to come: empty while a token is on its way, else with its numbers, faintly. */
   outline(stage, slot) {
-    if (!this.blobs[stage]) return;
-    this.words(this.network.header.titles[this.nameOf(stage)], slot.x, slot.y + 6, { width: slot.width });
+    const name = String(stage);
+    if (!this.blobs[name]) return;
+    const title = this.network.header.titles[this.nameOf(stage)];
+    const box = this.place(name, slot);
+    this.words(title, slot.x, slot.y + 6, { width: slot.width });
     this.pen.setLineDash([3, 3]);
-    this.frame(this.place(String(stage), slot), "line");
+    this.frame(box, "line");
     this.pen.setLineDash([]);
+    if (this.t < 1 || this.network.transport.playing) return;
+    this.pen.globalAlpha = 0.35;
+    this.pen.drawImage(this.image(name), box.x, box.y, box.width, box.height);
+    this.pen.globalAlpha = 1;
+    this.answers(box, name, stage, { title, ...this.folded(name) });
   }
 
   /** A line between points, with an arrow at its end. */
