@@ -25,7 +25,7 @@ class Latents:
 def of_site(trace: Trace, site: Site) -> Latents | None:
     """What a run recorded of a site; None: it has no latents, or they, keys or values were not recorded.
 
-    The shared columns are the last ones of a key (DeepSeek-AI 2024, "DeepSeek-V2", equation 16); the network says how many they are.
+    The shared columns are the last ones of a key (DeepSeek-AI 2024, "DeepSeek-V2", equation 16); the network says how many.
     """
     latents, own = trace.stages.get(f"{site}/latents"), trace.at(site)
     if latents is None or own.k is None or own.v is None:
