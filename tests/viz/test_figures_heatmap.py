@@ -10,7 +10,7 @@ from model.errors import UnknownHead
 from model.trace.types import Trace
 from tests import traces
 from viz.figures.heatmap import Cells, cells, head_weights
-from viz.figures.layout import downloadable, literal
+from viz.figures.layout import literal
 from viz.figures.theme import DARK, LIGHT
 
 HOSTILE = ["<sos>", "<b>bold</b>", "</script><img src=x onerror=alert(1)>", "$x$", "&lt;", "%{z}", "%{customdata[1]}", "<eos>"]
@@ -160,10 +160,3 @@ def test_what_is_no_number_is_left_empty(trace: Trace) -> None:
     assert np.isnan(layer.z[3]).all()
     assert layer.zmax == np.nanmax(values)
     assert layer.hoverongaps is False
-
-
-def test_the_one_button_saves_a_vector_drawing_under_the_name_of_what_is_seen() -> None:
-    config = downloadable("made-up-decoder.0.2.cross-head-5")
-    assert config["modeBarButtons"] == [["toImage"]]
-    assert config["toImageButtonOptions"]["format"] == "svg"
-    assert config["toImageButtonOptions"]["filename"] == "made-up-decoder.0.2.cross-head-5"

@@ -114,7 +114,9 @@ def test_masks_of_few_tokens_stand_beside_each_other_and_longer_ones_below(engin
     short, long = (shown(engine, f"/masks?{CROSS}&max=6{pad}") for pad in ("", "&pad=18"))
     assert [panel.half for panel in short.panels] == [True] * len(short.panels)
     assert not long.panels[0].half
-    assert header(long, "mask0")["keys"][-1] == "<pad>"
+    assert header(long, "padding")["keys"][-1] == "<pad>"
+    (alone,) = shown(engine, f"/masks?{CROSS}&max=6&pad=18&picture=padding").panels
+    assert (alone.scene, alone.half) == ("padding", False)
 
 
 def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:

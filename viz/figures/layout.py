@@ -20,12 +20,6 @@ CONFIG: dict[str, Any] = {"displayModeBar": False, "displaylogo": False, "scroll
 """For `st.plotly_chart(config=…)`: no tool bar over the picture, and a finger or a wheel scrolls the page, not the picture."""
 
 
-def downloadable(name: str) -> dict[str, Any]:
-    """CONFIG with one button that saves the figure as NAME.svg. The browser makes the file."""
-    saved = {"format": "svg", "filename": name, "scale": 1}
-    return CONFIG | {"displayModeBar": True, "modeBarButtons": [["toImage"]], "toImageButtonOptions": saved}
-
-
 def projected(figure: go.Figure, fills: bool = False) -> go.Figure:
     """The same figure for a projector: texts of at least PROJECTED pixels, two decimals, and every one of up to 24 tokens named.
 
@@ -96,7 +90,7 @@ def picture(
     layout: dict[str, Any],
     above: int = 8,
     bar: str = "",
-    buttons: int = 1,
+    buttons: int = 0,
 ) -> go.Figure:
     """A figure with a transparent background, in the theme's colors and fonts.
 
@@ -208,10 +202,10 @@ LEGEND |= {"itemclick": False, "itemdoubleclick": False}
 
 
 BUTTON_WIDTH = 26
-"""Pixels at the upper right corner that stay free for the button of `downloadable`."""
+"""Pixels at the upper right corner that stay free for a button of plotly's own."""
 
 
-def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None, buttons: int = 1) -> dict[str, Any]:
+def colour_bar(colours: Scheme, ticks: Sequence[float] | None = None, buttons: int = 0) -> dict[str, Any]:
     """A slim horizontal color bar above the picture, at its right end, below its title (`picture(bar=…)`).
 
     Args:

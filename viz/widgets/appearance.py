@@ -40,7 +40,6 @@ _WORDS = {
     "Decrement": N_("Decrease"),
     "Dismiss": N_("Close"),
     "Download as CSV": N_("Download as CSV"),
-    "Download plot": N_("Download the picture"),
     "Drag and drop files here": N_("Drop files here"),
     "Expand sidebar": N_("Show the sidebar"),
     "Format": N_("Number format"),

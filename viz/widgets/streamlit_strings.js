@@ -70,7 +70,7 @@ const observer = new MutationObserver((mutations) => {
   for (const { type, target, addedNodes } of mutations) {
     if (type === "attributes") attributes(target);
     else if (type === "characterData") { if (target.parentElement?.closest(TEXTS)) texts(target.parentElement); }
-    else addedNodes.forEach((node) => { if (node instanceof Element) look(node); });
+    else addedNodes.forEach((node) => { if (node instanceof HTMLElement) look(node); }); // a figure adds thousands of shapes
   }
 });
 

@@ -10,7 +10,7 @@ from model.spec.network import TABLELESS
 from model.spec.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
-from model.trace.types import Attention, Trace
+from model.trace.types import Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.scenes import beam_tree, film, network, overlay, sound
@@ -218,19 +218,21 @@ def _masks(engine: Engine, view: ViewState) -> Picture:
     attention = trace.at(page.attention.site)
     reads = [one for one in trace.attention.values() if one.key_tokens == "source"]
     padded = attention if attention.key_tokens == "source" or not reads else reads[-1]
-    named = ((_("Causal mask"), attention, attention.mask_causal), (_("Padding mask"), padded, padded.mask_padding))
-    whole = (_("Both combined: the mask of this layer"), attention, attention.mask)
+    named = {
+        "causal": (_("Causal mask"), attention, attention.mask_causal),
+        "padding": (_("Padding mask"), padded, padded.mask_padding),
+        "combined": (_("Both combined: the mask of this layer"), attention, attention.mask),
+    }
+    order = [view.picture] if view.picture in named else ["padding", "causal", "combined"] if view.pad_to else list(named)
     shown, scenes = list[Panel](), dict[str, bytes]()
-    for title, own, allowed in (*(reversed(named) if view.pad_to else named), whole):
+    for name in order:
+        title, read, allowed = named[name]
         if allowed is not None:
-            scenes[f"mask{len(shown)}"] = _mask(trace, own, allowed)
-            half = max(allowed.shape) <= BESIDE
-            shown.append(Panel("Cells", f"mask{len(shown)}", f"{title} · {tokens.site(own.site)}", half=half))
+            rows, keys = tokens.queries(trace, read), tokens.keys(trace, read)
+            scenes[name] = panels.mask(allowed, rows, keys, strings.cells("mask"))
+            half = len(order) > 1 and max(allowed.shape) <= BESIDE
+            shown.append(Panel("Cells", name, f"{title} · {tokens.site(read.site)}", half=half))
     return Picture(shown, scenes, {}, _choice(page))
-
-
-def _mask(trace: Trace, attention: Attention, allowed: Any) -> bytes:
-    return panels.mask(allowed, tokens.queries(trace, attention), tokens.keys(trace, attention), strings.cells("mask"))
 
 
 def _positions(engine: Engine, view: ViewState) -> Picture:

@@ -11,10 +11,9 @@ from model.trace.types import Attention, Site, Trace
 from viz import canvas
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import difference as changed_heads
-from viz.export import tables
 from viz.figures import heatmap
 from viz.figures.difference import difference
-from viz.figures.layout import CONFIG, downloadable
+from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import run_difference
@@ -205,10 +204,7 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
 
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
-    parts = (str(page.attention.site), f"head-{page.head + 1}", name)
-    file = tables.file_name(page.trace, *parts, ending="svg").removesuffix(".svg")
-    config = CONFIG if page.view.big else downloadable(file)
-    chart(figure, (page.trace, title), fills=True, config=config, key=f"map-{name}", alt=titled(title, told))
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key=f"map-{name}", alt=titled(title, told))
 
 
 def _apart(page: Page, compared: Compared) -> None:

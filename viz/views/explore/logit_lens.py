@@ -12,7 +12,7 @@ from model.spec.request import RunRequest
 from model.trace.types import Array
 from viz.export import tables
 from viz.figures import lens as figure
-from viz.figures.layout import downloadable
+from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import logit_lens
@@ -91,10 +91,9 @@ def axes(page: Page, found: logit_lens.Lens) -> tuple[list[str], list[str], str]
 def _picture(page: Page, found: logit_lens.Lens, words: Array) -> None:
     positions, layers, title = axes(page, found)
     drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query, decimals(4))
-    name = tables.file_name(page.trace, "logit-lens", ending="svg").removesuffix(".svg")
     alt = _("Logit lens: the most likely next token after each layer")
     told = alt_text.lens(positions, layers, words, found.probabilities)
-    chart(drawn, (page.trace, alt), config=downloadable(name), key="lens", alt=titled(alt, told))
+    chart(drawn, (page.trace, alt), config=CONFIG, key="lens", alt=titled(alt, told))
     table = tables.lens_table(positions, layers, words, found.probabilities, title)
     download.csv(table, page.trace, "logit-lens")
 

@@ -224,9 +224,6 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     st.caption(tokens.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
     if reading.fits(page):
         numeric_tables.draw(table)
-        if reading.is_raw(page, shown):
-            st.caption(_("The same as a figure; use the camera button in its corner to save it as SVG."))
-            reading_card.figure(page, shown)
     download.csv(table, page.trace, *reading.file_parts(page, shown))
 
 

@@ -8,17 +8,16 @@ import streamlit as st
 from model.spec.edits import Silence
 from viz import canvas
 from viz.canvas.wire import overviews
-from viz.export import tables
 from viz.figures import heatmap
 from viz.figures import row_entropy as rows
-from viz.figures.layout import downloadable
+from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, join_sentences, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
 from viz.metrics.head_statistics import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
 from viz.url import view_state
-from viz.views.explore.reading import LONGEST, Shown, file_parts, fits, hides, title, with_values
+from viz.views.explore.reading import LONGEST, Shown, fits, hides, title, with_values
 from viz.widgets.cards import chart, heading
 
 
@@ -38,7 +37,7 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
         if cells is not None:
             canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
         else:
-            figure(page, shown)
+            chart(drawn(page, shown), config=CONFIG, key="heatmap", alt=in_words(page, shown))
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(
@@ -51,12 +50,6 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
         st.info(sentence, icon=":material/info:")
     for note in (*shown.notes, *_about_the_head(page, shown)):
         st.caption(tokens.markdown(note))
-
-
-def figure(page: Page, shown: Shown) -> None:
-    """Draws the reading as a figure with a button that saves it as a file."""
-    name = tables.file_name(page.trace, *file_parts(page, shown), ending="svg").removesuffix(".svg")
-    chart(drawn(page, shown), config=downloadable(name), key="heatmap", alt=in_words(page, shown))
 
 
 def in_words(page: Page, shown: Shown) -> str:

@@ -5,9 +5,8 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Array
-from viz.export import tables as export
 from viz.figures import training as figures
-from viz.figures.layout import CONFIG, downloadable
+from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, localized, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.training_metrics import Course, explanations, moments, numbers, specialised
@@ -148,9 +147,7 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
-    config = downloadable(export.file_name(page.trace, name, ending="svg").removesuffix(".svg"))
-    config = CONFIG if page.view.big else config
-    chart(figure, (page.trace, title), fills=True, config=config, key=name, alt=titled(title, told))
+    chart(figure, (page.trace, title), fills=True, config=CONFIG, key=name, alt=titled(title, told))
 
 
 def _heading(title: str, explanation: str) -> None:

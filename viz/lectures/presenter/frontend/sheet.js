@@ -101,7 +101,9 @@ class Sheet {
     }
     const setStateValue = (_, selection) => this.select(selection, panel.follows);
     this.ends.set(place, mount({ parentElement: place.parent, data, setStateValue, setTriggerValue: () => {} }, DRAWINGS[panel.kind]));
-    if (panel.kind === "Network") this.fitMap(drawings.get(place.parent));
+    const drawing = drawings.get(place.parent);
+    if (panel.kind === "Network") this.fitMap(drawing);
+    if (panel.kind === "Cells" && this.places.length === 1) this.fitTable(drawing);
   }
 
   /** How many CSS pixels of a drawing are below the stage: 0 where the page scrolls as a whole, as on phones. */
@@ -115,6 +117,12 @@ class Sheet {
     if (height < LEAST_MAP || height >= network.window.offsetHeight) return;
     Object.assign(network.window.style, { minHeight: 0, maxHeight: `${height}px` });
     network.mark();
+  }
+
+  /** Lets a table that is alone in its step end with the stage. */
+  fitTable(cells) {
+    cells.room = () => cells.canvas.offsetHeight - this.below(cells.canvas) - 6;
+    if (cells.header) cells.redraw();
   }
 
   wake(place, drawing) {
