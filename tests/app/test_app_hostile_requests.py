@@ -169,7 +169,7 @@ def test_whatever_a_message_holds_it_is_answered(served: Served) -> None:
 
 @pytest.mark.parametrize("server", ["served", "public"])
 def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(server: str, request: pytest.FixtureRequest) -> None:
-    client, port, _said = request.getfixturevalue(server)
+    client, port, said = request.getfixturevalue(server)
     for path in PATHS:
         assert client.get(path, headers={"host": f"evil.example:{port}"}).status_code == 403, path
     for method, path in (("POST", "/class"), ("POST", "/headlight/live/x"), ("PUT", "/_stcore/upload_file/a/b")):
@@ -178,6 +178,8 @@ def test_a_page_of_another_site_reaches_nothing_by_a_name_for_this_machine(serve
     evil_host = f"evil.example:{port}"
     assert " 403 " in upgraded(port, evil_host, f"http://{evil_host}")
     assert " 403 " in upgraded(port, f"127.0.0.1:{port}", f"http://{evil_host}")
+    assert " 403 " in upgraded(port, f"127.0.0.1:{port}", "http://["), "a malformed origin"
+    assert "incident" not in said.read_text("utf-8")
     for name in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
         assert " 101 " in upgraded(port, name, f"http://{name}")
 

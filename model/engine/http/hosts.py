@@ -60,11 +60,16 @@ class KnownHosts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or refuses it."""
-        if scope["type"] not in ("http", "websocket") or self._any or self.knows(host := Headers(scope=scope).get("host", "")):
+        if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
-        if scope["type"] == "websocket":
+        sent = Headers(scope=scope)
+        known = self._any or self.knows(sent.get("host", ""))
+        # Streamlit fails on a malformed origin.
+        if scope["type"] == "websocket" and not (known and split_address(sent.get("origin", ""))):
             return await send({"type": "websocket.close", "code": POLICY})
-        return await self._refusal(UnknownHost(found=host[:80]))(scope, receive, send)
+        if not known:
+            return await self._refusal(UnknownHost(found=sent.get("host", "")[:80]))(scope, receive, send)
+        return await self._app(scope, receive, send)
 
     def knows(self, host: str) -> bool:
         """Whether the server answers to a `Host` header."""
