@@ -68,20 +68,11 @@ SLOW_PLACES = tuple(
 """Where whole pages run, networks are trained, libraries take seconds to import, or hosts and people have own processes."""
 
 LONG = (
-    "test_cluster.py",
-    "test_app.py",
-    "test_pages.py",
-    "test_big_mode.py",
-    "test_canvas_component.py",
-    "test_canvas_scale.py",
-    "test_what_if.py",
-    "test_live.py",
-    "test_live_bad_input.py",
-    "test_no_english.py",
-    "test_checkpoint.py",
-    "test_cells.py",
-)
-"""Files of about a minute and more. They come first among their kind: one process must not wait for the other's last file."""
+    "cluster big_mode pages room app open_by_name inside cell_dialog checkpoint holding what_if live_bad_input walk "
+    "first_visit no_english chat leaving_a_page canvas_component waiting canvas_scale live many_heads class cells languages "
+    "live_choices compare training new_visitor circuit label_room"
+).split()
+"""Files of ten seconds and more of computing, the longest first: one process must not wait for another's last file."""
 
 MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
 """How a file marks all of its tests."""
@@ -160,8 +151,8 @@ def _in_slow_place(path: Path) -> bool:
 
 def _turn(item: pytest.Item) -> tuple[bool, int]:
     """Sorts tests without a browser before those with one, and long files before the others of their kind."""
-    name, own = item.path.name, item.get_closest_marker("browser") is not None
-    return own, LONG.index(name) if name in LONG and (own or name == "test_cluster.py") else len(LONG)
+    name, own = item.path.stem.removeprefix("test_"), item.get_closest_marker("browser") is not None
+    return own, LONG.index(name) if name in LONG and own == (name != LONG[0]) else len(LONG)
 
 
 def _measures(config: pytest.Config) -> bool:

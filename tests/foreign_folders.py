@@ -21,7 +21,7 @@ from tests.recorded_folders import CASES
 
 CPU = torch.device("cpu")
 SOURCE, TARGET = (4, 6, 5, 8, 9), (2, 7, 10, 11)
-_DECODER = {
+DECODER = {
     "vocab_size": 40,
     "hidden_size": 24,
     "num_hidden_layers": 2,
@@ -92,7 +92,7 @@ def _edited(own: str, kind: str, settings: dict[str, Any], keeps: bool) -> Case:
     name = f"`{own}` edited to `{kind}`" + ("" if keeps else ", the class that saved it taken away")
 
     def measure(folder: Path) -> float:
-        config = library.config_of(own, _DECODER | settings)
+        config = library.config_of(own, DECODER | settings)
         torch.manual_seed(7)
         library.CLASSES["decoder"]._model_mapping[type(config)]._from_config(config).save_pretrained(folder)
         folders.change_config(folder, model_type=kind, **({} if keeps else {"architectures": None}))
@@ -103,7 +103,7 @@ def _edited(own: str, kind: str, settings: dict[str, Any], keeps: bool) -> Case:
 
 
 _WAVES = torch.arange(0, 8, 2) / 8
-_FACTORS = {"attention_multiplier": 0.3, "residual_multiplier": 0.4, "embedding_multiplier": 3.0, "logits_scaling": 2.0}
+FACTORS = {"attention_multiplier": 0.3, "residual_multiplier": 0.4, "embedding_multiplier": 3.0, "logits_scaling": 2.0}
 
 FOLDERS: tuple[Case, ...] = (
     *(_runs(family) for family in FAMILIES),
@@ -113,8 +113,8 @@ FOLDERS: tuple[Case, ...] = (
     *CASES,
     _edited("gemma2", "gemma", {}, keeps=True),
     _edited("gemma2", "gemma", {}, keeps=False),
-    _edited("granite", "llama", _FACTORS, keeps=True),
-    _edited("granite", "llama", _FACTORS, keeps=False),
+    _edited("granite", "llama", FACTORS, keeps=True),
+    _edited("granite", "llama", FACTORS, keeps=False),
     _refused("soft caps in `llama`", "llama", {"attn_logit_softcapping": 50.0}),
     _refused("quantized weights", "bert", {"quantization_config": {"quant_method": "gptq"}}),
     _refused("an encoder that looks back only", "bert", {"is_decoder": True}),

@@ -20,6 +20,7 @@ from model.engine.http.access import AccessLimits
 from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.known_models import FOLDER
+from tests.browser.servers import free_port
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,13 +59,6 @@ def settled(so: Callable[[], bool], seconds: float = 120) -> None:
     while not so():
         assert time.monotonic() < until
         time.sleep(0.002)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def start(folder: Path, port: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:

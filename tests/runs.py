@@ -1,6 +1,6 @@
 """Whole runs of small random networks, for tests that need a real Trace: no files, no training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
@@ -72,6 +72,15 @@ def request(spec: ModelSpec, silenced: tuple[Silence, ...] = (), source: Given |
 def traced(found: Runner, asked: RunRequest) -> Trace:
     """The run of a request."""
     return run(found, asked, CPU, "cpu")
+
+
+def cells(trace: Trace, count: int, seed: int = 0) -> Iterator[tuple[str, int, int, int]]:
+    """Random cells: site, head, query and key."""
+    rng = np.random.default_rng(seed)
+    sites = list(trace.attention)
+    for _ in range(count):
+        attention = trace.attention[sites[rng.integers(len(sites))]]
+        yield str(attention.site), *(int(rng.integers(size)) for size in attention.weights.shape)  # type: ignore[misc]
 
 
 def arrays(trace: Trace) -> dict[str, Any]:

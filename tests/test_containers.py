@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.hosts import free_port
+from tests.browser.servers import free_port
 from tests.networks import save_checkpoint
 from viz.export.print.fonts import PREFERRED
 

@@ -28,30 +28,11 @@ PYTHON = [
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
-    "sharing.caches",
-    "errors",
-    "spec.network",
-    "spec.request",
-    "spec.validation",
-    "attribution.circuits",
-    "attribution.costs",
-    "attribution.questions",
-    "attribution.results",
-    "survey.examples",
-    "survey.plane",
-    "survey.questions",
-    "survey.reading",
-    "survey.survey",
-    "survey.tables",
-    "trace.rollout",
-    "trace.types",
-    "trace.serialization",
-    "inspection.report",
-    "engine",
-    "engine.api",
-    "engine.shared_uploads",
-    "engine.scheduling.queue",
-)
+    "sharing.caches errors spec.network spec.request spec.validation attribution.circuits attribution.costs "
+    "attribution.questions attribution.results survey.examples survey.plane survey.questions survey.reading "
+    "survey.survey survey.tables trace.rollout trace.types trace.serialization inspection.report engine engine.api "
+    "engine.shared_uploads engine.scheduling.queue"
+).split()
 LAZY = ("model.engine", "model.engine.trace_engine")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
@@ -149,16 +130,7 @@ def test_they_run_without_torch_indeed() -> None:
     assert done.returncode == 0, f"torch was loaded by importing {done.stderr.strip()}, which must run without it"
 
 
-FIGURES = (
-    "numpy",
-    "plotly",
-    "model.trace.types",
-    "model.errors",
-    "viz.labels.tokens",
-    "viz.figures.theme",
-    "viz.i18n.translate",
-    "viz.figures",
-)
+FIGURES = ("numpy plotly model.trace.types model.errors viz.labels.tokens viz.figures.theme viz.i18n.translate viz.figures").split()
 
 
 def test_figures_are_made_of_traces_alone() -> None:
@@ -248,49 +220,16 @@ def test_model_has_nothing_but_rooms_at_its_root() -> None:
 
 def test_a_page_asks_an_engine_and_never_the_network() -> None:
     allowed = (
-        "model.trace.types",
-        "model.trace.steps",
-        "model.trace.beam_tree",
-        "model.errors",
-        "model.trace.serialization",
-        "model.spec.edits",
-        "model.spec.inputs",
-        "model.spec.layout_file",
-        "model.spec.network",
-        "model.spec.request",
-        "model.spec.sent_text",
-        "model.spec.snapshots",
-        "model.trace.cell_arithmetic",
-        "model.trace.rollout",
-        "model.trace.stages",
-        "model.trace.source_lines",
-        "model.attribution.circuits",
-        "model.attribution.costs",
-        "model.attribution.questions",
-        "model.attribution.results",
-        "model.attribution.saved_sums",
-        "model.attribution.sums",
-        "model.survey.agreement",
-        "model.survey.differences",
-        "model.survey.examples",
-        "model.survey.film",
-        "model.survey.mattering",
-        "model.survey.measures",
-        "model.survey.plane",
-        "model.survey.questions",
-        "model.survey.reading",
-        "model.survey.relations",
-        "model.survey.tables",
-        "model.survey.texts",
-        "model.survey.trees",
-        "model.survey.roles",
-        "model.survey.statistics",
-        "model.survey.survey",
-        "model.inspection.report",
-        "model.engine.api",
-        "model.engine.sent_files",
-        "model.sharing.caches",
-    )
+        "model.trace.types model.trace.steps model.trace.beam_tree model.errors model.trace.serialization "
+        "model.spec.edits model.spec.inputs model.spec.layout_file model.spec.network model.spec.request "
+        "model.spec.sent_text model.spec.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
+        "model.trace.source_lines model.attribution.circuits model.attribution.costs model.attribution.questions "
+        "model.attribution.results model.attribution.saved_sums model.attribution.sums model.survey.agreement "
+        "model.survey.differences model.survey.examples model.survey.film model.survey.mattering model.survey.measures "
+        "model.survey.plane model.survey.questions model.survey.reading model.survey.relations model.survey.tables "
+        "model.survey.texts model.survey.trees model.survey.roles model.survey.statistics model.survey.survey "
+        "model.inspection.report model.engine.api model.engine.sent_files model.sharing.caches"
+    ).split()
     for module in modules("viz.views", "viz.figures", "viz.canvas", "viz.url.view_state", "viz.export.tables"):
         wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
         assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"

@@ -142,19 +142,7 @@ def test_whatever_a_message_holds_it_is_answered(served: Served) -> None:
     opened = client.post("/class", json={"lecture": "masks.en"}).json()
     client.cookies.clear()
     room = f"/class/{opened['code']}"
-    fields = (
-        "lecture",
-        "text",
-        "step",
-        "change",
-        "value",
-        "pointer",
-        "choice",
-        "view",
-        "phase",
-        "black",
-        "key",
-    )
+    fields = "lecture text step change value pointer choice view phase black key".split()
     bodies = BODIES + [f'{{"{field}": {value}}}'.encode() for field in fields for value in VALUES]
     for path in ("/class", f"{room}/steer", f"{room}/answer", f"{room}/key", "/hold/masks.en/view", "/headlight/live/x"):
         for body in bodies:

@@ -9,19 +9,7 @@ import pytest
 from tests.app.visiting import EVERY_PAGE, Visitor
 from viz.i18n import translate
 
-SHOWN = (
-    "caption",
-    "markdown",
-    "info",
-    "warning",
-    "button",
-    "selectbox",
-    "text_input",
-    "number_input",
-    "slider",
-    "expander",
-    "toggle",
-)
+SHOWN = "caption markdown info warning button selectbox text_input number_input slider expander toggle".split()
 
 
 class Marked:

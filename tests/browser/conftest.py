@@ -29,38 +29,7 @@ NUMBERS = count()
 UNHURRIED = "--js-flags=--no-opt --no-maglev"
 """Scripts run as they are compiled at first: optimizing them takes longer than it saves on pages that are open for seconds."""
 
-LONGEST_FIRST = (
-    "test_pages.py",
-    "test_app.py",
-    "test_big_mode.py",
-    "test_canvas_component.py",
-    "test_canvas_scale.py",
-    "test_waiting.py",
-    "test_live_bad_input.py",
-    "test_live.py",
-    "test_checkpoint.py",
-    "test_what_if.py",
-    "test_no_english.py",
-    "test_walk.py",
-    "test_training.py",
-    "test_visiting.py",
-    "test_leaving_a_page.py",
-    "test_class.py",
-    "test_cells.py",
-    "test_page_alone.py",
-    "test_new_visitor.py",
-    "test_compare.py",
-)
-"""A process gets whole files, in this order: a long one at the end would keep the other process waiting."""
-
 Serve = Callable[[Path], str]
-
-
-@pytest.hookimpl(tryfirst=True)  # tests/conftest.py then puts what needs a browser behind everything else
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first."""
-    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 def chromium() -> str:

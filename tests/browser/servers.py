@@ -8,6 +8,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,17 @@ SAID = "said.txt"
 """What a server writes as errors, in its folder."""
 
 
+PORTS = count(101 * os.getpid())
+"""Whence the ports of a process come: no two processes look for one at the same place."""
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    """A port below those that the system gives to connections: a browser opens hundreds, and one may take a port that was free."""
+    while True:
+        port = 10_000 + next(PORTS) % 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 def wait_until_healthy(address: str, process: int, folder: Path) -> None:

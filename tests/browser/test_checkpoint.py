@@ -130,7 +130,7 @@ DROP = """([name, data]) => {
 def test_a_file_dropped_on_any_page_becomes_its_card_with_a_grid_of_heads_and_its_attention_one_click_away(
     page: Page, serve: Callable[[Path], str]
 ) -> None:
-    for path in ("masks", "whatif", "lecture"):
+    for path in ("masks", "lecture"):
         page.goto(f"{serve(ROOT / 'app.py')}/{path}?model=reverse-digits", wait_until="domcontentloaded")
         page.locator(".st-key-dropped input[type=file]").wait_for(state="attached")
         rest(page)

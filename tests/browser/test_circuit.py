@@ -84,6 +84,7 @@ def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(watched: Page, se
         for button in reversed(panel.get_by_test_id("stFileUploaderDeleteBtn").all()):
             button.get_by_role("button").click()
         expect(panel.get_by_test_id("stFileUploaderFileName")).to_have_count(0)
+        rest(page)  # a file that is sent before the page has heard of this would be taken away with it
     page = opened(watched, f"{link}&lang=de")
     for name, said in (("large.tsv", "Die Datei ist größer als 1.0MB"), ("other.csv", "Dateien dieser Art (text/csv)")):
         box.set_input_files(tmp_path / name)

@@ -26,6 +26,7 @@ def test_a_sentence_typed_after_a_first_run_that_failed_is_drawn(watched: Page, 
     watched.get_by_role("textbox", name="Input sentence").fill("")
     watched.get_by_role("button", name="Run", exact=True).click()
     expect(loud(watched)).to_have_count(1)
+    rest(watched)
     watched.get_by_role("textbox", name="Input sentence").fill("zwei hunde")
     watched.get_by_role("button", name="Run", exact=True).click()
     expect(chips(watched, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])

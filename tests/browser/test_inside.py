@@ -123,7 +123,7 @@ def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched
     page = within(inside(serve, "encoder/tokens"))
     network, entries, address = drawing(page, "network"), page.evaluate("history.length"), page.url
     network.locator(".play").click()
-    assert len(network.evaluate(COMES)) > 5, "it stood still between its stages"
+    assert len(network.evaluate(COMES)) > 2, "it stood still between its stages"
     assert page.url == address, "the page was asked while it played"
     page.keyboard.press("Space")
     stopped = network.get_attribute("data-stage") or ""

@@ -52,7 +52,7 @@ def test_a_sentence_typed_key_by_key_shows_every_beginning_as_its_own_run(
         trace = engine.ask(Run(RunRequest(MODEL, typed)))
         shows(page, trace)
         drawn = tiles(page)
-        places = [drawn[i] for i in rng.choice(len(drawn), 30, replace=False)] + [tile_of(page, CROSS, 5)] * 10
+        places = [drawn[i] for i in rng.choice(len(drawn), 6, replace=False)] + [tile_of(page, CROSS, 5)] * 2
         for tile in places:
             query, key = int(rng.integers(tile["rows"])), int(rng.integers(tile["columns"]))
             true = trace.at(tile["site"]).head(tile["head"])[query, key]

@@ -22,7 +22,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("step", {"text": LONGER}),
     ("step", {"decode": "beam"}),
     ("step", {"clock": "computation", "stage": "encoder.0.0.self/scores"}),
-    ("masks", {"text": LONGER}),
+    ("masks", {"text": "Ein Mann."}),
     ("positions", {"text": LONGER}),
     ("compare", {"text": LONGER, "against": "decode=beam"}),
     ("whatif", {"text": LONGER}),

@@ -39,6 +39,7 @@ def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
 
     def go(**query: str) -> Page:
         parameters = "&".join(f"{name}={value}" for name, value in query.items())
+        watched.emulate_media(reduced_motion="reduce")
         watched.goto(f"{address}/step?clock=computation&model={MODEL}&text={TEXT}&{parameters}")
         expect(watched.locator(MAP)).to_be_visible(timeout=60_000)
         rest(watched)

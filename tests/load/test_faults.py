@@ -23,7 +23,8 @@ from model.errors import EngineAway, HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
-from tests.hosts import free_port, settled, start
+from tests.browser.servers import free_port
+from tests.hosts import settled, start
 from tests.networks import END, VARIANTS, save_checkpoint
 from tests.runs import CPU, assert_same, for_session
 

@@ -122,19 +122,11 @@ def test_every_sentence_that_speaks_of_the_command_line_has_another_for_screens(
 
 
 @pytest.mark.parametrize("kind", OWNERS, ids=lambda kind: kind.__name__)
-def test_an_error_comes_back_from_json(kind: type[HeadlightError]) -> None:
+def test_an_error_comes_back_from_json_and_from_another_process(kind: type[HeadlightError]) -> None:
     error = example(kind)
-    again = errors.from_json(json.loads(json.dumps(error.to_json())))
-    assert type(again) is type(error)
-    assert (str(again), again.fields) == (str(error), error.fields)
-
-
-@pytest.mark.parametrize("kind", OWNERS, ids=lambda kind: kind.__name__)
-def test_an_error_comes_back_from_another_process(kind: type[HeadlightError]) -> None:
-    error = example(kind)
-    again = pickle.loads(pickle.dumps(error))
-    assert type(again) is type(error)
-    assert (str(again), again.fields) == (str(error), error.fields)
+    for again in (errors.from_json(json.loads(json.dumps(error.to_json()))), pickle.loads(pickle.dumps(error))):
+        assert type(again) is type(error)
+        assert (str(again), again.fields) == (str(error), error.fields)
 
 
 def test_every_error_can_be_caught_as_one() -> None:

@@ -32,23 +32,6 @@ def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> N
     assert figure.layout.legend.itemclick is False
 
 
-def test_large_masks_have_colours_only() -> None:
-    words = ["<sos>", *["wort"] * 30]
-    trace = traces.translation(source=words, layers=1)
-    attention = trace.at("encoder.0.0.self")
-    cells = masks.mask(trace, attention, attention.mask, "boolean", dark=True).data[0]
-    assert cells.texttemplate is None
-    assert cells.text[20][20] == "✓", "hovering still says it"
-
-
-def test_axes_are_named() -> None:
-    trace = traces.translation(layers=1)
-    attention = trace.at("decoder.0.0.cross")
-    layout = masks.mask(trace, attention, attention.mask, "boolean", dark=False).layout
-    assert (layout.yaxis.title.text, layout.xaxis.title.text) == ("query: decoder (English)", "key: encoder (German)")
-    assert layout.yaxis.range[0] > layout.yaxis.range[1], "the first query is on top"
-
-
 def test_the_padding_mask_of_the_first_example_has_signs() -> None:
     """With four tokens of padding it has 14 columns: only legend and hover said what they mean."""
     trace = traces.translation(source=["wort"] * 14, layers=1)

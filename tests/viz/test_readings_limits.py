@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.trace.types import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Attention, Tokens, Trace
 from tests import traces
 from tests.traces import strip
-from viz.metrics import head_statistics, training_metrics
+from viz.metrics import head_statistics
 from viz.metrics.alignment import counterparts
 from viz.metrics.padding import padding_effect
-from viz.metrics.run_difference import changes
 
 
 def one_head(weights: Array, **others: Any) -> tuple[Trace, Attention]:
@@ -61,26 +60,6 @@ def test_of_two_strips_half_of_the_words_may_differ_and_not_one_more(second: str
     assert counterparts(*pair) == places
 
 
-@pytest.mark.parametrize(
-    ("values", "step"),
-    [
-        ([0.0, 0.5, 1.0], 10),
-        ([0.0, 0.49, 1.0], 20),
-        ([0.0, 1.0, 0.4, 1.0], 30),
-        ([1.0, 0.5, 0.0], 10),
-        ([1.0, 0.51, 0.0], 20),
-        ([0.0, 0.0], None),
-        ([0.0, 1.0, 0.0], None),
-        ([0.0, math.nan, 1.0], None),
-        ([0.0, 1.0], 10),
-        ([0.2, 0.9, 1.0], 10),
-    ],
-)
-def test_a_head_specialises_where_it_stays_past_half_of_its_change(values: list[float], step: int | None) -> None:
-    steps = [10 * index for index in range(len(values))]
-    assert training_metrics.specialised(steps, np.array(values)) == step
-
-
 def test_a_difference_is_rounding_up_to_its_share_of_the_largest_logit_and_no_smaller_logit_than_one_counts() -> None:
     plain = traces.translation(layers=1)
     effect = padding_effect(plain, traces.padded(plain, 2))
@@ -88,26 +67,6 @@ def test_a_difference_is_rounding_up_to_its_share_of_the_largest_logit_and_no_sm
         on = replace(effect, largest_logit=largest, largest_difference=effect.rounding * scale)
         assert on.is_rounding
         assert not replace(on, largest_difference=effect.rounding * scale * 1.001).is_rounding
-
-
-def test_two_equal_runs_have_changed_nowhere_and_a_moved_weight_is_counted_once() -> None:
-    first, attention = one_head(resting(0.6, 0))
-    moved = attention.weights.copy()
-    moved[0, 2, 0] -= 0.25
-    moved[0, 2, 5] += 0.25
-    second = replace(first, attention={attention.site: replace(attention, weights=moved)})
-    (change,) = changes(first, second)[0].values()
-    assert change.by_row[0].tolist() == pytest.approx([0, 0, 0.25, *[0] * 9])
-    (same,) = changes(first, first)[0].values()
-    assert same.by_row[0].tolist() == [0] * 12
-
-
-def test_sites_whose_strips_differ_are_not_compared_whichever_run_comes_first() -> None:
-    first, attention = one_head(resting(0.6, 0))
-    tokens = {"source": first.tokens["source"], "target": replace(first.tokens["source"], name="target")}
-    other = replace(first, tokens=tokens, attention={attention.site: replace(attention, key_tokens="target")})
-    first = replace(first, tokens=tokens)
-    assert changes(first, other) == changes(other, first) == ({}, {attention.site: "tokens"})
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -118,12 +77,3 @@ def test_the_effect_of_padding_needs_the_logits_of_both_runs(side: int) -> None:
     effect = padding_effect(*runs)
     assert effect.rows == 0
     assert math.isnan(effect.largest_difference)
-
-
-def test_the_table_of_moments_counts_layers_and_heads_from_one_and_changes_from_first_to_last() -> None:
-    heads = tuple((Site("decoder", 0, layer, "cross"), head) for layer in (0, 1, 2) for head in (0, 1))
-    values = np.array([np.zeros(6), np.full(6, 0.1), np.arange(6.0, 0.0, -1.0)])
-    table = training_metrics.moments(training_metrics.Course((0, 4, 9), heads, {"entropy": values}, np.zeros(3)), "entropy")
-    assert table["change"].tolist() == [6, 5, 4, 3, 2, 1]
-    assert table[["layer", "head"]].to_numpy().tolist() == [[1, 1], [1, 2], [2, 1], [2, 2], [3, 1], [3, 2]]
-    assert table["moment"].tolist() == [9] * 6

@@ -99,7 +99,10 @@ def test_large_logits_lose_no_number() -> None:
         ([0, 0.9, 0.1, 0.8, 1], 40),  # past half, and back again: it has to stay
         ([0, 0.2, 0.4, 0.49, 1], 200),
         ([0, 0.5, 0.5, 0.5, 1], 3),
+        ([1, 0.5, 0.5, 0.5, 0], 3),
+        ([1, 0.51, 0.51, 0, 0], 40),
         ([2, 2, 2, 2, 2], None),
+        ([0, 1, 1, 1, 0], None),
         ([0, np.nan, 1, 1, 1], None),
     ],
 )
@@ -116,7 +119,8 @@ def test_the_table_of_moments_has_every_head_and_begins_with_the_largest_change(
     for (site, head), row in table.iterrows():
         column = found.heads.index((Site.parse(site), head))
         values = found.values[measure][:, column]
-        assert (row["start"], row["end"]) == (values[0], values[-1])
+        assert (row["start"], row["end"], row["change"]) == (values[0], values[-1], values[-1] - values[0])
+        assert (row["layer"], row["head"]) == (Site.parse(site).layer + 1, head + 1)
         assert row["moment"] == specialised(STEPS, values)
     assert "pass" not in table
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from viz.figures.masks import ALLOWED
-from viz.figures.theme import DARK, LIGHT, Scheme, font, scheme
+from viz.figures.theme import DARK, LIGHT, Scheme, font
 
 ROOT = Path(__file__).parents[2]
 CONFIG = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
@@ -124,11 +124,6 @@ def test_what_means_different_things_looks_different(colours: Scheme, eye: str) 
     assert difference(colours.accent, colours.second, eye) >= 30
     assert difference(colours.masked, colours.weights[0], eye) >= 4, "a masked cell and a weight of 0"
     assert difference(colours.text, colours.faint, eye) >= 15
-
-
-def test_scheme_follows_the_page() -> None:
-    assert scheme(dark=True) is DARK
-    assert scheme(dark=False) is LIGHT
 
 
 @pytest.mark.parametrize(("name", "colours"), [("light", LIGHT), ("dark", DARK)])

@@ -39,7 +39,10 @@ def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding
     assert all(row == [True] * 12 + [False] * 4 for row in allowed(found["padding"]))
     assert "never to later ones" in words(app)
     assert "The padding mask of the attention that reads the source: Cross-attention, layer 1." in words(app).replace("\\", "")
-    assert found["causal"]["layout"]["yaxis"]["title"]["text"] == "query: decoder (English)"
+    layout = drawn(open_view("masks", MadeUpEngine(), site="decoder.0.0.cross"))["both"]["layout"]
+    titles = [layout[axis]["title"]["text"] for axis in ("yaxis", "xaxis")]
+    assert titles == ["query: decoder (English)", "key: encoder (German)"]
+    assert layout["yaxis"]["range"][0] > layout["yaxis"]["range"][1], "the first query is on top"
     assert app.metric[0].value == "exactly 0"
 
 

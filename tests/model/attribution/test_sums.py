@@ -1,6 +1,5 @@
 """Scores and logits taken apart: the sums are what ran, and each part is what plain matrices give."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
@@ -26,7 +25,7 @@ from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.types import Trace
 from tests.model.attribution.forward_parts import Forward
 from tests.networks import save_checkpoint
-from tests.runs import CPU, SPECS, checkpoint, request, traced
+from tests.runs import CPU, SPECS, cells, checkpoint, request, traced
 
 CROSS = "decoder.0.1.cross"
 WRITERS = [name for name, spec in SPECS.items() if spec.output is not None]
@@ -49,14 +48,6 @@ def why(found: Checkpoint, trace: Trace, site: str, head: int, query: int, key: 
 
 def writes(found: Checkpoint, trace: Trace, token: int, minus: Index | Literal["runner-up"] | None = None) -> LogitSum:
     return logit_sum(found.network, trace, Writes(RunRequest.from_json(trace.request), token, minus))
-
-
-def cells(trace: Trace, count: int, seed: int = 0) -> Iterator[tuple[str, int, int, int]]:
-    rng = np.random.default_rng(seed)
-    sites = list(trace.attention)
-    for _ in range(count):
-        attention = trace.attention[sites[rng.integers(len(sites))]]
-        yield str(attention.site), *(int(rng.integers(size)) for size in attention.weights.shape)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(("name", "forced"), [*((name, False) for name in SPECS), *((name, True) for name in TARGETED)])

@@ -30,7 +30,8 @@ from model.engine.local import LocalEngine
 from model.engine.uploads import Uploads
 from model.errors import BadSetting
 from model.spec.request import Decoding, RunRequest
-from tests.hosts import ROOT, free_port, start
+from tests.browser.servers import free_port
+from tests.hosts import ROOT, start
 from tests.live import answered, live_session
 from tests.model.engine import test_contract
 from tests.networks import save_checkpoint

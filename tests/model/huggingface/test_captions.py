@@ -49,11 +49,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def engine(shelf: Path) -> LocalEngine:
-    return LocalEngine(shelf, CPU)
-
-
 def pixels_of(name: str, data: bytes) -> torch.Tensor:
     """An image's file, opened and prepared by the library."""
     from transformers.image_utils import load_image

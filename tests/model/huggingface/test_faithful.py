@@ -15,20 +15,9 @@ from model.huggingface import library
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from tests import folders
+from tests.foreign_folders import DECODER, FACTORS
 
 CPU = torch.device("cpu")
-DECODER = {
-    "vocab_size": 40,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 6,
-    "intermediate_size": 30,
-    "max_position_embeddings": 20,
-    "pad_token_id": 0,
-}
-FACTORS = {"attention_multiplier": 0.3, "residual_multiplier": 0.4, "embedding_multiplier": 3.0, "logits_scaling": 2.0}
 EDITED = {
     "gemma2": (
         "gemma",

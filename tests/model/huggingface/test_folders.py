@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,13 +36,6 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folders.save(path, "bert")
     folders.word_pieces().save(str(path / "tokenizer.json"))
     return path
-
-
-def copied(source: Path, target: Path) -> Path:
-    target.mkdir()
-    for file in source.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    return target
 
 
 class Payload:
@@ -126,7 +120,7 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("name", SPOILT)
 def test_a_spoilt_folder_is_refused_in_one_sentence(bert: Path, tmp_path: Path, name: str) -> None:
     spoil, sentence = SPOILT[name]
-    folder = copied(bert, tmp_path / "spoilt")
+    folder = shutil.copytree(bert, tmp_path / "spoilt")
     spoil(folder)
     before = sorted(folder.iterdir())
     with pytest.raises(HeadlightError, match=sentence) as refused:
@@ -136,7 +130,7 @@ def test_a_spoilt_folder_is_refused_in_one_sentence(bert: Path, tmp_path: Path, 
 
 
 def test_code_of_the_folder_is_not_run(bert: Path, tmp_path: Path) -> None:
-    folder = copied(bert, tmp_path / "coded")
+    folder = shutil.copytree(bert, tmp_path / "coded")
     (folder / "modeling_own.py").write_text(f"open({str(folder / 'opened')!r}, 'w')\nclass Own: pass\n")
     folders.change_config(folder, auto_map={"AutoModel": "modeling_own.Own", "AutoConfig": "modeling_own.Own"})
     found = loader.load(folder, {}, CPU)
@@ -145,7 +139,7 @@ def test_code_of_the_folder_is_not_run(bert: Path, tmp_path: Path) -> None:
 
 
 def test_weights_in_a_pickle_of_tensors_are_the_same(bert: Path, tmp_path: Path) -> None:
-    folder = copied(bert, tmp_path / "old")
+    folder = shutil.copytree(bert, tmp_path / "old")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     both = [loader.load(path, {}, CPU).network.state_dict() for path in (bert, folder)]
@@ -154,7 +148,7 @@ def test_weights_in_a_pickle_of_tensors_are_the_same(bert: Path, tmp_path: Path)
 
 
 def test_weights_in_several_files(bert: Path, tmp_path: Path) -> None:
-    folder = copied(bert, tmp_path / "sharded")
+    folder = shutil.copytree(bert, tmp_path / "sharded")
     weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
     names = sorted(weights)
@@ -301,7 +295,7 @@ def test_two_networks_are_not_built_at_the_same_time_because_the_library_replace
 
     monkeypatch.setattr(library, "_class", lambda *which: Watched(true(*which)))
     with ThreadPoolExecutor(2) as pool:
-        loaded = list(pool.map(lambda path: loader.load(path, {}, CPU), (bert, copied(bert, tmp_path / "other"))))
+        loaded = list(pool.map(lambda path: loader.load(path, {}, CPU), (bert, shutil.copytree(bert, tmp_path / "other"))))
     assert inside == [False, True], "the second one came in while the first one was there"
     assert [each.info.name for each in loaded] == ["tiny-bert", "other"]
 
@@ -323,7 +317,7 @@ def test_an_enormous_setting_is_refused_before_the_library_sees_it(
         raise AssertionError("the library makes lists as long as some numbers, before it makes a network")
 
     monkeypatch.setattr(library, "config_of", config_of)
-    folder = copied(bert, tmp_path / "enormous")
+    folder = shutil.copytree(bert, tmp_path / "enormous")
     folders.change_config(folder, **{name: ENORMOUS[name]})
     for opened in (lambda: loader.load(folder, {}, CPU), lambda: loader.inspect(folder, {})):
         with pytest.raises(DamagedFile, match=rf"{name} is [\d,]+, not a whole number up to"):
@@ -331,7 +325,7 @@ def test_an_enormous_setting_is_refused_before_the_library_sees_it(
 
 
 def test_labels_are_not_handed_to_the_library_which_writes_a_table_of_them(bert: Path, tmp_path: Path) -> None:
-    folder = copied(bert, tmp_path / "labels")
+    folder = shutil.copytree(bert, tmp_path / "labels")
     labels = {"num_labels": 10**9, "id2label": {"0": "a"}, "label2id": {"a": 0}}
     folders.change_config(folder, **labels, text_config=labels | {"hidden_size": 24})
     taken = open_folder(folder).safe_config
@@ -342,6 +336,6 @@ def test_labels_are_not_handed_to_the_library_which_writes_a_table_of_them(bert:
 
 
 def test_a_number_by_which_nothing_grows_may_be_any(bert: Path, tmp_path: Path) -> None:
-    folder = copied(bert, tmp_path / "free")
+    folder = shutil.copytree(bert, tmp_path / "free")
     folders.change_config(folder, max_length=10**9)
     assert loader.inspect(folder, {}).parameters

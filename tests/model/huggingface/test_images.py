@@ -45,11 +45,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def engine(shelf: Path) -> LocalEngine:
-    return LocalEngine(shelf, CPU)
-
-
 def of_the_library(folder: Path, data: bytes, **more: Any) -> tuple[Any, torch.Tensor]:
     """What the library returns of an image's file, opened and prepared by itself, and its `pixel_values`."""
     from transformers import AutoModel

@@ -1,5 +1,6 @@
 """Architectures without a row: run as a whole by the library, recorded by what they compute, and refused what they cannot do."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("gpt_neo", "fsmt", "vit", "mpnet"):
         saved(path / name, name)
     return path
-
-
-@pytest.fixture(scope="module")
-def engine(shelf: Path) -> LocalEngine:
-    return LocalEngine(shelf, CPU)
 
 
 def asked(name: str, **more: Any) -> RunRequest:
@@ -162,7 +158,7 @@ def test_another_number_of_patches_is_refused(engine: LocalEngine) -> None:
 
 
 def test_a_missing_tensor_is_not_drawn_at_random(shelf: Path, tmp_path: Path) -> None:
-    folder = _copied(shelf / "mpnet", tmp_path / "mpnet")
+    folder = shutil.copytree(shelf / "mpnet", tmp_path / "mpnet")
     weights = load_file(folder / "model.safetensors")
     name = next(name for name in weights if name.endswith("q.weight"))
     save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
@@ -171,7 +167,7 @@ def test_a_missing_tensor_is_not_drawn_at_random(shelf: Path, tmp_path: Path) ->
 
 
 def test_a_tensor_without_a_place_is_not_left_out_in_silence(shelf: Path, tmp_path: Path) -> None:
-    folder = _copied(shelf / "mpnet", tmp_path / "mpnet")
+    folder = shutil.copytree(shelf / "mpnet", tmp_path / "mpnet")
     weights = load_file(folder / "model.safetensors")
     save_file(weights | {"encoder.layer.0.adapter.weight": torch.ones(3, 4)}, folder / "model.safetensors")
     with pytest.raises(UnsupportedModel, match=r"adapter\.weight, which has no place in mpnet"):
@@ -193,14 +189,14 @@ def test_an_infinite_setting_is_read_as_the_library_writes_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("setting", [{"num_hidden_layers": 10**9}, {"vocab_size": 10**12}, {"block_sizes": [1] * 5000}])
 def test_absurd_sizes_are_refused_before_anything_is_built(shelf: Path, tmp_path: Path, setting: dict[str, Any]) -> None:
-    folder = _copied(shelf / "mpnet", tmp_path / "mpnet")
+    folder = shutil.copytree(shelf / "mpnet", tmp_path / "mpnet")
     folders.change_config(folder, **setting)
     with pytest.raises(DamagedFile, match="not a whole number up to"):
         loader.load(folder, {}, CPU)
 
 
 def test_code_beside_it_is_not_run(shelf: Path, tmp_path: Path) -> None:
-    folder = _copied(shelf / "mpnet", tmp_path / "mpnet")
+    folder = shutil.copytree(shelf / "mpnet", tmp_path / "mpnet")
     (folder / "modeling_own.py").write_text(f"open({str(folder / 'opened')!r}, 'w')\nclass Own: pass\n")
     folders.change_config(folder, auto_map={"AutoModel": "modeling_own.Own", "AutoConfig": "modeling_own.Own"})
     assert any("auto_map" in str(note) for note in loader.load(folder, {}, CPU).notes)
@@ -255,13 +251,6 @@ def test_no_more_layers_are_built_or_run_than_the_file_has_tensors(
     monkeypatch.setattr(library, "outline", lambda *_: pytest.fail("it was built"))
     with pytest.raises(UnsoundFile, match=rf"{setting} is 900, but its weight files hold only \d+ tensors"):
         opens(tmp_path / "albert", {})
-
-
-def _copied(source: Path, target: Path) -> Path:
-    target.mkdir()
-    for file in source.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    return target
 
 
 def test_a_recording_of_a_row_is_refused_as_a_trace(engine: LocalEngine) -> None:

@@ -41,11 +41,6 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def engine(shelf: Path) -> LocalEngine:
-    return LocalEngine(shelf, CPU)
-
-
 def own(folder: Path) -> Any:
     """The library's own network of a folder."""
     from transformers import WhisperForConditionalGeneration

@@ -117,18 +117,7 @@ def test_sums_of_the_same_numbers_are_equal_to_the_last_digits() -> None:
     one = added(empty(measured(all_values).sites), measured(all_values), 0)
     halves = [added(empty(one.sites), measured(all_values[first : first + 100]), first) for first in range(0, 400, 100)]
     found = together(together(halves[2], halves[0]), together(halves[3], halves[1]))
-    for name in (
-        "count",
-        "bins",
-        "sample",
-        "sampled",
-        "lowest",
-        "highest",
-        "strongest",
-        "weakest",
-        "strongest_values",
-        "weakest_values",
-    ):
+    for name in "count bins sample sampled lowest highest strongest weakest strongest_values weakest_values".split():
         assert np.array_equal(getattr(found, name), getattr(one, name), equal_nan=True), name
     for name in ("mean", "squares"):
         assert getattr(found, name) == pytest.approx(getattr(one, name), rel=1e-12, abs=1e-12)

@@ -1,7 +1,6 @@
 """The arithmetic of a cell: it is what ran, in every variant, and a trace that was tampered with is found out."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -21,7 +20,7 @@ from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Site, Trace
 from tests.networks import save_checkpoint
-from tests.runs import CPU, SPECS, checkpoint, request, traced
+from tests.runs import CPU, SPECS, cells, checkpoint, request, traced
 
 CROSS = "decoder.0.1.cross"
 
@@ -30,14 +29,6 @@ CROSS = "decoder.0.1.cross"
 def made(name: str, seed: int = 0) -> tuple[Checkpoint, Trace]:
     found = checkpoint(SPECS[name], seed)
     return found, traced(found, request(SPECS[name]))
-
-
-def cells(trace: Trace, count: int, seed: int) -> Iterator[tuple[str, int, int, int]]:
-    rng = np.random.default_rng(seed)
-    sites = list(trace.attention)
-    for _ in range(count):
-        attention = trace.attention[sites[rng.integers(len(sites))]]
-        yield str(attention.site), *(int(rng.integers(size)) for size in attention.weights.shape)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -18,17 +18,7 @@ from model.engine.http.server import application
 from model.errors import BadSetting
 from model.spec.questions import Question
 
-THIS_MACHINE = [
-    "localhost",
-    "localhost:8501",
-    "LOCALHOST",
-    "localhost.",
-    "127.0.0.1",
-    "127.0.0.1:8501",
-    "127.8.9.1",
-    "[::1]",
-    "[::1]:8501",
-]
+THIS_MACHINE = "localhost localhost:8501 LOCALHOST localhost. 127.0.0.1 127.0.0.1:8501 127.8.9.1 [::1] [::1]:8501".split()
 OTHERS = [
     "evil.example",
     "evil.example:8501",
