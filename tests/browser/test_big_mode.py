@@ -257,9 +257,7 @@ NUMBERS = """() => {
 def test_numbers_of_a_sum_never_run_into_each_other(watched: Page, serve: Serve) -> None:
     """They become smaller, to 16 pixels, and are left out where the cells are too narrow even for that; pointing says them."""
     watched.set_viewport_size({"width": 1920, "height": 1080})
-    page = opened(
-        watched, address(serve, "explore", query="3", key="3", cell="why")
-    )  # on the way from page to page cells are closed
+    page = opened(watched, address(serve, "explore", query="3", key="3", cell="why"))
     seen = {}
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
