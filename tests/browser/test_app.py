@@ -118,18 +118,6 @@ def test_a_click_on_a_head_selects_it_everywhere(visit: Open, engine: Engine) ->
     assert float(readout.get_attribute("data-weight") or "nan") == pytest.approx(true[4].max(), abs=5e-5)
 
 
-def test_the_keyboard_selects_a_head(visit: Open) -> None:
-    page = visit(text=SIX, site="decoder.0.0.self")
-    drawing(page, "atlas").locator(".card").nth(1).locator("button").focus()
-    page.keyboard.press("Tab")
-    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
-        page.keyboard.press(key)
-    expect(drawing(page, "atlas").locator(".readout")).to_have_attribute("data-site", "decoder.0.1.self")
-    page.keyboard.press("Enter")
-    expect(page.locator(".st-key-card-heat")).to_contain_text("Decoder self-attention, layer 2, head 3")
-    has_parameters(page, site="decoder.0.1.self", head="2")
-
-
 def test_ten_quick_presses_are_ten_steps_and_rows_appear_and_the_decode_plays_by_itself_to_its_end(
     visit: Open, engine: Engine
 ) -> None:
@@ -162,7 +150,9 @@ def test_ten_quick_presses_are_ten_steps_and_rows_appear_and_the_decode_plays_by
     has_parameters(page, step=str(last - 2))
     rest(page)
     page.get_by_role("button", name="Play", exact=True).click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(drawing(page, "player")).to_have_attribute("data-step", str(last))
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     has_parameters(page, step=str(last))
 
 

@@ -351,16 +351,6 @@ def test_the_player_shows_the_numbers_of_the_step_and_of_another_head_at_once(dr
     chosen(page, r".* head 3 .*")
 
 
-def test_playing_goes_on_by_itself_and_stops_at_the_end(drawings: Open) -> None:
-    page = drawings("show=player&step=9")
-    page.get_by_label("Speed").select_option("4")
-    page.get_by_role("button", name="Play", exact=True).click()
-    expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    expect(drawing(page, "player")).to_have_attribute("data-step", "11")
-    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
-    chosen(page, r".* step 11")
-
-
 def test_an_encoder_is_shown_whole_and_the_page_says_why(drawings: Open) -> None:
     page = drawings("show=player&site=encoder.0.0.self")
     expect(page.locator(".note")).to_contain_text("The encoder reads the whole source at once")
