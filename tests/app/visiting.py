@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
+import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
+
+from model.engine import model_list
+from viz.session import background_calls
 
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"
 PAGES = ("explore", "step", "masks", "positions", "compare")
@@ -17,6 +21,10 @@ EVERY_PAGE = (*PAGES, "whatif", "training", "checkpoint")
 
 SILENT = ("headlight.scheme", "headlight.file_limit", "headlight.drops", "headlight.intro", "headlight.live")
 """Components that watch the page and draw nothing."""
+
+
+PATIENCE_S = 30.0
+"""So long a page waits for an answer of the engine, and for models that are opened, before it says so."""
 
 
 class Visitor:
@@ -78,9 +86,12 @@ class Visitor:
         self._run()
 
     def _run(self) -> None:
-        self.app.run()
-        while self.waits:  # a busy machine: a browser would ask for the page again, too
+        with pytest.MonkeyPatch.context() as patch:  # on a busy machine a page that draws a run again would lose what was clicked
+            for slow in (background_calls, model_list):
+                patch.setattr(slow, "PATIENCE_S", PATIENCE_S)
             self.app.run()
+            while self.waits:
+                self.app.run()
         assert not self.app.exception, self.app.exception
 
     @property
