@@ -15,12 +15,18 @@ from torch import Tensor, nn
 from model.trace.types import Array, Kind
 from model.transformer.attention import MultiHeadAttention
 from model.transformer.build import Network
-from model.transformer.layers import CrossAttentionLayer, PostNorm, Residual, SelfAttentionLayer
+from model.transformer.layers import (
+    AttentionLayer,
+    CrossAttentionLayer,
+    PostNorm,
+    Residual,
+    ResidualAttentionLayer,
+    SelfAttentionLayer,
+)
 from model.transformer.norms import RMSNorm, UnbiasedNorm
 from model.transformer.positions import Rotation
 from model.transformer.shared_head import MemoryLayer, SharedProjection
 from model.transformer.stacks import CausalLM, Decoder, Encoder, Output
-from model.transformer.standalone import AttentionLayer, ResidualAttentionLayer
 
 Order: TypeAlias = Literal["post", "pre", "none"]
 Base: TypeAlias = Literal["stream", "nothing", "memory"]

@@ -31,9 +31,8 @@ from model.attribution.copies import Copies
 from model.attribution.example import Example
 from model.attribution.scoring import OnCount, Scorer, forced
 from model.errors import OutOfMemory
-from model.inference.calls import Call
 from model.trace.types import Array, sites
-from model.transformer.attention import Intervention, Run
+from model.transformer.attention import Intervention
 
 PARTS, POINTS = 4, 4
 """Parts of the way at first, and points in each part."""
@@ -268,7 +267,4 @@ def _ask(scorer: Scorer, compute: Callable[[], Tensor]) -> Array:
         with torch.inference_mode(False), torch.enable_grad():
             return compute().detach()
 
-    example = scorer.example
-    call = Call(example.runner.network, Run(), example.fed, computed_by=computed)
-    found: Array = scorer.ask(call).cpu().double().numpy()
-    return found
+    return scorer.computed(computed)

@@ -16,10 +16,10 @@ from model.attribution.score_parts import ran
 from model.attribution.scoring import Scorer, forced
 from model.attribution.stream import ResidualStream
 from model.errors import BadSetting, CannotMeasure, UnknownHead, phrase
-from model.inference.calls import Call, dtype_of
+from model.inference.calls import dtype_of
 from model.inference.inputs import Reader
 from model.trace.types import Array, Trace, sites
-from model.transformer.attention import Intervention, Run
+from model.transformer.attention import Intervention
 from model.transformer.positions import Rotation
 
 MOST_PATHS = 8192
@@ -250,9 +250,7 @@ class Patching:
                     )
                 return torch.stack([number.double() for number in numbers]).detach()
 
-        call = Call(self._example.runner.network, Run(), self._example.fed, computed_by=computed)
-        found: Array = self._scorer.ask(call).cpu().double().numpy()
-        return found
+        return self._scorer.computed(computed)
 
     def spread(self, array: Array) -> None:
         """Gives the paths to a shared key or value to all heads that share it."""

@@ -28,11 +28,10 @@ from model.attribution.patching import Patching, numbers_of
 from model.attribution.questions import Paths
 from model.attribution.scoring import OnCount, Scorer, ignore_count
 from model.errors import BadSetting, DoesNotFit, phrase
-from model.inference.calls import Call
 from model.inference.inputs import Reader
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace, sites
-from model.transformer.attention import Intervention, Run
+from model.transformer.attention import Intervention
 
 Copied = TypeVar("Copied")
 """What one copy of the run is changed by: a path, or a number of paths that are kept."""
@@ -89,12 +88,16 @@ def path_effects(
     steps = [] if asked.site else _steps(len(everything))
     on_count(0, of := len(paths) + len(steps))
 
+    def both_numbers(count: int, also: dict[str, Intervention]) -> Array:
+        """The logit difference and the log-probability of the token in each of `count` copies: [2, copy]."""
+        return scorer.computed(lambda: numbers_of(example, ids, asked.token, count, also))
+
     def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
         """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
         found = [np.zeros((2, 0))]
         for begin in range(0, len(copies), size):
             own = copies[begin : begin + size]
-            found.append(_measured(scorer, ids, asked.token, len(own), changed(own)))
+            found.append(both_numbers(len(own), changed(own)))
             on_count(done + begin + len(own), of)
         return np.concatenate(found, axis=1)
 
@@ -102,7 +105,7 @@ def path_effects(
     estimates = effects.copy()
     for path in everything:  # those without a change have no effect
         effects[path.side, path.to, path.since] = estimates[path.side, path.to, path.since] = 0.0
-    clean = _measured(scorer, ids, asked.token, 1, {})
+    clean = both_numbers(1, {})
     patched = measured(paths, 0, wanted.adding)[0] - clean[0]
     for path, effect, estimate in zip(paths, patched, wanted.estimated(ids, paths), strict=True):
         effects[path.side, path.to, path.since] = effect
@@ -157,11 +160,3 @@ def _rows(scorer: Scorer) -> int:
     example = scorer.example
     logits = 12 * len(example.following) * example.runner.info.spec.writer.vocab
     return max(1, min(scorer.rows(), scorer.most_bytes // logits))
-
-
-def _measured(scorer: Scorer, ids: tuple[int, int], token: int, count: int, also: dict[str, Intervention]) -> Array:
-    """The logit difference and the log-probability of the token in each of some copies: [2, copy]."""
-    example = scorer.example
-    call = Call(example.runner.network, Run(), example.fed, computed_by=lambda: numbers_of(example, ids, token, count, also))
-    found: Array = scorer.ask(call).cpu().double().numpy()
-    return found

@@ -80,7 +80,7 @@ class Scorer:
             order.append(rows)
             done += len(rows)
             on_count(done, len(copies))
-        joined: Array = np.concatenate(found, axis=-2)[..., np.argsort(np.concatenate(order)), :].astype(np.float64)
+        joined: Array = np.concatenate(found, axis=-2)[..., np.argsort(np.concatenate(order)), :]
         return joined
 
     def rows(self, graph: bool = False) -> int:
@@ -101,13 +101,16 @@ class Scorer:
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, min(self.most_bytes // needed, MOST_ROWS))
 
+    def computed(self, compute: Callable[[], Tensor]) -> Array:
+        """What `compute` returns, in float64: a call that waits in the queue like one of the example's network."""
+        example = self.example
+        found: Array = self.ask(Call(example.runner.network, Run(), example.fed, computed_by=compute)).cpu().double().numpy()
+        return found
+
     def _batch(self, copies: Copies, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""
-        network, example = self.example.runner.network, self.example
         try:
-            call = Call(network, Run(), example.fed, computed_by=lambda: read(self._forced(copies)))
-            found: Array = self.ask(call).cpu().numpy()
-            return found
+            return self.computed(lambda: read(self._forced(copies)))
         except OutOfMemory:
             if len(copies) == 1:
                 raise

@@ -272,9 +272,7 @@ class LocalEngine:
         base, most = _usable(self._models.network(question.request.model, question.request.settings)), self._most_positions
         request, prompt = forced_run(base.runner, question.request, self._device, most)
         trace, runner = self._traced(request)
-        if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
-            reason = phrase("this server does not measure what matters in longer runs")
-            raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
+        _check_length(trace)
         about = replace(question.request, precision=trace.request["precision"])
         asked = VersionedRequest(question.about(about), base.key.version)
 
@@ -287,9 +285,7 @@ class LocalEngine:
     def _circuit(self, question: Circuit) -> CircuitGraph:
         """What each head of a run used."""
         trace, runner = kept(self._traced, question.request)
-        if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
-            reason = phrase("this server does not measure what matters in longer runs")
-            raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
+        _check_length(trace)
         version = _usable(self._models.network(question.request.model, question.request.settings)).key.version
         asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)
         return self._measured(asked, lambda ask, report: circuit(runner.network, trace, _counting(report)))
@@ -330,6 +326,13 @@ def _counting(report: Report) -> OnCount:
     """Reports how much of a measurement is done."""
     began = time.perf_counter()
     return lambda done, of: report(lambda: Progress((), (), of, time.perf_counter() - began, done))
+
+
+def _check_length(trace: Trace) -> None:
+    """Raises TooManyTokens for a run in which this server does not measure what matters."""
+    if (longest := max(map(len, trace.tokens.values()))) > (allowed := environment.most_measured()):
+        reason = phrase("this server does not measure what matters in longer runs")
+        raise TooManyTokens(found=longest, allowed=allowed, reason=reason)
 
 
 def _usable(found: Outcome) -> Loaded:

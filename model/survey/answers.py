@@ -6,6 +6,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -47,6 +48,19 @@ class Place:
     on_count: Callable[[int, int], None] = lambda done, of: None
 
 
+Found = TypeVar("Found")
+
+
+def of_each(texts: Sequence[Text], place: Place, one: Callable[[int, Text], Found]) -> list[Found]:
+    """What `one` finds in each text, given its number, too; some texts run at the same time."""
+    found = list[Found]()
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # a thread waits while the network computes
+        for each in threads.map(one, range(len(texts)), texts):
+            found.append(each)
+            place.on_count(len(found), len(texts))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class _Measured:
     """What is kept of one run.
@@ -78,11 +92,7 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
         reason = phrase("this server computes version {ours} of the measures, not {asked}", ours=VERSION, asked=question.version)
         raise CannotSurvey(reason=reason)
     network = untrained(runner) if question.variant == "untrained" else runner
-    found: list[_Measured | HeadlightError] = []
-    with ThreadPoolExecutor(AT_ONCE) as threads:  # a thread waits while the network computes
-        for each in threads.map(lambda numbered: _one(question, network, place, *numbered), enumerate(question.texts)):
-            found.append(each)
-            place.on_count(len(found), len(question.texts))
+    found = of_each(question.texts, place, lambda number, text: _one(question, network, place, number, text))
     own = _gathered(runner.fingerprint, found)
     good = [text for number, text in enumerate(question.texts) if number not in own.problems]
     if question.variant == "compared" and question.first == 0 and good:

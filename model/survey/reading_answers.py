@@ -1,14 +1,11 @@
 """Reads one head in the texts of a question."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotSurvey, HeadlightError, InputError, phrase
 from model.inference.run import run
-from model.survey import answers
-from model.survey.answers import Place
+from model.survey.answers import Place, of_each
 from model.survey.questions import Text
 from model.survey.reading import HeadInText, HeadRead, ReadHead
 from model.trace.types import Site
@@ -21,11 +18,7 @@ def answer(question: ReadHead, runner: Runner, place: Place) -> HeadRead:
         UnknownSite, UnknownHead: the network has no such head.
     """
     site = Site.parse(question.site)
-    found: list[HeadInText | HeadlightError] = []
-    with ThreadPoolExecutor(answers.AT_ONCE) as threads:  # a thread waits while the network computes
-        for each in threads.map(lambda text: _one(question, site, runner, place, text), question.texts):
-            found.append(each)
-            place.on_count(len(found), len(question.texts))
+    found = of_each(question.texts, place, lambda _number, text: _one(question, site, runner, place, text))
     problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
     return HeadRead(runner.fingerprint, tuple(each if isinstance(each, HeadInText) else None for each in found), problems)
 

@@ -13,7 +13,7 @@ from model.trace.types import Trace
 MODEL = Path(__file__).parents[1]
 
 _LINES = {
-    "features": ("transformer/standalone.py", "Features.forward", "return"),
+    "features": ("transformer/stacks.py", "Features.forward", "return"),
     "embedding": ("transformer/stacks.py", "Embedding.forward", "embedding ="),
     "scaled": ("transformer/stacks.py", "Embedding.forward", "scaled ="),
     "embedding, alone": ("transformer/stacks.py", "EmbeddingAlone.forward", "embedding ="),

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
 from model.transformer.layers import (
+    AttentionLayer,
     CrossAttentionLayer,
     FeedForward,
     GatedFeedForward,
     PostNorm,
     PreNorm,
     Residual,
+    ResidualAttentionLayer,
     SelfAttentionLayer,
 )
 from model.transformer.masks import TargetMask, causal_padding_mask, padding_only_mask
@@ -48,11 +50,12 @@ from model.transformer.stacks import (
     Encoder,
     EncoderAlone,
     EncoderDecoder,
+    Features,
+    NoOutput,
     Output,
     ReadingLayer,
     WritingLayer,
 )
-from model.transformer.standalone import AttentionLayer, Features, NoOutput, ResidualAttentionLayer
 
 Network: TypeAlias = EncoderDecoder | CausalLM | EncoderAlone
 

@@ -202,3 +202,40 @@ class CrossAttentionLayer(nn.Module):
         x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, across, cross_site, run), str(cross_site), run)
         x = feed_forward(x, self.feed_forward, self.feed_forward_residual, f"{stack}.{pass_}.{layer}.feed_forward", run)
         return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
+
+
+class AttentionLayer(nn.Module):
+    """Self-attention and nothing else: no residual connection, no norm, no feed-forward network.
+
+    Without the `x + ...` of a residual connection, a position keeps nothing of its own unless it attends to itself.
+    """
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
+        site = Site(stack, pass_, layer, "self")
+        # Not `x + self.attention(...)`: the output replaces the stream.
+        x = self.attention(x, x, see_mask(run, site, mask, x), site, run)
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)
+
+
+class ResidualAttentionLayer(nn.Module):
+    """Self-attention inside its residual connection, without a feed-forward network: all that a layer adds, its heads have copied.
+
+    Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", section "Attention-only transformers".
+    """
+
+    def __init__(self, attention: MultiHeadAttention, residual: Residual) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_residual = residual
+
+    def forward(self, x: Tensor, mask: Mask, stack: str, pass_: int, layer: int, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> [batch, position, model]; `stack`, `pass_` and `layer` name this application."""
+        site = Site(stack, pass_, layer, "self")
+        allowed = see_mask(run, site, mask, x)
+        x = self.attention_residual(x, lambda y: self.attention(y, y, allowed, site, run), str(site), run)
+        return run.see(f"hidden/{stack}.{pass_}.{layer}", x)

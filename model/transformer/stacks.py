@@ -9,11 +9,10 @@ from torch import Tensor, nn
 
 from model.errors import TooManyTokens, phrase
 from model.transformer.attention import Dropout, Run
-from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
+from model.transformer.layers import AttentionLayer, CrossAttentionLayer, ResidualAttentionLayer, SelfAttentionLayer
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
 from model.transformer.positions import PositionalEncoding, running
 from model.transformer.shared_head import MemoryLayer
-from model.transformer.standalone import AttentionLayer, Features, NoOutput, ResidualAttentionLayer
 
 
 class Embedding(nn.Module):
@@ -78,6 +77,14 @@ class EmbeddingAlone(Embedding):
         return run.see(f"embedded/{stack}", self.dropout(scaled))
 
 
+class Features(nn.Module):
+    """Stands in for the embedding where the input is float features: they are the residual stream already."""
+
+    def forward(self, features: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> the same, recorded."""
+        return run.see(f"embedded/{stack}", features)
+
+
 ReadingLayer: TypeAlias = SelfAttentionLayer | ResidualAttentionLayer | AttentionLayer
 WritingLayer: TypeAlias = CrossAttentionLayer | MemoryLayer
 
@@ -135,6 +142,14 @@ class Output(nn.Linear):
     def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
         """[batch, query, model] -> [batch, query, vocab], or [batch, 1, vocab] where the run wants the last one alone."""
         return run.see("logits", super().forward(x[:, -1:] if run.last_logits else x))
+
+
+class NoOutput(nn.Module):
+    """Stands in for the output layer where there is none: the last hidden states are the result."""
+
+    def forward(self, x: Tensor, run: Run = Run()) -> Tensor:
+        """[batch, position, model] -> the same."""
+        return x
 
 
 class EncoderDecoder(nn.Module):

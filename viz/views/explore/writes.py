@@ -14,7 +14,6 @@ from model.attribution.sums import LogitSum, Writes
 from model.errors import HeadlightError
 from model.trace.types import Array, Site
 from viz.figures import importance, stages
-from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
@@ -23,8 +22,7 @@ from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
 from viz.views import stream_parts
 from viz.views.step.why import badge
-from viz.views.what_if.cell_clicks import clickable
-from viz.views.what_if.importance_run import by_kind
+from viz.views.what_if.cell_clicks import clickable, head_map
 from viz.widgets import download, numeric_tables, recorded_run
 from viz.widgets.cards import chart, panel, say
 
@@ -162,27 +160,14 @@ def of_heads(found: LogitSum) -> dict[tuple[str, int], float]:
 
 def _map(page: Page, found: LogitSum) -> None:
     """Draws what each head added, layers × heads; a click selects the head."""
-    direct = of_heads(found)
-    sites = by_kind(list(dict.fromkeys(site for site, _head in direct)))
-    width = 1 + max(head for _site, head in direct)
-    values = np.full((len(sites), width), np.nan)
-    hover = [[""] * width for _site in sites]
-    for (site, head), value in direct.items():
-        row = sites.index(site)
-        values[row, head] = value
-        hover[row][head] = f"{tokens.site(Site.parse(site), head)}: {number(value, f'+{decimals(3)}')}"
-    names = [tokens.site(Site.parse(site)) for site in sites]
-    columns = [_("H{head}", head=head + 1) for head in range(width)]
     what = _("What each head added directly; click or tap a head to select it")
     st.markdown(f"**{tokens.markdown(what)}**")
-    figure = grid(names, columns, values, hover, page.dark, _("added to the logit"))
     alt = _("What each head added: layers × heads; the table below has the numbers")
-    clickable(figure, "writes-heads", partial(_select, tuple(sites)), alt, (page.trace, title(found)))
 
+    def pointed_at(name: str, value: float) -> str:
+        return f"{name}: {number(value, f'+{decimals(3)}')}"
 
-def _select(sites: tuple[str, ...], place: list[int]) -> None:
-    row, head = place
-    update(site=sites[row], head=head)
+    head_map(page, of_heads(found), pointed_at, _("added to the logit"), "writes-heads", _select, alt, title(found))
 
 
 def _sources(page: Page, found: LogitSum) -> None:
@@ -267,11 +252,10 @@ def _compared(page: Page, found: LogitSum, effects: HeadEffects) -> None:
     axes = _("direct effect"), _("total effect: drop in log-probability without the head (nats)")
     figure = importance.scatter(one, other, names, kinds, page.dark, axes)
     alt = _("For each head: its direct and its total effect on this token")
-    clickable(figure, "writes-totals", partial(_select_head, tuple(heads)), alt, (page.trace, title(found)))
+    clickable(figure, "writes-totals", lambda index: _select(*heads[index]), alt, (page.trace, title(found)))
 
 
-def _select_head(heads: tuple[tuple[str, int], ...], index: int) -> None:
-    site, head = heads[index]
+def _select(site: str, head: int) -> None:
     update(site=site, head=head)
 
 

@@ -13,14 +13,13 @@ from model.attribution.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
 from viz.figures import importance as figures
-from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, join_sentences, number
 from viz.labels import tokens
 from viz.metrics import head_statistics as statistics
 from viz.metrics.ranks import spearman
 from viz.session.state import Page, decimals
-from viz.views.what_if.cell_clicks import clickable
-from viz.views.what_if.importance_run import by_kind, of_token, request, token_choice
+from viz.views.what_if.cell_clicks import clickable, head_map
+from viz.views.what_if.importance_run import of_token, request, token_choice
 from viz.views.what_if.undo import change_edits
 from viz.widgets import download, numeric_tables
 
@@ -133,26 +132,14 @@ def _meaning(name: str) -> str:
 
 def _map(page: Page, found: HeadEffects, numbers: Array, title: str, by: str) -> None:
     """Draws layers by heads."""
-    sites = by_kind(found.sites)
-    rows = {site: row for row, site in enumerate(sites)}
-    width = 1 + max(head.head for head in found.heads)
-    values = np.full((len(sites), width), np.nan)
-    hover = [[""] * width for _site in sites]
     form = f"+{decimals(4)}"
-    for head, value in zip(found.heads, numbers, strict=True):
-        values[rows[head.site], head.head] = value
-        name = tokens.site(Site.parse(head.site), head.head)
-        hover[rows[head.site]][head.head] = _("{head}: {number} nats", head=name, number=number(value, form))
-    columns = [_("H{head}", head=head + 1) for head in range(width)]
-    figure = grid([tokens.site(Site.parse(site)) for site in sites], columns, values, hover, page.dark, _("nats"))
-    silence = partial(_silence_cell, tuple(sites), by)
+
+    def said(name: str, value: float) -> str:
+        return _("{head}: {number} nats", head=name, number=number(value, form))
+
     alt = _("{title}: layers × heads; the table below has the numbers", title=title)
-    clickable(figure, "matters-heads", silence, alt, (page.trace, title))
-
-
-def _silence_cell(sites: tuple[str, ...], by: str, place: list[int]) -> None:
-    row, head = place
-    _silence(by, sites[row], head)
+    of_heads = {(head.site, head.head): float(value) for head, value in zip(found.heads, numbers, strict=True)}
+    head_map(page, of_heads, said, _("nats"), "matters-heads", partial(_silence, by), alt, title)
 
 
 def _silence(by: str, site: str, head: int) -> None:
@@ -218,11 +205,7 @@ def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, t
     st.caption(tokens.markdown(_correlated(correlation)))
     heads = tuple((head.site, head.head) for head in found.heads)
     alt = _("For each head: {title}, and the sharpness of its weights; the table below has the numbers", title=title)
-    clickable(figure, "matters-scatter", partial(_silence_point, heads, by), alt, (page.trace, title))
-
-
-def _silence_point(heads: tuple[tuple[str, int], ...], by: str, index: int) -> None:
-    _silence(by, *heads[index])
+    clickable(figure, "matters-scatter", lambda index: _silence(by, *heads[index]), alt, (page.trace, title))
 
 
 def _correlated(value: float) -> str:
