@@ -114,7 +114,6 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
 
 
 def _padding(spec: AnySpec) -> dict[str, int | None]:
-    """The id of padding of each stack."""
     source = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
     return {stack: source if stack == "encoder" else spec.pad_id for stack in spec.stacks}
 

@@ -58,7 +58,6 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
 
 
 def _embeddings(network: Network) -> dict[str, Embedding]:
-    """The embeddings by stack."""
     stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
     found = {name: getattr(stack, "embedding", None) for name, stack in stacks.items()}
     return {name: embedding for name, embedding in found.items() if isinstance(embedding, Embedding)}

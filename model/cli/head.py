@@ -102,7 +102,6 @@ def _write(flat: Plane, found: HeadTexts, file: Path) -> None:
 
 
 def _about(flat: Plane) -> dict[str, Any]:
-    """The numbers of a plane."""
     numbers = {"in_rows": flat.in_rows, "in_rows_unprojected": flat.in_rows_unprojected, "in_pairs": flat.in_pairs}
     return {"points": len(flat.points), "variance": list(flat.variance), "scale": flat.scale, "rows": flat.rows} | {
         name: plain(value) for name, value in numbers.items()

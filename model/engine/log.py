@@ -83,7 +83,6 @@ class JsonFormatter(logging.Formatter):
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -117,7 +117,6 @@ def found_places(
 
 
 def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call]) -> ForeignAttention:
-    """The attention of a stack, the same in all its layers."""
     found = {each.attention for each, (own, _kind_) in zip(calls, kinds, strict=True) if own == stack}
     if len(found) != 1:
         raise NotFoundError(phrase("its layers have different numbers of heads"))

@@ -105,7 +105,6 @@ def inspect(folder: Folder) -> Inspection:
 
 
 def _described(folder: Folder) -> tuple[Any, ForeignSpec]:
-    """The library's config, and the spec."""
     assert folder.family is not None, "an architecture without a row is opened by `recorded`"
     check_sizes(folder)
     with said_by_the_library(folder):

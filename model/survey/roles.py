@@ -88,7 +88,6 @@ def roles(statistics: Statistics, shuffled: Array | None, untrained: Array | Non
 
 
 def _roles_of(statistics: Statistics, shuffled: Array, untrained: Array, head: int, cross: bool) -> Iterator[Role]:
-    """The roles of one head."""
     for each in CRITERIA:
         column = list(MEASURES).index(each.measure)
         if not statistics.count[head, column] or each.cross not in (None, cross):

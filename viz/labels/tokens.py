@@ -364,7 +364,6 @@ def _characters(texts: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def _bytes(text: str) -> bytes:
-    """The bytes of a token."""
     parts = _ESCAPED.split(text)  # text, two digits, text, two digits, text
     return b"".join(bytes.fromhex(part) if place % 2 else part.encode("utf-8", "surrogatepass") for place, part in enumerate(parts))
 

@@ -82,7 +82,6 @@ def reaches(layers: Sequence[Attention]) -> str:
 
 
 def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
-    """Draws which mask each layer has."""
     st.markdown("**" + _("The mask of each layer") + "**")
     kinds = [mask_kinds.kind_of(own.mask) for own in layers]
     numeric_tables.draw(table(layers), key="mask-kinds-table")

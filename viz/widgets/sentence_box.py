@@ -102,7 +102,6 @@ def _reader(info: ModelInfo, code: str, models: Sequence[ModelInfo]) -> ModelInf
 
 
 def _name(code: str) -> str:
-    """The name of a language in the current one."""
     return Locale.parse(current(), sep="-").languages.get(code, code) if code else ""
 
 

@@ -64,7 +64,6 @@ def _listed(step: Step, columns: int) -> list[Candidate]:
 
 
 def _cell(one: Candidate, chosen: bool, place: tuple[float, float, float, float], size: float, pen: DrawContext) -> Iterator[Shape]:
-    """A token and its probability."""
     (x, y, wide, high), scheme, probability = place, pen.palette.scheme, math.exp(one.log_probability)
     stops = [(at / (len(scheme.weights) - 1), colour) for at, colour in enumerate(scheme.weights)]
     fill = hexadecimal(painted(np.array(probability), stops))

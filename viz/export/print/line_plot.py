@@ -76,7 +76,7 @@ def lines(sides: Sides, options: Options, title: str = "", description: str = ""
     row = min(max(1.4 * options.font_size * MM, 0.8), (0.85 * TALLEST) / count)
     left, right = _ends(sides, options)
     top = y + 2 * axes.LINE * options.font_size * MM + 0.6
-    drawn += _titles(sides, pen, (left, right), y)
+    drawn += _titles(sides, pen, y)
     drawn += _joined(sides, pen, (left, right), top, row)
     notes = []
     if options.labels:
@@ -106,7 +106,7 @@ def _size(row: float, options: Options) -> tuple[float, int]:
     return (size, 1) if size >= SMALLEST_FONT else (SMALLEST_FONT, math.ceil(SMALLEST_FONT * MM / row))
 
 
-def _titles(sides: Sides, pen: DrawContext, ends: tuple[float, float], y: float) -> Iterator[Shape]:
+def _titles(sides: Sides, pen: DrawContext, y: float) -> Iterator[Shape]:
     """The titles of both sides, each in a line of its own."""
     size, colour = pen.options.font_size, pen.palette.scheme.faint
     yield Text(_EDGE, y + size * MM, axes.shortened(sides.titles[0], size, pen.options.width - 2), size, colour)

@@ -84,7 +84,7 @@ def of_latents(page: Page) -> Iterator[PanelWithScene]:
     if found is None:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     rows, down = tokens.keys(trace, page.attention)[:MOST_LATENTS], tokens.key_axis(trace, page.attention.site)
-    kept, made = latents.titles(trace, page)
+    kept, made = latents.titles(page)
     cut = _("Only the first tokens are drawn.") if len(found.kept) > len(rows) else ""
     for scene, title, note, table, across in (
         ("kept", kept, cut, found.kept, _("numbers that are kept")),

@@ -127,7 +127,6 @@ def _measures_of(found: Survey, head: int) -> bytes:
 
 
 def _roles(found: Survey, names: list[str]) -> bytes:
-    """A row for each role of a head."""
     titles, measures = labels.roles(), labels.measures()
     rows = [
         [

@@ -89,14 +89,10 @@ def distribution(trace: Trace, step: Step) -> Array:
     """
     if trace.logits is None:
         raise BadClaim(reason=_("this network generates nothing"))
-    logits = trace.logits[_logits_row(trace, step)].astype(np.float64)
+    logits = trace.logits[step.computed[1] - 1].astype(np.float64)
     highest = logits.max()
     found: Array = logits - highest - np.log(np.exp(logits - highest).sum())
     return found
-
-
-def _logits_row(trace: Trace, step: Step) -> int:
-    return step.computed[1] - 1
 
 
 def _id(runs: StepRuns, trace: Trace, text: str) -> int:
@@ -205,6 +201,6 @@ def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:
     found = lens(trace, runs.spec, runs.tensors(names), count=1)
     if not 0 <= subject.number < len(found.layers):
         raise BadClaim(reason=_("there is no layer {layer}: layers are counted from 0", layer=subject.number))
-    position = _logits_row(trace, trace.steps[step_of(trace, subject.at)])
+    position = trace.steps[step_of(trace, subject.at)].computed[1] - 1
     id_ = int(found.ids[subject.number, position, 0])
     return next(text for text, own in runs.ids(trace).items() if own == id_)

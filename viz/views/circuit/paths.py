@@ -64,7 +64,7 @@ def draw(page: Page, graph: CircuitGraph) -> None:
             if not (found := _measured(page, pairs, shared)):
                 return
             if len(pairs) > 1:
-                _of_pairs(page, pairs, found)
+                _of_pairs(pairs, found)
             _found(page, mean_of(found), len(pairs))
 
 
@@ -162,7 +162,7 @@ def _question(page: Page, clean: Given, corrupted: str, shared: bool) -> Paths:
     return Paths(replace(request, edits=()), corrupted, max(page.view.step, 0), shared=shared)
 
 
-def _of_pairs(page: Page, pairs: Sequence[tuple[Given, str]], found: Sequence[PathEffects]) -> None:
+def _of_pairs(pairs: Sequence[tuple[Given, str]], found: Sequence[PathEffects]) -> None:
     """Draws what was measured in each pair."""
     rows = [
         (str(clean), corrupted, tokens.plain(one.tokens[one.token]), tokens.plain(one.other_text), one.clean, one.corrupted)

@@ -56,7 +56,7 @@ def _strip(first: Trace, second: Trace, name: str, names: tuple[str, str]) -> No
     if any(token.log_probability is not None for side in sides for token in side):
         _say_totals(sides)
         with st.expander(_("Log-probability of each token"), icon=":material/table:", key=f"tokens-{name}"):
-            numeric_tables.draw(_table(sides, pairs, names), hide_index=True, key=f"aligned-{name}")
+            numeric_tables.draw(_table(sides, pairs), hide_index=True, key=f"aligned-{name}")
 
 
 def _rows(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> str:
@@ -145,7 +145,7 @@ def _signed(value: float) -> str:
     return labels.number(value, f"+z{decimals(4)}")  # z: no minus before a zero
 
 
-def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair], names: tuple[str, str]) -> pd.DataFrame:
+def _table(sides: Sequence[Sequence[Written]], pairs: Sequence[Pair]) -> pd.DataFrame:
     """Table with one row per place of the alignment."""
     first, second = sides
     rows = [

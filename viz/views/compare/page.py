@@ -165,7 +165,6 @@ def _changes(page: Page, compared: Compared) -> None:
 
 
 def _changes_overview(page: Page, compared: Compared) -> None:
-    """Draws the atlas of differences."""
     chosen = partial(_follow, _Place.of(page), False)
     shown, _unmoved = run_difference.changed_kinds(compared.found)
     scene = changed_heads.scene(page.trace, compared.second, shown, page.attention.site, page.head)

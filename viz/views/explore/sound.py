@@ -50,7 +50,6 @@ def _said(page: Page, found: sound.Timed) -> str:
 
 
 def _table(found: sound.Timed) -> None:
-    """Draws the times as a table."""
     st.caption(
         _(
             "Begin and end: the path of dynamic time warping. Largest: the moment with the largest mean weight of all heads. "

@@ -58,7 +58,7 @@ def about(found: Latents) -> str:
     )
 
 
-def titles(trace: Trace, page: Page) -> tuple[str, str]:
+def titles(page: Page) -> tuple[str, str]:
     """The titles of both pictures."""
     where = tokens.site(page.attention.site)
     return _("{layer}: what is kept", layer=where), _("{layer}: keys and values of all heads, made from it", layer=where)
@@ -76,7 +76,7 @@ def _drawn(page: Page) -> None:
     st.caption(about(found))
     rows = tokens.keys(trace, trace.at(page.attention.site), longest=None)
     down, made = tokens.key_axis(trace, page.attention.site), found.made.reshape(len(found.made), -1)
-    first, second = titles(trace, page)
+    first, second = titles(page)
     for key, title, table, across in (
         ("kept", first, found.kept, _("numbers that are kept")),
         ("made", second, made, _("key and value of head 1, then of the other heads")),

@@ -145,7 +145,6 @@ def _heads(page: Page, found: Survey) -> tuple[list[str], int]:
 
 
 def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
-    """Draws all heads, the table and the selected head."""
     names, selected = _heads(page, found)
     left, one = st.columns([3, 2])
     with left, card("survey"):

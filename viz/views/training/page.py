@@ -96,7 +96,6 @@ def _course(page: Page, frames: Sequence[Frame]) -> Course:
 
 
 def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, at: int, chosen: canvas.Chosen) -> None:
-    """Draws the film at a frame."""
     place = (page.attention.site, page.head, page.view.query)
     canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
 
