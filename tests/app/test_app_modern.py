@@ -238,3 +238,16 @@ def test_a_model_without_latents_offers_a_recorded_run_that_has_some() -> None:
     assert visitor.problems == []
     assert "12 numbers of each token are kept in this layer. The last 4 of them are rotated" in told(visitor)
     assert "would be 80, more by a factor of 6.7." in told(visitor)
+
+
+def test_pages_of_a_run_without_cache_or_tiles_offer_a_model_that_has_them() -> None:
+    recorded = {"model": "latents.trace.safetensors"}
+    visitor = Visitor("step", **recorded)
+    assert "offer-cache" in [button.key for button in visitor.app.button]
+    visitor.app.button("offer-cache").click().run()
+    assert visitor.problems == []
+    assert "A later token needs the keys" in told(visitor)
+    visitor = Visitor("step", **recorded, clock="computation", stage="decoder.0.0.self/weights")
+    visitor.app.button("offer-tiles").click().run()
+    assert visitor.problems == []
+    assert "A fused kernel never stores all weights" in told(visitor)

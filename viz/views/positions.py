@@ -45,12 +45,11 @@ def show(page: Page) -> None:
     if kind in TABLELESS and kind != "none":
         if not relative_positions.show(page, stack, kind):
             st.info(_about_attention(kind))
-        if not kind.startswith("rotary"):
-            offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
+        _others(page, kind)
         return
     if kind == "none":
         st.info(_("This stack adds no positional information to its embeddings, so there is nothing to draw."))
-        offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
+        _others(page, kind)
         return
     if page.info.recorded and stack not in page.trace.positions:
         st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
@@ -70,7 +69,22 @@ def show(page: Page) -> None:
     _pictures(page, encodings, used)
     _numbers(encodings)
     _formula(page, kind, whole)
-    offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
+    _others(page, kind)
+
+
+def _others(page: Page, kind: str) -> None:
+    """Draws which other models show other kinds of positions; nothing in big mode."""
+    if page.view.big:
+        return
+    if kind.startswith("rotary") or kind not in TABLELESS:
+        st.caption(
+            _(
+                "Other models add a number for each distance to the scores. No bundled or known model does; folders of T5, BLOOM "
+                "and MPT do, and this page draws their numbers as a curve for each head."
+            )
+        )
+    if not kind.startswith("rotary"):
+        offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
 
 
 def _about_attention(kind: str) -> str:

@@ -54,6 +54,8 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
     added = ((page.trace.model.get("spec") or {}).get("encoder") or {}).get("image") or {}
     if registers := range(1, len(added.get("added", ()))):
         _registers(page, layers, registers)
+    elif added:
+        st.caption(_("This model has no registers. No bundled or known model has them; folders of DINOv2 with registers do."))
     queries = tuple(range(1, len(layers[0].mask)))
     if page.info.recorded or page.trace.recorded is not None or page.view.request().edits or not queries:
         return

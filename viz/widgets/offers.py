@@ -7,8 +7,8 @@ from model.errors import HeadlightError
 from viz.session.state import Page, update
 from viz.url.view_state import ANOTHER_MODEL
 
-ROTARY = SHARING = "captions-lm"
-"""A bundled model with rotary positions, whose heads share keys and values."""
+ROTARY = SHARING = CACHED = TILED = "captions-lm"
+"""A bundled model with rotary positions and a cache, whose heads share keys and values, and whose scores a run records."""
 
 LATENTS, SINKS = "latents.trace.safetensors", "sinks.trace.safetensors"
 """Recorded runs that come with the lectures: of latent attention, and of learned sinks beside a window in layer 1."""

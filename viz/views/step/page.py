@@ -13,6 +13,7 @@ from viz.url.parsers import OF_CACHE, OF_LENGTH
 from viz.views.step import beam_search, cache, cell_dialog, computation, latents, length
 from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
+from viz.widgets.offers import CACHED, offer
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -64,8 +65,9 @@ def _tokens(page: Page) -> None:
 
 
 def _costs(page: Page) -> None:
-    """Draws what a decoder keeps and computes, each part only while it is open; of a model that writes nothing, none."""
+    """Draws what a decoder keeps and computes, each part only while it is open; for others it offers a model with a cache."""
     if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
+        offer(page, "cache", _("Open a model that keeps a cache of keys and values"), CACHED, opened="cache")
         return
     for parts, icon, title, draw in (
         (OF_CACHE, "memory", _("The cache: what is kept for each token, and what that saves"), cache.draw),

@@ -13,6 +13,7 @@ from viz.metrics import flash_attention
 from viz.session.state import Page
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, expander_state, panel
+from viz.widgets.offers import TILED, offer
 
 SIZES = (2, 4, 8, 16)
 """Queries and keys of a tile. Real kernels take 64 to 128, which would hold a whole sentence."""
@@ -22,9 +23,13 @@ LONGEST = 64
 
 
 def draw(page: Page, trace: Trace) -> None:
-    """Draws the head in tiles, if its scores, values and contexts were recorded."""
+    """Draws the head in tiles, if its scores, values and contexts were recorded; otherwise it offers a model that has them."""
     own = trace.at(page.attention.site)
-    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > LONGEST:
+    if own.scores is None or own.v is None or own.context is None:
+        shown = {"clock": "computation", "stage": "decoder.0.0.self/weights", "site": "decoder.0.0.self", "opened": "tiles"}
+        offer(page, "tiles", _("Open a model that shows its scores in tiles, as FlashAttention computes them"), TILED, **shown)
+        return
+    if max(own.mask.shape) > LONGEST:
         return
     title, state = _("In tiles, as FlashAttention computes it"), expander_state("tiles", page.view.opened)
     with st.expander(title, icon=":material/grid_on:", **state) as part, panel("tiles"):
