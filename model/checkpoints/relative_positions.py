@@ -107,3 +107,26 @@ def _slopes(network: RecordedNetwork, site: Site) -> Tensor | None:
     # a row of one query: what is added grows by the slope with each position of the key
     slopes: Tensor = (row[:, 1] - row[:, 0]).double()
     return slopes[:, None] * torch.arange(-FARTHEST, FARTHEST + 1)
+
+
+def wordless(network: AnyNetwork, site: Site) -> Tensor | None:
+    """What DeBERTa-v2 and -v3 add to scores for a distance, the same for all words: [head, distance], as `biases`; None: nothing.
+
+    Queries and keys are a map of a word, plus a bias. A score gets the products of query and key with one vector each, those of the
+    distance. Here no word enters, so query and key are their biases; the library's own function computes the products.
+
+    Source: He et al. 2021, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention", equation 4.
+    """
+    parts = network.library.modules() if isinstance(network, RecordedNetwork) else ()
+    encoder: Any = next((part for part in parts if getattr(part, "relative_attention", False) and hasattr(part, "layer")), None)
+    attention = encoder and encoder.layer[site.layer].attention.self
+    if encoder is None or site.kind != "self" or not hasattr(attention, "disentangled_attention_bias"):
+        return None
+    kinds = {"c2p", "p2c"} & {*attention.pos_att_type}
+    no_words = torch.zeros(1, 2 * FARTHEST + 1, attention.query_proj.in_features).to(attention.query_proj.weight)
+    with torch.inference_mode():
+        maps = (attention.query_proj, attention.key_proj)
+        query, key = (attention.transpose_for_scores(one(no_words), attention.num_attention_heads) for one in maps)
+        apart, vectors = encoder.get_rel_pos(no_words), encoder.get_rel_embedding()
+        added = attention.disentangled_attention_bias(query, key, apart, vectors, 1 + len(kinds))  # [head, query, key]
+    return added[:, FARTHEST].cpu().double() if kinds else None

@@ -24,9 +24,18 @@ _COMPUTED = re.compile(
     r"|singular/(?P<of>[a-z0-9.]+)/(?P<product>query-key|value-output)"
     r"|near/(?P<strip>source|target)/(?P<id>[0-9]{1,9})"
 )
-_FORMS = ("positions/STACK", "heads/SITE/PART", "singular/SITE/PRODUCT", "near/STRIP/ID", "rotation/SITE", "biases/SITE")
-
-_IN_ATTENTION = {"rotation": relative_positions.rotation, "biases": relative_positions.biases}
+_IN_ATTENTION = {
+    "rotation": relative_positions.rotation,
+    "biases": relative_positions.biases,
+    "wordless": relative_positions.wordless,
+}
+_FORMS = (
+    "positions/STACK",
+    "heads/SITE/PART",
+    "singular/SITE/PRODUCT",
+    "near/STRIP/ID",
+    *(f"{what}/SITE" for what in _IN_ATTENTION),
+)
 
 
 def tensor(network: AnyNetwork, name: str) -> Tensor:

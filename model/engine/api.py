@@ -233,6 +233,7 @@ class Tensors(ModelQuestion[Mapping[str, Array]]):
             - `positions/STACK` [position, model]: all positions that the stack has,
             - `rotation/SITE` [pair, 3]: the two columns of each pair that rotary positions turn, and the radians per position,
             - `biases/SITE` [head, distance]: the numbers added to scores 128 positions before a query, …, 128 after it,
+            - `wordless/SITE` [head, distance]: likewise, of DeBERTa-v2, whose numbers depend on words: the part without them,
             - `heads/SITE/PART` [head, head_dim, model], of `output` [head, model, head_dim]: query, key, value or output maps,
             - `singular/SITE/PRODUCT` [head, rank]: singular values of W_Q W_Kᵀ (`query-key`) or W_V W_O (`value-output`), falling,
             - `near/STRIP/ID` [neighbor, 2]: ids and cosines of the embeddings nearest to one.

@@ -200,11 +200,15 @@ def test_latents_are_what_deepseek_keeps(shelf: Path) -> None:
     assert "The keys and values of all heads are made from this latent" in told(visitor)
 
 
-def test_the_slopes_of_alibi_are_curves(shelf: Path) -> None:
+def test_the_slopes_of_alibi_and_what_deberta_adds_without_words_are_curves(shelf: Path) -> None:
     recorded_folders.saved(shelf / "bloom", "bloom")
     visitor = Visitor("positions", model="bloom", text="4 6 5", max="2")
     assert visitor.problems == []
     assert "its slope, which is fixed, times the distance between query and key (ALiBi)" in told(visitor)
+    recorded_folders.saved_deberta(shelf / "deberta")
+    visitor = Visitor("positions", model="deberta", text="4 6 5")
+    assert visitor.problems == []
+    assert "These curves are the part that is the same for all words" in told(visitor)
 
 
 @pytest.mark.parametrize(

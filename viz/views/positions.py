@@ -79,8 +79,8 @@ def _others(page: Page, kind: str) -> None:
     if kind.startswith("rotary") or kind not in TABLELESS:
         st.caption(
             _(
-                "Other models add a number for each distance to the scores. No bundled or known model does; folders of T5, BLOOM "
-                "and MPT do, and this page draws their numbers as a curve for each head."
+                "Other models add a number for each distance to the scores. No bundled or known model does; folders of T5, BLOOM, "
+                "MPT and DeBERTa do, and this page draws their numbers as a curve for each head."
             )
         )
     if not kind.startswith("rotary"):

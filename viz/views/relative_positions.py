@@ -30,18 +30,19 @@ def show(page: Page, stack: str, kind: str) -> bool:
         kind: the kind of its positions, one of TABLELESS.
     """
     sites = {site: own for site, own in page.trace.attention.items() if site.stack == stack and site.kind == "self"}
-    name = "rotation" if kind in ROTARY else "biases"
     if not sites or page.info.recorded:
         return False
     chosen = page.attention.site in sites
     own, head = sites[page.attention.site if chosen else next(iter(sites))], page.head if chosen else 0
-    table = _numbers(page, f"{name}/{own.site}")
-    if table is None:
+    for name in ("rotation",) if kind in ROTARY else ("biases", "wordless"):
+        if (table := _numbers(page, f"{name}/{own.site}")) is not None:
+            break
+    else:
         return False
     if name == "rotation":
         (_one_picture if page.view.big else _rotary)(page, own, head, table)
     else:
-        _biases(page, own, head, table, fixed=kind != "relative")
+        _biases(page, own, head, table, name if kind != "relative" else "learned")
     return True
 
 
@@ -193,27 +194,38 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
     chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-score-chart", alt=title)
 
 
-def _biases(page: Page, own: Attention, head: int, table: Array, fixed: bool) -> None:
-    """Draws the numbers that each head adds to its scores, by distance: learned ones, or fixed slopes times the distance."""
+def _biases(page: Page, own: Attention, head: int, table: Array, kind: str) -> None:
+    """Draws the numbers that each head adds to its scores, by distance.
+
+    Args:
+        kind: `learned`; `biases`: fixed slopes times the distance; `wordless`: the part of DeBERTa's that no word changes.
+    """
     middle = table.shape[1] // 2
     far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
     distances = range(-middle, far + 1)
     title = _("Numbers added to the scores, by distance")
     with one_screen() if page.view.big else card("biases", "content"):
         st.markdown(f"**{title}**")
-        st.caption(
-            _(
+        name = tokens.head_name(page.trace, own.site, head)
+        said = {
+            "biases": _(
                 "This stack adds no positions to its embeddings. Each head takes a number from each score instead: its slope, "
                 "which is fixed, times the distance between query and key (ALiBi). In color: {head}.",
-                head=tokens.head_name(page.trace, own.site, head),
-            )
-            if fixed
-            else _(
+                head=name,
+            ),
+            "learned": _(
                 "This stack adds no positions to its embeddings. Each head adds a learned number to each score instead, which "
                 "depends on the distance between query and key. All layers share these numbers. In color: {head}.",
-                head=tokens.head_name(page.trace, own.site, head),
-            )
-        )
+                head=name,
+            ),
+            "wordless": _(
+                "Each head multiplies its query, and its key, with a learned vector for the distance between them, and adds both "
+                "products to the score (DeBERTa). They depend on the words. These curves are the part that is the same for all "
+                "words: the products with the biases of queries and keys. In color: {head}.",
+                head=name,
+            ),
+        }
+        st.caption(said[kind])
         names = tokens.head_names(page.trace, own.site, range(own.heads))
         figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
         words = alt_text.table(table[:, : len(distances)], _("distances"))

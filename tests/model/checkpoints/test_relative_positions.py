@@ -121,6 +121,24 @@ def test_a_falcon_that_rotates_has_no_slopes(tmp_path: Path) -> None:
         tensors.tensor(loader.load(tmp_path, {}, CPU).network, "biases/decoder.0.0.self")
 
 
+@pytest.mark.slow
+def test_what_deberta_adds_without_words_is_what_its_attention_does_when_it_reads_none(tmp_path: Path) -> None:
+    """Of states that are 0, the logarithms of two weights of a row differ by what was added, since all contents are the same."""
+    own: Any = recorded_folders.saved_deberta(tmp_path)
+    found = loader.load(tmp_path, {}, CPU)
+    encoder, rows = own.base_model.encoder, 9
+    nothing = torch.zeros(1, rows, own.config.hidden_size)
+    apart = np.arange(rows)[None] - np.arange(rows)[:, None]
+    for layer in (0, 1):
+        module, all_see = encoder.layer[layer].attention.self, torch.ones(1, 1, rows, rows)
+        _context, weights = module(nothing, all_see, True, None, encoder.get_rel_pos(nothing), encoder.get_rel_embedding())
+        logs = weights[0].detach().double().log().numpy()
+        curve = tensors.tensor(found.network, f"wordless/encoder.0.{layer}.self").numpy()
+        added = curve[:, FARTHEST + apart]
+        assert np.ptp(added) > 0.1
+        np.testing.assert_allclose(logs - logs[..., :1], added - added[..., :1], atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "name", ["rotation/decoder.0.0.self", "biases/decoder.0.0.self", "rotation/decoder.0.9.self", "rotation/x"]
 )
