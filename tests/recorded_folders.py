@@ -48,7 +48,7 @@ def saved(folder: Path, name: str) -> tuple[nn.Module, Kind]:
     return made, kind
 
 
-def saved_deberta(folder: Path) -> nn.Module:
+def saved_deberta(folder: Path) -> Any:
     """A folder of DeBERTa-v3's kind, with vectors for distances in buckets; `small_config` has none."""
     from transformers import DebertaV2Config, DebertaV2Model
 
@@ -56,7 +56,7 @@ def saved_deberta(folder: Path) -> nn.Module:
     sizes = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     distances = {"relative_attention": True, "position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True}
     more = {"pos_att_type": ["p2c", "c2p"], "position_biased_input": False, "max_position_embeddings": 64}
-    made = DebertaV2Model(DebertaV2Config(**sizes, **distances, **more)).eval()
+    made: Any = DebertaV2Model(DebertaV2Config(**sizes, **distances, **more)).eval()
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)

@@ -336,11 +336,7 @@ def _check_length(trace: Trace) -> None:
 
 
 def _usable(found: Outcome) -> Loaded:
-    """The loaded network.
-
-    Raises:
-        HeadlightError: the error of loading it.
-    """
+    """The loaded network. Raises the error of loading it."""
     if isinstance(found, HeadlightError):
         raise found.with_traceback(None)  # the cached error must not collect the frames of its callers
     return found
