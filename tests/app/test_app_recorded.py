@@ -1,6 +1,5 @@
 """Opened traces as visitors meet them: every page shows the run that is in the file, or says in one sentence what it lacks."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from model.trace import serialization
 from tests import opened
 from tests.app.visiting import EVERY_PAGE, Visitor
 from tests.runs import CPU
-from tests.viz.test_views_explore import decoded
+from tests.viz.test_views_explore import head_drawn
 
 RUN, PROGRAM = serialization.from_bytes(opened.GREEDY.read_bytes()), opened.program()
 
@@ -48,10 +47,7 @@ def test_a_dropped_trace_is_shown_with_the_numbers_of_its_file(filled: Path) -> 
     assert "Recorded run of Tiny: “w4 w5 w6”." in said(visitor)
     visitor.press("open-in-explore")
     visitor.go("explore")
-    visitor.open("part-numbers")
-    attention = list(RUN.attention.values())[-1]
-    drawn = json.loads(next(chart.proto.spec for chart in visitor.app.get("plotly_chart")))["data"][0]
-    assert np.array_equal(np.asarray(decoded(drawn["z"])).reshape(attention.head(0).shape), attention.head(0))
+    assert np.array_equal(head_drawn(visitor.app)[1], list(RUN.attention.values())[-1].head(0))
     assert visitor.tokens("source") == list(RUN.tokens["source"].texts)
 
 

@@ -66,11 +66,11 @@ QUOTED = re.compile(r"“[^”]*”|\S*[<>/\\_.~#:*+=]\S*|\([^)]*\)")
 """Tokens in sentences, and names of files, of values and of commands."""
 
 NAMES = set(
-    "Adam BERT CPU CSV CUDA Ctrl Deutsch English Enter FlashAttention GGUF GPU HTML Headlight Hugging Face Jensen JSON "
-    "Kaiming LayerNorm Jupyter Levenshtein Llama Logit Multi30k PDF PNG PyTorch Rollout SVG SentencePiece Shannon Shift Streamlit "
-    "Tatoeba Top TorchScript Transformer Vaswani WikiText bit exp head_dim icon lens logit nat normal post-norm pre-norm "
-    "pos query rollout safetensors softmax teacher forcing float32 float64 itos out stoi softmax_uniform tutorial-parts "
-    "Xavier gpt2 torch transformers width zip".split()
+    "Adam BERT BLOOM CPU CSV CUDA Ctrl DeBERTa Deutsch English Enter FlashAttention GGUF GPU HTML Headlight Hugging Face "
+    "Jensen JSON Kaiming LayerNorm Jupyter Levenshtein Llama Logit MPT Multi30k PDF PNG PyTorch Rollout SVG SentencePiece "
+    "Shannon Shift Streamlit Tatoeba Top TorchScript Transformer Vaswani WikiText bit exp head_dim icon lens logit nat "
+    "normal post-norm pre-norm pos query rollout safetensors softmax teacher forcing float32 float64 itos out stoi "
+    "softmax_uniform tutorial-parts Xavier gpt2 torch transformers width zip".split()
 ) | {folder.name for folder in (ROOT / "checkpoints").iterdir()}
 """Names of people, programs, formats, models and units, which Chinese texts of the field do not translate.
 

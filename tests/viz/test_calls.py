@@ -209,7 +209,7 @@ def test_of_two_parts_of_a_page_that_wait_one_says_so(monkeypatch: pytest.Monkey
     """Both drew a bar with the same key, and the page failed."""
     shown = list[object]()
     monkeypatch.setattr(patient_engine, "st", SimpleNamespace(session_state={}))
-    monkeypatch.setattr(patient_engine, "show_call", lambda call, stop, what: shown.append(call.key))
+    monkeypatch.setattr(patient_engine, "show_call", lambda call, stop, what, opens: shown.append(call.key))
     for _drawing in range(2):
         with patient_engine.raise_if_slow():
             for name in ("effect", "heads"):

@@ -189,12 +189,6 @@ def test_a_run_that_kept_no_values_shows_the_raw_head_and_says_why() -> None:
     assert "This run contains no value vectors" in words(app).replace("\\", "")
 
 
-def test_the_raw_head_is_also_a_figure_to_be_saved() -> None:
-    made = engine()
-    app = opened(open_view("explore", made, site=CROSS, head="1"), "part-numbers")
-    assert cells(app) == pytest.approx(made.trace.at(CROSS).weights[1])
-
-
 def test_entropy_has_a_bar_for_each_row() -> None:
     made = engine()
     app = open_view("explore", made, site=CROSS, reading="entropy")

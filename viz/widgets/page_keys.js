@@ -14,7 +14,8 @@ const ROWS = Object.entries({
 });
 const ELSE = "input, textarea, select, summary"; // a row with one of these is no row of equal controls
 const BY = { ArrowUp: -1, ArrowLeft: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
-const STEPS = "ArrowLeft, ArrowRight, Home, End"; // keys of a player, whatever has the focus
+const STEPS = ["ArrowLeft", "ArrowRight", "Home", "End"]; // keys of a player, whatever has the focus
+const UPRIGHT = "[data-testid=stSidebarNavItems] *, .st-key-model-list *, .player *"; // rows that leave these keys to the player
 
 /** The controls of the row that `path`, from an element outwards, leads through; undefined: it leads through none. */
 function rowOn(path) {
@@ -42,8 +43,7 @@ if (!globalThis.headlightPageKeys) {
       setTimeout(() => others.forEach((each, at) => (before[at] === null ? each.removeAttribute("tabindex") : each.setAttribute("tabindex", before[at]))));
       return;
     }
-    const plays = path.some((node) => node.classList?.contains("player")) && STEPS.includes(event.key);
-    if (plays || control.matches("canvas")) return;
+    if (control.matches("canvas") || (control.matches(UPRIGHT) && STEPS.includes(event.key))) return;
     event.preventDefault();
     event.stopPropagation();
     row[Math.min(Math.max(row.indexOf(control) + BY[event.key], 0), row.length - 1)].focus();
