@@ -165,9 +165,12 @@ CUT_INSIDE = "node => [...node.querySelectorAll('*')].filter((one) => one.scroll
 
 
 @pytest.mark.parametrize("language", ["en", "de", "zh-CN", "zh-TW"])
-def test_no_choice_of_the_sidebar_is_cut(watched: Page, within: Within, serve: Serve, language: str) -> None:
+def test_no_choice_is_cut_and_speeds_have_the_decimal_sign_of_the_language(
+    watched: Page, within: Within, serve: Serve, language: str
+) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
-    page = within(f"{serve(APP)}/?{urlencode(MODEL | {'lang': language})}")
+    page = within(f"{serve(APP)}/step?{urlencode(MODEL | {'lang': language})}")
+    expect(drawing(page, "player").locator("select option").first).to_have_text("0,5 ×" if language == "de" else "0.5 ×")
     choices = page.locator(".stSidebar .stSelectbox")
     expect(choices.first).to_be_visible()
     assert [choice.evaluate(CUT_INSIDE) for choice in choices.all()] == [0] * choices.count()

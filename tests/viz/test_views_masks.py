@@ -100,7 +100,7 @@ def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
     app.slider[0].set_value(12).run()
     assert app.query_params["pad"] == "12"
     assert not app.metric
-    assert "Your sentence has no padding, so every key is allowed" in words(app)
+    assert "Here nothing is padded, so every key is allowed" in words(app)
 
 
 def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:

@@ -30,8 +30,7 @@ def padding(attention: Attention, added: int, continues: bool) -> str:
     if not added:
         return _(
             "To be processed together, sentences of different lengths are padded to the same length; this mask hides "
-            "the padding from every query. Your sentence has no padding, so every key is allowed. Use the slider "
-            "to add some."
+            "the padding from every query. Here nothing is padded, so every key is allowed."
         )
     if attention.site.stack == "encoder":
         return _n(

@@ -32,7 +32,7 @@ class Transport {
     const scrubbed = () => this.scrubbed(Number(this.scrub.value));
     this.scrub = el("input", { type: "range", min: 0, max: Math.max(steps - 1, 0), "aria-label": texts.scrub, oninput: scrubbed });
     this.count = el("output");
-    const option = (speed) => el("option", { value: speed, selected: speed === this.speed }, fill(texts.times, { speed }));
+    const option = (speed) => el("option", { value: speed, selected: speed === this.speed }, fill(texts.times, { speed: fixed(speed, speed < 1 ? 1 : 0) }));
     const speeds = SPEEDS.map(option);
     const speed = el("select", { onchange: ({ target }) => this.setSpeed(Number(target.value)) }, ...speeds);
     const keys = el("div", { class: "keys" }, first, back, this.playButton, forward, last);

@@ -8,7 +8,6 @@ from model.trace.types import Site, Trace
 from viz.i18n.translate import _, _n, join_list
 from viz.labels import tokens
 from viz.metrics.run_difference import Change, Kind, Reason, changed_kinds
-from viz.views.compare import outputs
 from viz.views.compare.runs import Runs
 
 
@@ -45,7 +44,7 @@ def notes(compared: Compared) -> list[str]:
 
 
 def _rounding(compared: Compared) -> list[str]:
-    """Sentences on differences that are only rounding, and on the effect that is left if no weight changed."""
+    """Sentences on differences that are only rounding."""
     if not compared.found:
         return []
     if compared.changed:
@@ -53,8 +52,7 @@ def _rounding(compared: Compared) -> list[str]:
         rounding = [_("Differences of at most {limit} are rounding errors, so they are drawn as 0.", limit=limit)]
         _changed, unmoved = changed_kinds(compared.found)
         return [*rounding, unchanged_kinds(unmoved)] if unmoved else rounding
-    unchanged = no_map_changed(compared.found)
-    return [unchanged, said] if (said := outputs.effect_in_words(compared.runs)) else [unchanged]
+    return [no_map_changed(compared.found)]
 
 
 def unchanged_kinds(kinds: Sequence[Kind]) -> str:
