@@ -46,8 +46,6 @@ _TROCR = {
 }
 
 CAPTIONERS = ("vit-gpt2", "dinov2-bert", "trocr", "blip")
-CHANGEABLE = ("vit-gpt2", "dinov2-bert")
-"""Those whose attention goes through the library's interface."""
 
 
 def _config(name: str) -> Any:

@@ -171,7 +171,19 @@ def attend(
         context [batch, query, head, head_dim], and weights [batch, head, query, key], which the fused kernel does not return.
     """
     kind: Any = type(module)
-    eager = _eager(kind)
+    return attended(module, _eager(kind), query, key, value, attention_mask, **options)
+
+
+def attended(
+    module: nn.Module,
+    eager: Callable[..., tuple[Tensor, Tensor]],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **options: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """As `attend`, where `eager` is the library's own function."""
     watch = watched()
     if watch is None:
         context, weights = eager(module, query, key, value, attention_mask, **options)

@@ -1,12 +1,12 @@
 """Finds the places of a network without a row, from a short run: which modules compute attention, and in which layers they are.
 
-Attention is where the library calls its attention interface (attention.py). The projection of a context is the module that is
-given exactly these numbers next. A layer is the member of a list of modules that holds an attention; the output of each must be
-the input of the next, since edits and pages take it for the residual stream. What does not fit is said in a sentence, and such a
-network is run as a whole and only recorded (`recorded`).
+Attention is where the library calls its attention interface (attention.py), or writes it out (written_out.py). The projection of
+a context is the module that is given exactly these numbers next. A layer is the member of a list of modules that holds an
+attention; the output of each must be the input of the next, since edits and pages take it for the residual stream. What does not
+fit is said in a sentence, and such a network is run as a whole and only recorded (`recorded`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,9 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from model.errors import Phrase, phrase
+from model.huggingface import written_out
 from model.huggingface.attention import Call, finding
 from model.huggingface.families import Kind
-from model.huggingface.places import Places, numbered, stacks_of
+from model.huggingface.network import MORE_THAN_PRODUCTS
+from model.huggingface.places import Places, encoder_of, numbered, stacks_of
 from model.spec.external import ForeignAttention
 from model.trace.types import Kind as SiteKind
 
@@ -72,7 +74,12 @@ class _Seen:
 
 
 def found_places(
-    library: Any, kind: Kind, call: Callable[[], object], lengths: tuple[int, int], rotated: bool
+    library: Any,
+    kind: Kind,
+    call: Callable[[], object],
+    lengths: tuple[int, int],
+    rotated: bool,
+    writing_out: Collection[nn.Module] = (),
 ) -> tuple[Places, dict[str, ForeignAttention]]:
     """The places of a network, and the attention of each stack.
 
@@ -81,13 +88,14 @@ def found_places(
         call: runs the network on a short input, one example, without a cache.
         lengths: positions of the source and of the target in that run, two different numbers.
         rotated: whether the settings say that queries and keys are rotated by their positions.
+        writing_out: modules that do not call the attention interface but write their attention out.
 
     Raises:
         NotFoundError: they cannot be told; the error says why.
     """
     stacks = stacks_of(kind)
     seen, names = _Seen(), {module: name for name, module in library.named_modules()}
-    with torch.inference_mode(), _hooked(library, seen), finding(seen.attention):
+    with torch.inference_mode(), _hooked(library, seen, writing_out), finding(seen.attention):
         call()
     if not seen.calls:
         raise NotFoundError(OUTSIDE)
@@ -100,6 +108,8 @@ def found_places(
     sites = numbered(kinds)
     if not all(each.weighs for each in seen.calls):
         raise NotFoundError(phrase("its heads do more than weigh values by their weights"))
+    if writing_out and not all(each.product for each in seen.calls):
+        raise NotFoundError(MORE_THAN_PRODUCTS)
     of_module: dict[nn.Module, list[int]] = {}
     for number, each in enumerate(seen.calls):
         of_module.setdefault(each.module, []).append(number)
@@ -112,6 +122,7 @@ def found_places(
         found=True,
         products=all(each.product for each in seen.calls),
         scales={site: each.scale for site, each in zip(sites, seen.calls, strict=True)},
+        written_out=bool(writing_out),
     )
     return places, {stack: _attention(stack, kinds, seen.calls) for stack in stacks}
 
@@ -124,8 +135,8 @@ def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call])
 
 
 @contextmanager
-def _hooked(library: nn.Module, seen: _Seen) -> Iterator[None]:
-    """Hooks that note what goes into modules, while the library runs."""
+def _hooked(library: nn.Module, seen: _Seen, writing_out: Collection[nn.Module]) -> Iterator[None]:
+    """Hooks that note what goes into modules, and the attention that some write out, while the library runs."""
     lists = {module for parent in library.modules() if isinstance(parent, nn.ModuleList) for module in parent.children()}
 
     def returned(module: nn.Module, arguments: Any, named: Any, made: Any) -> None:
@@ -135,6 +146,7 @@ def _hooked(library: nn.Module, seen: _Seen) -> Iterator[None]:
 
     handles = [module.register_forward_pre_hook(seen.given) for module in library.modules() if not list(module.children())]
     handles += [module.register_forward_hook(returned, with_kwargs=True) for module in lists]
+    handles += written_out.register(writing_out)
     try:
         yield
     finally:
@@ -150,7 +162,7 @@ def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, len
     """The stack of a call, and whether it is self- or cross-attention."""
     stack, (source, target) = kind if kind != "both" else "decoder", lengths
     if kind == "both":
-        encoder = names[library.get_encoder()]
+        encoder = names[encoder_of(library)]
         stack = "encoder" if f"{names[call.module]}.".startswith(f"{encoder}.") else "decoder"
     own = target if stack == "decoder" and kind == "both" else source
     if call.batch != 1:

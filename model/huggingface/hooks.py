@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from model.huggingface import written_out
 from model.huggingface.attention import Watch, latent_width, watched
 from model.huggingface.places import Places
 from model.sharing.system_memory import give_back
@@ -23,7 +24,7 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
         library: the library's network.
         places: where its parts are.
     """
-    handles = list[RemovableHandle]()
+    handles = written_out.register(places.sites) if places.written_out else []
     names: defaultdict[nn.Module, list[str]] = defaultdict(list)
     for stack, layers in places.layers.items():
         entering = tuple(f"embedded/{stack}" if index == 0 else "" for index, each in enumerate(layers) if each is layers[0])

@@ -14,7 +14,7 @@ from model.errors import CannotChange, NoArithmetic, Words, phrase
 from model.huggingface import images, sounds
 from model.huggingface.attention import Watch
 from model.huggingface.hooks import register
-from model.huggingface.places import Places
+from model.huggingface.places import Places, encoder_of
 from model.spec.external import ForeignImage, ForeignSound, ForeignSpec
 from model.trace.types import Site
 from model.transformer.attention import Run
@@ -189,7 +189,7 @@ class ForeignEncoder(ForeignNetwork):
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key] of ids -> [batch, key, model]."""
-        encoder = self.library.get_encoder() if self.spec.decoder else self.library  # type: ignore[operator]  # untyped library
+        encoder = encoder_of(self.library) if self.spec.decoder else self.library
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
         states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_flat(mask)))[0]  # some classes return a tuple
         return states
@@ -211,7 +211,7 @@ class ForeignViewer(ForeignEncoder):
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key, number] -> [batch, key, model]. The rows of its own positions, which come first, are not read."""
-        encoder = self.library.get_encoder() if self.spec.decoder else self.library  # type: ignore[operator]  # untyped library
+        encoder = encoder_of(self.library) if self.spec.decoder else self.library
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
         states: Tensor = watch(lambda: encoder(pixel_values=images.arranged(source, self.image)))[0]
         return states
@@ -225,16 +225,18 @@ class ForeignTranslator(ForeignEncoder):
         past = run.cache.library if isinstance(run.cache, Past) else None
         everything = torch.ones_like(target, dtype=torch.bool)[:, None, None, :]
         watch = self._watch(run, "decoder", target, start, {"self": everything, "cross": source_mask.padding})
-        logits: Tensor = watch(
-            lambda: self.library(
-                encoder_outputs=(memory,),
-                attention_mask=_flat(source_mask),
-                decoder_input_ids=target[:, start:],
-                past_key_values=past,
-                use_cache=past is not None,
-            )
-        ).logits
+        logits: Tensor = watch(lambda: self._written(target[:, start:], memory, source_mask, past)).logits
         return replace(run, start=start).see("logits", logits)
+
+    def _written(self, target: Tensor, memory: Tensor, source_mask: Mask, past: Any) -> Any:
+        """The library's result for target positions, of which `past` holds those before."""
+        return self.library(
+            encoder_outputs=(memory,),
+            attention_mask=_flat(source_mask),
+            decoder_input_ids=target,
+            past_key_values=past,
+            use_cache=past is not None,
+        )
 
 
 class ForeignListener(ForeignTranslator):
@@ -253,7 +255,7 @@ class ForeignListener(ForeignTranslator):
 
     def encode(self, source: Tensor, mask: Mask, run: Run = Run()) -> Tensor:
         """[batch, key, number] -> [batch, key, model]: a row holds the frames that become one position."""
-        encoder = self.library.get_encoder()  # type: ignore[operator]  # untyped library
+        encoder = encoder_of(self.library)
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
         states: Tensor = watch(lambda: encoder(input_features=sounds.arranged(source, self.sound)))[0]
         return states
@@ -261,6 +263,13 @@ class ForeignListener(ForeignTranslator):
 
 class ForeignCaptioner(ForeignViewer, ForeignTranslator):
     """An encoder of images and a decoder that attends to their patches."""
+
+    def _written(self, target: Tensor, memory: Tensor, source_mask: Mask, past: Any) -> Any:
+        """The library's result for target positions. BLIP's class takes no states of its encoder, but its decoder does."""
+        if "encoder_outputs" in self._takes:
+            return super()._written(target, memory, source_mask, past)
+        decoder: Any = self.library.text_decoder
+        return decoder(input_ids=target, encoder_hidden_states=memory, past_key_values=past, use_cache=past is not None)
 
 
 class ForeignWriter(ForeignNetwork):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from torch import nn
 
@@ -33,6 +33,7 @@ class Places:
         scales: the scale of each site's scores, as far as a run told it; else the module says it.
         feed_forwards: the module that makes what a feed-forward sublayer adds to the stream, by the sublayer's name, such as
             `decoder.0.2.feed_forward`; none where no row names them.
+        written_out: whether the modules write their attention out, and do not call the library's interface.
     """
 
     stacks: tuple[str, ...]
@@ -46,6 +47,7 @@ class Places:
     found: bool = False
     scales: Mapping[Site, float] = field(default_factory=dict)
     feed_forwards: Mapping[str, nn.Module] = field(default_factory=dict)
+    written_out: bool = False
 
     def module(self, site: Site) -> nn.Module:
         """The attention module that computes a site."""
@@ -66,6 +68,13 @@ class Places:
             tables={stack: there(module) for stack, module in self.tables.items()},
             feed_forwards={name: there(module) for name, module in self.feed_forwards.items()},
         )
+
+
+def encoder_of(library: Any) -> nn.Module:
+    """The encoder of an encoder-decoder."""
+    found = library.get_encoder()
+    encoder: nn.Module = library.get_encoder(modality="image") if found is library else found
+    return encoder
 
 
 def named(library: nn.Module, family: Family) -> Places:

@@ -4,6 +4,8 @@ What one short run tells is used for all later ones, so it is tried at once: map
 library's own call, and a decode with its cache must give the logits of one pass.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -48,7 +50,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     image, sound = recorded.reads.image, recorded.reads.sound
     if recorded.reads.form != "ids" and image is None and sound is None:
         raise NotFoundError(phrase("it reads neither tokens nor patches nor frames of a sound"))
-    if not interface:
+    if not interface and image is None:
         raise NotFoundError(OUTSIDE)
     given = example(recorded)
     if image is not None:  # a row for each position, as a run has it
@@ -57,7 +59,9 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     rotated = bool(getattr(own.config.get_text_config(), "rope_parameters", None))
     with torch.inference_mode():
         wanted = recorded(given)
-        places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated)
+        with _said_by_the_library():
+            writing_out = [] if interface else [own.get_submodule(site.module) for site in sites]
+            places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated, writing_out)
         spec = _described(recorded.spec, places, attentions)
         if image is not None and not recorded.reads.named:
             spec = _of_images(spec, image, int(wanted[0].shape[-1]))
@@ -66,15 +70,29 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         network = _class(recorded)
         found = network(own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         try:
-            _compare(found, given, wanted, sites)
-        except Exception as error:  # of the library, too: what cannot be changed can still be recorded
+            with _said_by_the_library():
+                _compare(found, given, wanted, sites)
+        except NotFoundError:
             found.release()
-            if isinstance(error, NotFoundError):
-                raise
-            message = " ".join(str(error).split()[:20])
-            why = phrase("its layers cannot be observed: {name}: {message}", name=type(error).__name__, message=message)
-            raise NotFoundError(why) from error
+            raise
     return found
+
+
+@contextmanager
+def _said_by_the_library() -> Iterator[None]:
+    """Makes an error of the library a reason to record only: what cannot be changed can still be recorded.
+
+    Raises:
+        NotFoundError: there was an error.
+    """
+    try:
+        yield
+    except NotFoundError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split()[:20])
+        why = phrase("its layers cannot be observed: {name}: {message}", name=type(error).__name__, message=message)
+        raise NotFoundError(why) from error
 
 
 def _class(recorded: RecordedNetwork) -> type[AnyForeign]:

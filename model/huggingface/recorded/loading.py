@@ -192,7 +192,7 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
     network: AnyForeign | RecordedNetwork
     try:
         network = changeable(fitted.network(sites), interface, sites)
-        about = (_FOUND, *recorded_notes(network))
+        about = (_FOUND if interface else _WRITTEN_OUT, *recorded_notes(network))
     except NotFoundError as error:
         network = fitted.network(sites, error.why)
         about = (*_recorded_only(network), _listed(sites))
@@ -246,6 +246,10 @@ def _patches(image: ForeignImage) -> Phrase:
 _FOUND = phrase(
     "Its attention goes through the library’s attention interface, where it is recorded and can be changed; its layers were found "
     "by a short run."
+)
+_WRITTEN_OUT = phrase(
+    "Its attention is recognized by what it computes, two products with a softmax between them, where it is recorded and can be "
+    "changed; its layers were found by a short run."
 )
 
 

@@ -13,6 +13,7 @@ import headlight
 from model.errors import CannotChange, DoesNotFit, Words, phrase
 from model.huggingface.families import Kind
 from model.huggingface.network import LibraryHolder
+from model.huggingface.places import encoder_of
 from model.huggingface.recorded.inputs import Reads
 from model.spec.external import ForeignSpec
 from model.spec.request import RunRequest
@@ -143,6 +144,5 @@ class RecordedNetwork(LibraryHolder):
 
 def _path_of_encoder(library: Any) -> str:
     """Path of the encoder in an encoder-decoder, with a point at its end."""
-    encoder = library.get_encoder()
-    encoder = library.get_encoder(modality="image") if encoder is library else encoder
+    encoder = encoder_of(library)
     return next(f"{name}." for name, module in library.named_modules() if module is encoder)
