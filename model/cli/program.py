@@ -2,6 +2,7 @@
 files in the same way.
 """
 
+import errno
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +20,8 @@ def run_program(commands: click.Group, name: str, arguments: list[str] | None) -
         arguments: the words after the name; None: those of this process.
 
     Returns:
-        The exit status: 0 for success, 1 for an error of Headlight, 2 for wrong arguments, 130 if the user interrupted it.
+        The exit status: 0 for success, 1 for an error of Headlight or a full disk, 2 for wrong arguments, 130 if the user
+        interrupted it.
     """
     try:
         commands.main(arguments, prog_name=name, standalone_mode=False)
@@ -34,6 +36,11 @@ def run_program(commands: click.Group, name: str, arguments: list[str] | None) -
         return 130
     except HeadlightError as error:
         click.echo(str(error), err=True)
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo("The disk is full: what was asked for could not be written completely. Make room, then try again.", err=True)
         return 1
     return 0
 

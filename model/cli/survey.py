@@ -83,6 +83,8 @@ def survey(
     device: str,
 ) -> None:
     """Measures what each head of CHECKPOINT does over many texts, and names heads by stated criteria."""
+    if out is not None:
+        _check_place(out)
     engine = LocalEngine(CHECKPOINTS, best_device(device))
     question = MeasureTexts(
         named(checkpoint, engine), tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits))
@@ -104,6 +106,18 @@ def survey(
         click.echo(json.dumps(found.to_json(), ensure_ascii=False))
     else:
         click.echo("\n".join(_lines(found)))
+
+
+def _check_place(out: Path) -> None:
+    """Refuses an --out that no file can have before anything runs. A device such as /dev/full may be read without an end.
+
+    Raises:
+        BadSetting: it is such a place.
+    """
+    if out.exists() and not out.is_file():
+        raise BadSetting(name="--out", found=str(out), allowed="the path of a file, which may exist or not")
+    if not out.parent.is_dir():
+        raise BadSetting(name="--out", found=str(out), allowed="the path of a file in a folder that exists")
 
 
 def named(checkpoint: str, engine: LocalEngine) -> str:

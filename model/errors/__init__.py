@@ -15,6 +15,7 @@
     │   ├── CannotChange        an intervention in a value that this network does not expose
     │   ├── CannotMeasure       a network, or a target, for which nothing can be attributed
     │   ├── CannotSurvey        a network, or a text, that a survey cannot measure
+    │   │   └── NoTextRan         texts of which none could be run
     │   ├── BadTexts            texts for a survey that cannot be read
     │   │   └── BadSurvey         the file of a survey that cannot be opened
     │   ├── BadEdit             an edit that is none, or that names what is not there

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from model.errors.base import HeadlightError, Phrase, message
+from model.errors.base import HeadlightError, Phrase, message, messages
 
 
 class InputError(HeadlightError):
@@ -134,6 +134,15 @@ class CannotSurvey(InputError):
     """A network, or a text, that a survey cannot measure. Fields: reason."""
 
     template = message("This cannot be surveyed: {reason}.")
+
+
+class NoTextRan(CannotSurvey):
+    """Texts of which none could be run. Fields: count, problem of the first one."""
+
+    singular, template = messages(
+        "The text could not be run: {problem}", "None of the {count:,} texts could be run. The first one: {problem}"
+    )
+    counted = "count"
 
 
 class BadTexts(InputError):

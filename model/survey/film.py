@@ -1,21 +1,22 @@
 """The film of a survey: the same texts measured in every snapshot of a training, so that a role can be seen being born."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from model.errors import BadSurvey, BadTexts, phrase
+from model.errors import BadSurvey, phrase
 from model.spec.snapshots import at_step
 from model.spec.validation import read as validated
 from model.survey import tables
 from model.survey.measures import MEASURES
-from model.survey.questions import MeasuredTexts, MeasureTexts, part
+from model.survey.questions import MeasuredTexts, MeasureTexts, none_ran, part
 from model.survey.statistics import Statistics, added, empty
 from model.survey.survey import BATCH, About, begun
 from model.survey.texts import Texts
@@ -61,21 +62,22 @@ def filmed(
         on_text: called with the number of texts measured so far, in all snapshots.
 
     Raises:
-        BadTexts: none of the texts could be run.
+        CannotSurvey: none of the texts could be run.
         HeadlightError: whatever the engine refuses.
     """
     about, found = begun(question, texts).about, list[Statistics]()
     for step in steps:
-        own = empty({})
+        own, problems = empty({}), list[Mapping[str, Any]]()
         for first in range(0, len(texts.items), BATCH):
             asked = part(replace(question, model=at_step(question.model, step)), texts.items[first : first + BATCH], first)
             measured = ask(asked)
             about = replace(about, fingerprint=measured.fingerprint)
+            problems += measured.problems.values()
             if measured.sites:
                 own = added(own if own.sites else empty(measured.sites), measured, first)
             on_text(len(found) * len(texts.items) + first + len(measured.values))
         if not own.texts:
-            raise BadTexts(file=texts.name, reason=phrase("none of its texts could be run"))
+            raise none_ran(len(texts.items), problems)
         found.append(own)
     arrays = (np.stack([getattr(own, name) for own in found]) for name in ("count", "mean", "deviation"))
     return SurveyFilm(about, tuple(steps), tuple(found[-1].heads), *arrays)

@@ -12,8 +12,8 @@ import numpy as np
 
 from model.attribution.questions import Heads
 from model.attribution.results import HeadEffects
-from model.errors import CannotSurvey, InputError, phrase
-from model.survey.questions import MeasureTexts, Text
+from model.errors import InputError
+from model.survey.questions import MeasureTexts, Text, none_ran
 from model.trace.types import Array
 
 
@@ -76,16 +76,18 @@ def measured_on(
         CannotSurvey: no text could be run.
         HeadlightError: whatever the engine refuses.
     """
+    problem: InputError | None = None
     for text in texts[found.done :]:
         try:
             effects = ask(Heads(text.request(question, question.edits, encoder), measures=("without",)))
-        except InputError:
+        except InputError as error:
+            problem = problem or error
             found = replace(found, done=found.done + 1)
         else:
             found = _with(found, effects)
         yield found
-    if not found.count:
-        raise CannotSurvey(reason=phrase("none of the {count:,} texts could be run", count=found.asked))
+    if problem is not None and not found.count:
+        raise none_ran(found.asked, [problem.to_json()])
 
 
 def _with(found: Matters, effects: HeadEffects) -> Matters:

@@ -1,7 +1,7 @@
 """What an engine is asked for a survey, and its answer: the measures of some texts. No torch."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from model.errors import WireError
+from model.errors import NoTextRan, WireError, from_json
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
 from model.spec.request import Decoding, Keep, RunRequest
@@ -172,6 +172,15 @@ class MeasuredTexts:
 def part(question: MeasureTexts, texts: tuple[Text, ...], first: int) -> MeasureTexts:
     """The same question about other texts."""
     return replace(question, texts=texts, first=first)
+
+
+def none_ran(count: int, problems: Iterable[Mapping[str, Any]]) -> NoTextRan:
+    """What is raised where none of so many texts could be run.
+
+    Args:
+        problems: their errors as JSON values, that of the first text first.
+    """
+    return NoTextRan(count=count, problem=from_json(next(iter(problems))).on_page)
 
 
 def no_values(texts: int, heads: int) -> Array:

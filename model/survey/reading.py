@@ -17,7 +17,7 @@ from model.errors import CannotSurvey, WireError, phrase
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
 from model.spec.validation import read as validated
-from model.survey.questions import Text
+from model.survey.questions import Text, none_ran
 from model.trace.types import Array, Tokens
 
 AT_ONCE = 32
@@ -192,7 +192,7 @@ def read_on(ask: Callable[[ReadHead], HeadRead], question: ReadHead, texts: Sequ
         found = _with(found, ask(replace(question, texts=_batch(found.asked, found.done))))
         yield found
     if not found.texts:
-        raise CannotSurvey(reason=phrase("none of the {count:,} texts could be run", count=len(found.asked)))
+        raise none_ran(len(found.asked), found.problems.values())
 
 
 def _batch(texts: Sequence[Text], first: int) -> tuple[Text, ...]:

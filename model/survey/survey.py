@@ -11,7 +11,7 @@ from model.errors import CannotSurvey, from_json, phrase
 from model.survey.agreement import Compared
 from model.survey.mattering import Matters
 from model.survey.measures import MEASURES, VERSION
-from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, part, plain
+from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, none_ran, part, plain
 from model.survey.relations import Relations, accuracies
 from model.survey.roles import Role, roles
 from model.survey.statistics import Statistics, added, empty, together
@@ -220,7 +220,7 @@ def gone_on(ask: Callable[[MeasureTexts], MeasuredTexts], question: MeasureTexts
         survey = _with_texts(survey, ask(_next(question, texts, survey.span(survey.about.asked)[survey.done :])), texts)
         yield survey
     if not survey.statistics.texts:
-        raise CannotSurvey(reason=phrase("none of the {count:,} texts could be run", count=survey.about.asked))
+        raise none_ran(survey.done, survey.problems.values())
     for variant in BASELINES:
         first = survey.span(min(survey.about.asked, BASELINE_TEXTS))
         while variant not in survey.without and (done := _done(survey, variant)) < survey.of_baseline:

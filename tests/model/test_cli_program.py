@@ -1,5 +1,6 @@
 """How every command line of the project ends: exit status, and one line on standard error."""
 
+import errno
 import re
 from pathlib import Path
 
@@ -33,6 +34,12 @@ def refused() -> None:
     raise BadSetting(name="--out", found="x", allowed="y")
 
 
+@cli.command()
+def full() -> None:
+    """Writes where nothing fits."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -41,6 +48,7 @@ def refused() -> None:
         (["works", "more"], 2, "Got unexpected extra argument (more)"),
         (["refused"], 1, str(BadSetting(name="--out", found="x", allowed="y"))),
         (["stopped"], 130, "\nStopped."),
+        (["full"], 1, "The disk is full: what was asked for could not be written completely. Make room, then try again."),
     ],
 )
 def test_a_command_line_ends_with_a_status_and_says_why(

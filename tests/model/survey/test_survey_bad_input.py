@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from model import __main__ as program
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.errors import BadSetting, CannotSurvey
+from model.errors import BadSetting, NoTextRan
 from model.spec.request import RunRequest
 from model.survey import film as films
 from model.survey import tables
@@ -87,8 +87,10 @@ def test_a_network_whose_runs_cannot_be_batched_is_measured_run_by_run(tmp_path:
 
 
 def test_where_no_text_can_be_run_there_is_no_survey(broken: LocalEngine) -> None:
-    with pytest.raises(CannotSurvey, match="none of the 2 texts could be run"):
-        survey(broken, "w7", "w7 w4")
+    with pytest.raises(NoTextRan, match=r"^None of the 2 texts could be run\. The first one: .* knows none of its tokens"):
+        survey(broken, "weder noch", "w7 w4")
+    with pytest.raises(NoTextRan, match=r"^The text could not be run: .* not finite"):
+        survey(broken, "w7")
 
 
 def full(*_arguments: object, **_options: object) -> None:
@@ -126,6 +128,16 @@ def test_the_command_says_in_one_sentence_that_the_disk_is_full(tmp_path: Path, 
     assert isinstance(found.exception, BadSetting)
     assert "No space left on device" in str(found.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "allowed"),
+    [("", "the path of a file"), ("/dev/null", "the path of a file"), ("no/s.parquet", "in a folder that exists")],
+)
+def test_a_place_that_no_file_can_have_is_refused_before_anything_runs(tmp_path: Path, place: str, allowed: str) -> None:
+    found = CliRunner().invoke(program.cli, ["survey", "there-is-no-such-model", "--out", str(tmp_path / place)])
+    assert isinstance(found.exception, BadSetting)
+    assert allowed in str(found.exception)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.surveyed import FILM
 from model.engine.local import CHECKPOINTS
-from model.errors import BadSurvey, BadTexts, CannotSurvey
+from model.errors import BadSurvey, CannotSurvey, EmptyText, NoTextRan
 from model.survey import film as films
 from model.survey.differences import differences
 from model.survey.film import filmed
@@ -97,9 +97,10 @@ def test_texts_that_cannot_be_run_make_no_film() -> None:
     def refused(question: MeasureTexts) -> MeasuredTexts:
         count = len(question.texts)
         none = np.full((count, 0, len(MEASURES)), np.nan)
-        return MeasuredTexts("f", {}, none, np.zeros(count), {number: {"error": "EmptyText"} for number in range(count)})
+        problems = {number: EmptyText().to_json() for number in range(count)}
+        return MeasuredTexts("f", {}, none, np.zeros(count), problems)
 
-    with pytest.raises(BadTexts, match="none of its texts could be run"):
+    with pytest.raises(NoTextRan, match=r"None of the 120 texts could be run\. The first one: The text is empty"):
         filmed(refused, MeasureTexts("tiny", texts=()), TEXTS, (0,))
 
 
