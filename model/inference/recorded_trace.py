@@ -96,6 +96,10 @@ class TraceMaker:
         so_far = None if isinstance(self.checkpoint.network, RecordedNetwork) else self.so_far(shown, written)
         return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
 
+    def _unknown(self, strip: Tokens) -> str:
+        """The text of the token that a strip has in place of texts that are not in its vocabulary."""
+        return self.checkpoint.tokenizers[strip.name].tokens([strip.ids[strip.unknown.index(True)]], strip.name).texts[0]
+
     @property
     def milliseconds(self) -> float:
         """Time since the run began."""
@@ -118,6 +122,8 @@ class TraceMaker:
         found["notes"] += [] if self.edited is None else self.edited.notes()
         found |= {"drafted": written.drafted} if written.drafted else {}
         found["notes"] += self.source.notes
+        if any(any(strip.unknown) for strip in tokens.values()):
+            found["unknown"] = {name: self._unknown(strip) for name, strip in tokens.items() if any(strip.unknown)}
         if (chat := self.source.chat) is not None:
             reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
             found[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))

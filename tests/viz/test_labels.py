@@ -129,6 +129,7 @@ def test_a_right_to_left_word_stays_isolated_inside_markdown() -> None:
 def test_an_unknown_token_keeps_its_text_and_is_marked() -> None:
     assert tokens.token(one("xylofon", unknown=True), 0) == "xylofon [unk]"
     assert tokens.token(one("xylofon"), 0) == "xylofon"
+    assert tokens.token(one("[UNK]", unknown=True), 0) == "[UNK]"
 
 
 def test_repeated_tokens_each_have_a_label() -> None:

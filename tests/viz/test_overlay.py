@@ -17,7 +17,7 @@ from tests.viz.sheets import Drawn
 from viz.canvas import fields_of
 from viz.canvas.edit_events import Gesture, gesture
 from viz.canvas.scenes import overlay
-from viz.canvas.scenes.attention import ReadingScene
+from viz.canvas.scenes.attention import ReadingScene, strips
 from viz.canvas.wire.transport import PART_CACHE, unpack
 from viz.export import run_archive
 from viz.export.print.catalogue import Choice, caption, figure_called
@@ -145,6 +145,16 @@ def test_a_brush_hides_patches_of_a_captioner_from_both_stacks() -> None:
     again = drawn_edits.drawn(first, Gesture("hide", strip="source", positions=(8,)), strips, (0, 0))
     assert hidden_positions(again.edits, strips) == (7,)
     assert not drawn_edits.drawn(again, Gesture("hide", strip="source", positions=(7,)), strips, (0, 0)).edits
+
+
+def test_a_captioner_offers_its_written_words_and_no_patch_as_chips() -> None:
+    trace = traces.of_a_caption()
+    edits = drawn_edits.drawn(EditList(()), Gesture("hide", strip="target", position=2), dict(trace.tokens), (0, 0)).edits
+    assert edits == (Forbid(stack="decoder", kind="self", key=(2,)),)
+    hidden = drawn_edits.hidden_tokens((*edits, *read_edits("forbid stack=encoder key=3; forbid kind=cross key=3")), trace)
+    assert hidden == {"source": [3], "target": [2]}
+    header, _parts = unpack(strips(trace, Site("decoder", 0, 1, "self"), -1, hidden))
+    assert [strip["name"] for strip in header["strips"]] == ["target"]
 
 
 def test_what_a_browser_says_of_a_brush_is_checked() -> None:

@@ -130,8 +130,11 @@ def token(tokens: Tokens, index: int, longest: int | None = LONGEST) -> str:
     else:
         text = plain(text[: longest + 1])  # one character more, to detect a longer text
         text = isolated(text if len(text) <= longest else text[: longest - 1] + "…")
-    return f"{text} [unk]" if tokens.unknown[index] else text
+    return f"{text} [unk]" if tokens.unknown[index] and not _WRITTEN_UNKNOWN.fullmatch(tokens.texts[index]) else text
 
+
+_WRITTEN_UNKNOWN = re.compile(r"[\[<]unk[\]>]", re.IGNORECASE)
+"""A token that says itself that it is unknown, as a model writes it."""
 
 _STRIPS: WeakKeyDictionary[Tokens, dict[int | None, tuple[str, ...]]] = WeakKeyDictionary()
 """Labels of strips by their longest label: each drawing of a run asks for them several times."""

@@ -98,6 +98,9 @@ def test_a_caption_that_is_given_is_fed(engine: LocalEngine, name: str) -> None:
     same_as_the_library(name, trace, data)
     typed = engine.ask(Run(RunRequest(name, engine.ask(Receive(data, "cat.png")), "a house stands")))
     assert typed.tokens["target"].texts == ("[START]", "a", "house", "stands", "[END]")
+    assert "unknown" not in typed.model
+    lacking = engine.ask(Run(RunRequest(name, typed.request["source"], "a castle stands")))
+    assert lacking.model["unknown"] == {"target": "[UNK]"}
 
 
 @pytest.mark.parametrize("seed", range(3))

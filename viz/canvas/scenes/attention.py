@@ -38,7 +38,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
         live: whether the drawing follows what is typed (viz/live).
     """
     attention = trace.at(site)
-    described = trace.image is not None and "target" in trace.tokens and hidden is None
+    described = trace.image is not None and "target" in trace.tokens
     apart = labels.listens(trace) or described  # the image or the sound has a drawing of its own
     header = {
         **base(trace, live),

@@ -110,10 +110,17 @@ def _strips(page: Page, scene: bytes) -> None:
     """Draws the token strips, and sentences about unknown tokens and unfinished outputs."""
     canvas.draw("strips", scene, key="strips", chosen=update)
     for strip in page.trace.tokens.values():
-        unknown = [tokens.word(text) for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known]
-        if unknown:
-            gaps = {"language": page.info.languages.get(strip.name, strip.name), "words": join_list(unknown)}
-            st.caption(tokens.markdown(_("Not in the {language} vocabulary, so the model saw <unk> instead: {words}.", **gaps)))
+        saw = page.trace.model.get("unknown", {}).get(strip.name, "<unk>")
+        unknown = [text for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known and text != saw]
+        if unknown:  # what the model itself wrote is none of them
+            language, words = page.info.languages.get(strip.name, strip.name), join_list(map(tokens.word, unknown))
+            said = _(
+                "Not in the {language} vocabulary, so the model saw {unknown} instead: {words}.",
+                language=language,
+                unknown=tokens.word(saw),
+                words=words,
+            )
+            st.caption(tokens.markdown(said))
     ends = (page.info.spec.get("end_id"), *page.info.spec.get("more_ends", ()))
     decoded = page.trace.steps and page.trace.request.get("target") is None
     if decoded and page.trace.steps[-1].chosen.id not in ends:  # the model did not write its end token

@@ -88,12 +88,11 @@ def hiding(strips: dict[str, Tokens], strip: str, position: int) -> tuple[Edit, 
 def hidden_tokens(edits: Sequence[Edit], trace: Trace) -> dict[str, list[int]]:
     """By strip, the positions of the tokens that edits hide from every head."""
     strips = dict(trace.tokens)
-    if trace.image is not None:
-        return {"source": list(hidden_positions(edits, strips))}
-    return {
+    found = {
         name: [place for place in range(len(tokens)) if all(edit in edits for edit in hiding(strips, name, place))]
         for name, tokens in strips.items()
     }
+    return found if trace.image is None else found | {"source": list(hidden_positions(edits, strips))}
 
 
 def marks(edits: Sequence[Edit], before: Trace, now: Trace) -> dict[str, dict[str, list[int]]]:

@@ -146,7 +146,8 @@ def _effect(page: Page, answers: Answers) -> None:
 
 
 def _hiding(page: Page, edits: EditList, fed: Fed) -> None:
-    """Draws the tokens, a click on which hides one; of an image its patches, which are brushed over, under the head as it is."""
+    """Draws the tokens, a click on which hides one; of an image its patches, which are brushed over, under the head as it is, and
+    the words that were written about it."""
     trace, site = page.trace, page.attention.site
     hidden = drawn_edits.hidden_tokens(edits.active, trace)
     edited = partial(_drawn, _SiteShapes.of(page))
@@ -156,7 +157,8 @@ def _hiding(page: Page, edits: EditList, fed: Fed) -> None:
         st.html(heading(tokens.site(site, page.head), "") + by_pointer(mouse, touch))
         scene = overlay.scene(fed.now, site, page.head, page.view.query, page.view.overlay, None, hidden["source"], hides=True)
         canvas.draw("overlay", scene, key="whatif-overlay", chosen=update, edited=edited)
-        return
+        if "target" not in trace.tokens:
+            return
     st.html(
         by_pointer(
             _("Click a token to hide it from every head; click again to show it."),
