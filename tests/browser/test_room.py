@@ -98,6 +98,19 @@ def a_help_closes_at_a_press_elsewhere(page: Page) -> None:
     page.keyboard.press("Escape")
 
 
+INK_AT_THE_END = "node => [...node.getContext('2d').getImageData(node.width - 1, 0, 1, node.height).data].some(Boolean)"
+
+
+def test_long_labels_end_on_the_canvas_and_help_covers_no_token(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1024, "height": 768})
+    text = "A man in a blue shirt is near a tree and a man in a blue shirt is near a tree and a woman is on stage with a basketball"
+    page = within(f"{serve(APP)}/?{urlencode({'model': 'captions-lm', 'text': text})}")
+    help_of_heads = box(page.locator(".st-key-panel-overview .help summary"))
+    assert not [chip for chip in drawing(page, "strips").locator(".chip").all() if overlap(box(chip), help_of_heads)]
+    expect(drawing(page, "strips").locator(".chip")).to_have_count(32)
+    assert not drawing(page, "cells").locator("canvas").evaluate(INK_AT_THE_END), "a label before the last was cut"
+
+
 def test_few_heads_fill_the_card(watched: Page, within: Within, serve: Serve) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     page = within(f"{serve(APP)}/?model=induction")

@@ -40,26 +40,30 @@ class Heatmap {
     return { left, right, top, bottom };
   }
 
-  /** Widths of the longest labels and of the last key's; measured once, since there may be thousands. */
+  /** Widths of the longest labels and of each key's; measured once, since there may be thousands. */
   measured(font) {
     const { queries, keys, widths } = this;
     if (widths?.font === font && widths.of === queries && widths.and === keys) return widths;
     const pen = this.canvas.getContext("2d");
     pen.font = font;
     const width = (label) => pen.measureText(label).width;
-    const longest = (labels) => labels.reduce((most, label) => Math.max(most, width(label)), 0) + 1;
-    this.widths = { font, of: queries, and: keys, queries: longest(queries), keys: longest(keys), last: width(keys.at(-1)) };
+    const longest = (widths) => widths.reduce((most, each) => Math.max(most, each), 0) + 1;
+    const above = keys.map(width);
+    this.widths = { font, of: queries, and: keys, queries: longest(queries.map(width)), keys: longest(above), above };
     return this.widths;
   }
 
   /** Lays out labels and cells in `width` × at most `tallest` CSS pixels. */
   layout(width, tallest, font) {
-    const { queries, keys, last } = this.measured(font);
+    const { queries, keys, above } = this.measured(font);
     const left = Math.ceil(Math.min(queries, width * (width < NARROW ? 0.3 : 0.32))) + 8;
     const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
-    const right = Math.min(slant, Math.ceil(last * Math.SQRT1_2) + 8);
     const { rows, columns } = this.cells;
     const fills = fillsScreen();
+    const narrowest = Math.min(Math.max(width - left - slant, 0) / columns, fills ? Infinity : 54);
+    const right = above.reduce((most, each, column) => { // a long label leads out of the map from the columns before the last, too
+      return Math.max(most, Math.ceil(Math.min(each, 92) * Math.SQRT1_2) + 8 - narrowest * (columns - 1 - column));
+    }, 0);
     const widest = Math.min((width - left - right) / columns, fills ? Infinity : 54);
     const room = rows <= ALL_NAMED && !fills && roomAbove() === Infinity ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
     const cellHeight = Math.min((room - slant - 2) / rows, fills ? Infinity : 34, Math.max(widest * 1.25, 13));
