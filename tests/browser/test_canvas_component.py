@@ -18,6 +18,17 @@ from viz.figures.theme import DARK, LIGHT, Scheme
 pytestmark = pytest.mark.browser
 
 CROSS = "decoder.0.2.cross"
+WRITTEN = """() => {
+  window.written = [];
+  const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
+  pen.fillText = function (text, x, y) {
+    const { a, b, e } = this.getTransform();
+    written.push({ text, align: this.textAlign, y, slanted: b !== 0, end: e + a * (x + this.measureText(text).width), wide: this.canvas.width });
+    return fillText.call(this, text, x, y);
+  };
+}"""  # noqa: E501
+"""Notes what drawings write, and where: of slanted texts the right end in pixels of the canvas."""
+
 Open = Callable[[str], Page]
 
 
@@ -273,6 +284,31 @@ def test_lines_are_read_by_keys(drawings: Open) -> None:
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
     chosen(page, r".* query 3")
+
+
+def test_many_lines_are_no_higher_than_two_windows_and_none_of_their_labels_touch(drawings: Open) -> None:
+    page = drawings("show=lines&case=1x1x200")
+    box = drawing(page, "lines").locator("canvas").bounding_box()
+    assert box is not None
+    assert box["height"] < 1300, "200 rows of the height of a label are 3,600 pixels"
+    page.evaluate(WRITTEN)
+    page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
+    until(page, lambda: page.evaluate("written.length > 40"))
+    page.evaluate("written.length = 0")
+    page.mouse.move(0, 0)
+    until(page, lambda: page.evaluate("written.length > 40"))
+    lefts = sorted(y for text, align, y in page.evaluate("written.map(({ text, align, y }) => [text, align, y])") if align == "right")
+    assert min(below - above for above, below in zip(lefts[1:], lefts[2:], strict=False)) >= 11.5, "the first is the title"
+
+
+def test_no_slanted_label_is_cut_by_the_edge_of_the_picture(drawings: Open) -> None:
+    page = drawings("show=atlas&case=hostile")  # the last but one column has the longest label
+    page.evaluate(WRITTEN)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".card header button").first.click()
+    slanted = "written.filter(({ slanted }) => slanted)"
+    until(page, lambda: page.evaluate(f"{slanted}.some(({{ text }}) => text.startsWith('aaa'))"))
+    assert page.evaluate(f"{slanted}.filter(({{ end, wide }}) => end > wide).map(({{ text }}) => text)") == []
 
 
 def test_a_tree_whose_numbers_differ_in_their_last_digits_keeps_the_focus(drawings: Open) -> None:

@@ -22,7 +22,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("step", {"text": LONGER}),
     ("step", {"decode": "beam"}),
     ("step", {"clock": "computation", "stage": "encoder.0.0.self/scores"}),
-    ("masks", {"text": "Ein Mann."}),
+    ("masks", {"text": "Ein Mann.", "site": "encoder.0.2.self"}),
     ("positions", {"text": LONGER}),
     ("compare", {"text": LONGER, "against": "decode=beam"}),
     ("whatif", {"text": LONGER}),
@@ -90,6 +90,9 @@ def test_a_page_is_quiet_open_to_everybody_and_never_wider_than_its_window(
         assert found == [], f"no line around what has the keyboard's focus: {path}, {scheme}"
     if path in FIRST_LINE:
         a_sidebar_that_is_put_away_covers_nothing(page, page.locator(FIRST_LINE[path]).first)
+    if path == "masks":
+        unused, below = (box(page.locator(f".st-key-card-mask-{name}")) for name in ("causal", "padding"))
+        assert below["y"] - unused["y"] - unused["height"] < 40, "an empty area below the mask that is not used"
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 844})
         rest(page)

@@ -66,7 +66,7 @@ def show(page: Page) -> None:
         _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), mask_texts.causal(attention))
     with second, card("mask-both"):
         _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), mask_texts.both())
-    third, last = st.columns(2, gap="medium")
+    third, last = st.columns(2, gap="medium") if attention.mask_causal is not None else (first, second)
     with third, card("mask-padding"):
         _padding(page, trace, attention, form, added)
     with last, card("padding-effect", "content"):

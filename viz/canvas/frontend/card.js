@@ -1,5 +1,6 @@
 // A card of the atlas: all layers and heads of one kind of attention, as tiles (small heatmaps) on one canvas.
 
+const LEAST_STAGE = 90; // of a stage lower than that, the tiles take more than is left
 const TALLEST = 260; // least height that the tiles of a card together may have, in a low window
 
 /** True if two tiles show the same head. */
@@ -69,11 +70,13 @@ class Card {
 
   /** What there is to be placed, and the room for it. A card of its own may be nearly as high as the window. */
   room() {
-    if (fillsScreen()) return { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth(), tall: this.share(), fills: true };
+    const what = { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth() };
+    if (fillsScreen()) return { ...what, tall: this.share(), fills: true };
+    const own = this.atlas.tileRoom() - NAMES - 2;
+    if (own > LEAST_STAGE) return { ...what, tall: own, fills: true };
     const zoom = zoomOf(this.canvas);
     const share = this.atlas.cards.length > 1 ? 0.62 : zoom > 1 ? 0.85 : 0.78;
-    const tall = Math.max(TALLEST, (innerHeight / zoom) * share);
-    return { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth(), tall };
+    return { ...what, tall: Math.max(TALLEST, (innerHeight / zoom) * share) };
   }
 
   /** The height that the tiles get where the cards of all kinds fill a screen. */

@@ -4,6 +4,9 @@ const NUMBERS = 38; // width of a weight beside a token
 const LINE = 18; // height of a line of titles
 const EMPHASIS = 650; // weight of the emphasized label
 const SHORTEST = 90; // distance of the two sides that lines need
+const TALLEST_LINES = 1150; // from 64 tokens on, rows are lower, and not every one of them has its label
+const LABEL = 12; // height of a label
+const OUTSTANDING = 0.2; // beside the emphasized token, a weight that has its label, however low the rows are
 const FAINTEST = 0.004; // smaller weights would be invisible as lines
 
 class Lines extends Drawing {
@@ -54,7 +57,8 @@ class Lines extends Drawing {
     const { queries, keys } = this.header;
     const count = Math.max(queries.length, keys.length);
     const fills = fillsScreen();
-    const row = fills ? (roomBelow(this.canvas, 2 * LINE + 16) / count) : Math.max(18, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
+    const least = Math.min(18, Math.max(5, TALLEST_LINES / count));
+    const row = fills ? (roomBelow(this.canvas, 2 * LINE + 16) / count) : Math.max(least, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13, EMPHASIS); // any label may be emphasized: it would be cut then
     const room = (labels) => Math.min(this.width * 0.32, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
@@ -145,6 +149,8 @@ class Lines extends Drawing {
     const invites = active === null && side === "query" && this.header.invites === index;
     const mine = invites || (active?.side === side && active.index === index);
     const weight = !other ? 0 : side === "key" ? this.weight(active.index, index) : this.weight(index, active.index);
+    const every = Math.ceil(LABEL / this.box.row);
+    if (!mine && index % every && !(other && weight >= OUTSTANDING)) return;
     const numbered = weight >= 0.005;
     const [x, room, align, beyond] = side === "query" ? [left, left, "right", -1] : [right, this.width - right, "left", 1];
     pen.font = this.font(13, mine ? EMPHASIS : 400);

@@ -12,6 +12,7 @@ const PICTURE_FIRST = {
   Film: ".hl { display: flex; flex-direction: column; } .hl > .film { order: 1; margin-top: 14px; } .hl > .foot { order: 2; }",
 };
 
+const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
 const LEAST_MAP = 60; // the map of the network shows the present box at least
 
 class Sheet {
@@ -33,7 +34,9 @@ class Sheet {
     const host = el("div", { class: "drawing" });
     const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
     const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
-    return { panel, host, box: el("section", { class: panel.half ? "panel half" : "panel" }, ...heading, ...note, host) };
+    const output = panel.kind === "Strips" && this.picture.panels.some(({ scene }) => scene === "changes");
+    const kind = `panel${panel.half ? " half" : ""}${output ? " output" : ""}`;
+    return { panel, host, box: el("section", { class: kind }, ...heading, ...note, host) };
   }
 
   /** Draws panel after panel in idle time; ends when the sheet is shown or removed meanwhile. True: it is drawn. */
@@ -104,6 +107,7 @@ class Sheet {
     const drawing = drawings.get(place.parent);
     if (panel.kind === "Network") this.fitMap(drawing);
     if (panel.kind === "Cells" && this.places.length === 1) this.fitTable(drawing);
+    if (panel.scene === "changes") this.fitChanges(drawing);
   }
 
   /** How many CSS pixels of a drawing are below the stage: 0 where the page scrolls as a whole, as on phones. */
@@ -123,6 +127,16 @@ class Sheet {
   fitTable(cells) {
     cells.room = () => cells.canvas.offsetHeight - this.below(cells.canvas) - 6;
     if (cells.header) cells.redraw();
+  }
+
+  /** Lets the changes of each kind of attention take what the outputs leave of the stage, so that the first kind is in sight. */
+  fitChanges(atlas) {
+    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
+    atlas.tileRoom = () => {
+      const { bottom } = this.box.getBoundingClientRect();
+      return (bottom - atlas.cards[0].field.getBoundingClientRect().top - this.box.scrollTop) / zoomOf(atlas.root) - BELOW_TILES;
+    };
+    if (atlas.header) atlas.redraw();
   }
 
   wake(place, drawing) {
