@@ -71,9 +71,12 @@ CUT = """() => {
     .map((node) => node.className || node.id || node.tagName);
   const texts = [...side.querySelectorAll("p, button, li, h1")].filter((each) => each.checkVisibility());
   const smallest = Math.min(...texts.map((each) => parseFloat(getComputedStyle(each).fontSize)));
-  return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest };
-}"""
-"""What is cut off in a lecturer's window, whether the heading is in view, and the smallest type of the words."""
+  const drawn = [...document.querySelectorAll(".sheet:not([inert]):has(.output) .drawing")].map(({ shadowRoot }) => shadowRoot);
+  const changes = drawn.map((each) => each.querySelector("[data-drawing=atlas] .card")).filter(Boolean);
+  const low = changes.some((card) => card.getBoundingClientRect().bottom > document.querySelector("#stage").getBoundingClientRect().bottom);
+  return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest, low };
+}"""  # noqa: E501
+"""What is cut off in a lecturer's window, whether the heading is in view, the smallest type of the words, whether changes are below the stage."""
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,7 @@ def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
             watched.keyboard.press("PageDown")
         expect(watched.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
         cut = watched.evaluate(CUT)
-        assert (cut["found"], cut["seen"]) == ([], True), f"step {step + 1}"
+        assert (cut["found"], cut["seen"], cut["low"]) == ([], True, False), f"step {step + 1}"
         assert cut["smallest"] >= 15.99
 
 

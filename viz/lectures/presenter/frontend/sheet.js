@@ -34,7 +34,7 @@ class Sheet {
     const host = el("div", { class: "drawing" });
     const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
     const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
-    const output = panel.kind === "Strips" && this.picture.panels.some(({ scene }) => scene === "changes");
+    const output = panel.kind === "Strips" && this.picture.panels.filter(({ kind }) => kind === "Strips").length > 1;
     const kind = `panel${panel.half ? " half" : ""}${output ? " output" : ""}`;
     return { panel, host, box: el("section", { class: kind }, ...heading, ...note, host) };
   }
