@@ -297,7 +297,9 @@ def test_many_lines_are_no_higher_than_two_windows_and_none_of_their_labels_touc
     page.evaluate("written.length = 0")
     page.mouse.move(0, 0)
     until(page, lambda: page.evaluate("written.length > 40"))
-    lefts = sorted(y for text, align, y in page.evaluate("written.map(({ text, align, y }) => [text, align, y])") if align == "right")
+    lefts = sorted(
+        y for text, align, y in page.evaluate("written.map(({ text, align, y }) => [text, align, y])") if align == "right"
+    )
     assert min(below - above for above, below in zip(lefts[1:], lefts[2:], strict=False)) >= 11.5, "the first is the title"
 
 
