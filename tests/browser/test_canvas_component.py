@@ -23,12 +23,11 @@ WRITTEN = """() => {
   window.written = [];
   const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
   pen.fillText = function (text, x, y) {
-    const { a, b, e } = this.getTransform();
-    written.push({ text, align: this.textAlign, y, slanted: b !== 0, end: e + a * (x + this.measureText(text).width), wide: this.canvas.width });
+    written.push({ text, align: this.textAlign, y });
     return fillText.call(this, text, x, y);
   };
-}"""  # noqa: E501
-"""Notes what drawings write, and where: of slanted texts the right end in pixels of the canvas."""
+}"""
+"""Notes what drawings write, and where."""
 
 Open = Callable[[str], Page]
 
@@ -300,16 +299,6 @@ def test_many_lines_are_no_higher_than_two_windows_and_none_of_their_labels_touc
     until(page, lambda: page.evaluate("written.length > 40"))
     lefts = sorted(page.evaluate("written.filter(({ align }) => align === 'right').map(({ y }) => y)"))[1:]  # without the title
     assert min(below - above for above, below in pairwise(lefts)) >= 11.5
-
-
-def test_no_slanted_label_is_cut_by_the_edge_of_the_picture(drawings: Open) -> None:
-    page = drawings("show=atlas&case=hostile")  # the last but one column has the longest label
-    page.evaluate(WRITTEN)
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.locator(".card header button").first.click()
-    slanted = "written.filter(({ slanted }) => slanted)"
-    until(page, lambda: page.evaluate(f"{slanted}.some(({{ text }}) => text.startsWith('aaa'))"))
-    assert page.evaluate(f"{slanted}.filter(({{ end, wide }}) => end > wide).map(({{ text }}) => text)") == []
 
 
 def test_a_tree_whose_numbers_differ_in_their_last_digits_keeps_the_focus(drawings: Open) -> None:

@@ -76,7 +76,7 @@ CUT = """() => {
   const low = changes.some((card) => card.getBoundingClientRect().bottom > document.querySelector("#stage").getBoundingClientRect().bottom);
   return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest, low };
 }"""  # noqa: E501
-"""What is cut off in a lecturer's window, whether the heading is in view, the smallest type of the words, whether changes are low."""
+"""What is cut off in a lecturer's window, whether the heading is in view, the smallest type, whether changes are too low."""
 
 
 @pytest.mark.parametrize(

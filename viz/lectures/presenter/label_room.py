@@ -74,7 +74,7 @@ def _cut_in_map(queries: Sequence[str], keys: Sequence[str], across: float) -> I
     slant = math.ceil(min(max(text_width(text, SMALL) for text in keys) + 1, LONGEST_KEY) * math.sqrt(0.5)) + 12
     least = min((across - left - slant) / len(keys), 54)
     slanted = [min(text_width(text, SMALL), LONGEST_KEY) * math.sqrt(0.5) + 8 for text in reversed(keys)]
-    right = min(slant, math.ceil(max(width - (at + 0.5) * least for at, width in enumerate(slanted))))
+    right = min(slant, math.ceil(max(width - at * least for at, width in enumerate(slanted))))
     cell = min((across - left - right) / len(keys), 54)
     spare = max(0, math.floor((across - left - right - cell * len(keys)) / 2))
     yield from (text for text in queries if text_width(text, SMALL) > left + spare - 7)
