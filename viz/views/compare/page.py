@@ -183,20 +183,17 @@ def _selected(page: Page, compared: Compared) -> None:
 def _both_maps(page: Page, compared: Compared, one: DeltaGenerator, two: DeltaGenerator) -> None:
     """Draws the selected head of each side in a column."""
     head, there = page.head, compared.second.attention.get(page.attention.site)
-    first, second = _titles(compared)
     with one:
-        _map(page, page.trace, page.attention, first, "first")
+        _map(page, page.trace, page.attention, _("Side A"), "first")
     with two:
         if there is None or head >= there.heads:
             st.caption(_("Side B has no such head."))
         else:
-            _map(page, compared.second, there, second, "second")
+            _map(page, compared.second, there, _("Side B"), "second")
 
 
 def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
-    st.markdown(
-        "**" + (_("Side A") if name == "first" else _("Side B")) + "**"
-    )  # one line each, so that the three maps begin together
+    st.markdown(f"**{title}**")  # one line each, so that the three maps begin together
     figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
     told = alt_text.head(trace, attention, page.head)
     _chart(page, figure, name, _("{what}: {value}", what=title, value=tokens.site(attention.site, page.head)), told)
