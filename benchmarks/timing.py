@@ -28,19 +28,27 @@ class Row:
     least: bool = False
 
 
-def in_turns(cases: Mapping[str, Callable[[], object]], repeats: int, seconds: float = 0.0) -> list[Row]:
+def in_turns(
+    cases: Mapping[str, Callable[[], object]],
+    repeats: int,
+    seconds: float = 0.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Row]:
     """Runs all cases in turns, at least `repeats` turns and `seconds` seconds, after one turn that does not count.
 
     The first case is the baseline.
+
+    Args:
+        clock: what measures seconds.
     """
     spans: dict[str, list[float]] = {name: [] for name in cases}
     turn = 0
     while turn <= repeats or sum(map(sum, spans.values())) < seconds:
         for name, run in cases.items():
-            began = time.perf_counter()
+            began = clock()
             run()
             if turn:
-                spans[name].append(time.perf_counter() - began)
+                spans[name].append(clock() - began)
         turn += 1
     baseline = next(iter(spans.values()))
     return [

@@ -445,10 +445,25 @@ def test_both_sides_write_as_many_tokens(tmp_path: Path) -> None:
 def test_images_are_read_beside_the_library_with_equal_maps(tmp_path: Path) -> None:
     size = images.Size("small", 2, 2, 16, (32, 8))
     rows = list(images.measure(1, (size,)))
-    assert [row.case for row in rows] == ["small, the library, with its maps", "small"]
+    assert [row.case for row in rows] == ["small, the library", "small"]
     assert rows[1].ratio is not None
+    for kind in ("vit", "clip", "siglip"):
+        size = replace(size, kind=kind)
+        images.save(tmp_path / kind, size)
+        wanted = images.seen(images.opened(tmp_path / kind, size), images.prepares(size)).attentions
+        opened = loader.load(tmp_path / kind, {}, images.CPU)
+        assert isinstance(opened, Foreign)
+        trace = images.recorded(opened)
+        for attention, map_ in zip(trace.attention.values(), wanted, strict=True):
+            np.testing.assert_allclose(attention.weights, map_[0].numpy(), rtol=0, atol=1e-6)
+
+
+def test_a_caption_is_fed_and_written_beside_the_library(tmp_path: Path) -> None:
+    size = images.Size("small", 2, 2, 16, (32, 8), "blip")
     images.save(tmp_path, size)
-    wanted = images.seen(images.opened(tmp_path), images.prepares(size)).attentions
-    trace = images.recorded(loader.load(tmp_path, {}, images.CPU))
-    for attention, map_ in zip(trace.attention.values(), wanted, strict=True):
-        np.testing.assert_allclose(attention.weights, map_[0].numpy(), rtol=0, atol=1e-6)
+    library, processor, opened = images.opened(tmp_path, size), images.prepares(size), loader.load(tmp_path, {}, images.CPU)
+    assert isinstance(opened, Foreign)
+    trace, written = images.recorded(opened), images.recorded(opened, images.TOKENS)
+    assert trace.logits is not None
+    np.testing.assert_allclose(trace.logits, images.seen(library, processor).logits[0], rtol=0, atol=1e-6)
+    assert len(written.steps) == images.seen(library, processor, images.TOKENS).shape[1] - 1 == images.TOKENS

@@ -55,6 +55,9 @@ _PAGE, _UNSAID = "page", "unsaid"
 STYLE = Path(__file__).parent / "widgets" / "page.css"
 
 
+MEDIA = ("image", "sound")
+"""What models read that are given a file."""
+
 WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docstring of this script on every page
 
 
@@ -115,7 +118,8 @@ def main() -> None:
         tour.begin()
         st.switch_page(pages[0])
     big_mode_button(get_view_state()[0])
-    uploads.take_drops(my_engine())
+    reads = "" if frame is None else frame.info.reads
+    uploads.take_drops(my_engine(), media_box.refuse if reads in MEDIA else None)
     sync_url()
 
 
@@ -203,7 +207,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         live.attend(around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None
-    talk = media_box.place(around.info) if around.info.reads in ("image", "sound") else conversation.place(around.info, view)
+    talk = media_box.place(around.info) if around.info.reads in MEDIA else conversation.place(around.info, view)
     try:
         with patient_engine.raise_if_slow():
             page = run_page.prepare(around, drawn, view, foot)

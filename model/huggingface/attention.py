@@ -181,9 +181,14 @@ def attended(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
+    written_out: bool = False,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """As `attend`, where `eager` is the library's own function."""
+    """As `attend`, where `eager` is the library's own function.
+
+    Args:
+        written_out: whether the library has computed it already, so that a fused kernel would only add to that.
+    """
     watch = watched()
     if watch is None:
         context, weights = eager(module, query, key, value, attention_mask, **options)
@@ -195,13 +200,13 @@ def attended(
     groups = query.shape[1] // key.shape[1]
     key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
     attention_mask = site.mask(attention_mask, query, key.shape[2])
-    if watch.run.fused:
+    if watch.run.fused and not written_out:
         context = scaled_dot_product_attention(
             query, key, value, attention_mask, scale=options.get("scaling"), enable_gqa=groups > 1
         )
         return site.see("context", context).transpose(1, 2).contiguous(), None
     context, computed = eager(module, query, key, value, attention_mask, **options)
-    weights = site.see("weights", computed)
+    weights = computed if watch.run.fused else site.see("weights", computed)
     if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
         context = (weights @ value.repeat_interleave(groups, dim=1)).transpose(1, 2)
     return site.see("context", context.transpose(1, 2)).transpose(1, 2).contiguous(), weights

@@ -95,5 +95,5 @@ class _Attention(TorchFunctionMode):
             computed = (query @ key.transpose(-1, -2) * scaling + (0 if mask is None else mask)).softmax(-1)
             return (computed @ value).transpose(1, 2), computed
 
-        context, _weights = attended(self.module, eager, *given, scaling=self.scale)
+        context, _weights = attended(self.module, eager, *given, written_out=True, scaling=self.scale)
         return context.transpose(1, 2).reshape(made.shape)

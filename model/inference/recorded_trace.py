@@ -21,7 +21,7 @@ from model.spec.request import RunRequest
 from model.trace.beam_tree import Node
 from model.trace.progress import Progress
 from model.trace.steps import Step
-from model.trace.types import CHAT, IMAGE, Array, ChatFacts, Tokens, Trace
+from model.trace.types import CHAT, IMAGE, SOURCE_NOTES, Array, ChatFacts, Tokens, Trace
 from model.transformer.stacks import CausalLM, EmbeddingAlone
 
 ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
@@ -122,6 +122,7 @@ class TraceMaker:
         found["notes"] += [] if self.edited is None else self.edited.notes()
         found |= {"drafted": written.drafted} if written.drafted else {}
         found["notes"] += self.source.notes
+        found |= {SOURCE_NOTES: len(self.source.notes)} if self.source.notes else {}
         if any(any(strip.unknown) for strip in tokens.values()):
             found["unknown"] = {name: self._unknown(strip) for name, strip in tokens.items() if any(strip.unknown)}
         if (chat := self.source.chat) is not None:

@@ -13,7 +13,7 @@ from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
 from model.trace.steps import Step
-from model.trace.types import Array, Attention, Tokens, Trace, chat_of, image_facts
+from model.trace.types import SOURCE_NOTES, Array, Attention, Tokens, Trace, chat_of, image_facts
 
 SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
 """Largest deviation of a row's sum from 1 that rounding explains, by number type."""
@@ -44,8 +44,9 @@ _FACTS: Mapping[str, Any] = {
     "milliseconds": float,
     "notes": tuple[Words, ...],
     "from_float32": Mapping[str, float | None],
+    SOURCE_NOTES: int,
 }
-"""Types of the facts that pages read; all but `spec` and the last may not be missing. Others are kept as they are."""
+"""Types of the facts that pages read; all but `spec` and the last two may not be missing. Others are kept as they are."""
 
 
 def check(trace: Trace) -> None:
@@ -119,7 +120,7 @@ def _check_facts(trace: Trace) -> None:
         for name, kind in _FACTS.items():
             if name == "spec" and not trace.model.get(name):
                 continue  # a recorded program has none
-            if name in trace.model or name not in ("spec", "from_float32", "languages", "notes"):
+            if name in trace.model or name not in ("spec", "from_float32", "languages", "notes", SOURCE_NOTES):
                 read(kind, trace.model.get(name), f"header.model.{name}")
         if (chat := chat_of(trace)) is not None and sorted({0, *chat.starts}) != list(dict.fromkeys((0, *chat.starts))):
             _refuse("the turns of its conversation are in no order")

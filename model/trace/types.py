@@ -7,7 +7,7 @@ Layers, heads, positions and steps count from 0 here, from 1 on screen.
 This module needs only numpy. `model.trace.serialization` turns a Trace into bytes and back; docs/trace.md describes the file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -349,6 +349,15 @@ def image_facts(trace: Trace) -> ImageFacts | None:
     """
     found = trace.model.get(IMAGE)
     return None if found is None else read(ImageFacts, found, f"header.model.{IMAGE}")
+
+
+SOURCE_NOTES = "source_notes"
+
+
+def source_notes(trace: Trace) -> Sequence[Words]:
+    """Sentences about how the image or the sound of a run was read: the last ones of its notes."""
+    notes = trace.model.get("notes", ())
+    return notes[len(notes) - trace.model.get(SOURCE_NOTES, 0) :]
 
 
 def chat_of(trace: Trace) -> ChatFacts | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from tokenizers import Tokenizer
 
 from model.engine.api import Receive, Run
@@ -14,7 +15,7 @@ from model.spec.edits import Forbid
 from model.spec.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
-from tests.pictures import png, saved_with_processor
+from tests.pictures import colors, file_of, png, saved_with_processor
 from tests.recorded_folders import saved
 from viz.export import run_archive
 from viz.labels import tokens
@@ -136,6 +137,25 @@ def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_sa
     trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("vit", visitor.view.text)))
     assert trace.image is not None
     assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])
+
+
+def test_a_bad_image_is_refused_where_it_is_dropped_and_the_page_keeps_its_image(shelf: Path) -> None:
+    saved_with_processor(shelf / "vit", "vit")
+    visitor = Visitor("whatif", model="vit")
+    shown = visitor.view
+    visitor.app.file_uploader[0].upload("notes.png", b"no image at all")
+    visitor._run()
+    assert visitor.problems == [
+        "The image notes.png cannot be read: it is not an image of one of these kinds: PNG, JPEG, WEBP, GIF, BMP. "
+        "Choose another one, or save it again as PNG or JPEG."
+    ]
+    assert visitor.view == shown
+    assert visitor.scene("overlay")
+    frames = [Image.fromarray(colors(20, 30, seed)) for seed in range(3)]
+    visitor.app.file_uploader[0].upload("many.gif", file_of(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    visitor._run()
+    assert visitor.problems == []
+    assert any(each.value == r"The file holds 3 images\, of which the first was read\." for each in visitor.app.caption)
 
 
 def test_brushed_patches_are_hidden_in_the_run_and_in_its_link(shelf: Path) -> None:

@@ -11,9 +11,10 @@ from PIL import Image
 
 from model.engine.api import ModelInfo, Receive
 from model.errors import HeadlightError
-from model.trace.types import Array, Trace, image_facts
-from viz.i18n.translate import _, error_message
+from model.trace.types import Array, Trace, image_facts, source_notes
+from viz.i18n.translate import _, error_message, said
 from viz.i18n.translate import number as shown_number
+from viz.labels import tokens
 from viz.labels.images import name_of
 from viz.labels.sounds import described
 from viz.session import access
@@ -41,6 +42,8 @@ def place(info: ModelInfo) -> Callable[[Trace | None, bool], None]:
                 st.html(f'<p class="image-read">{shown_image(trace) if info.reads == "image" else shown_sound(trace)}</p>')
             if not info.recorded:
                 _another(info)
+        for note in () if trace is None else source_notes(trace):
+            st.caption(tokens.markdown(said(note)))
         if refused := st.session_state.pop(_REFUSED, ""):
             say(refused)
 
@@ -57,10 +60,10 @@ def shown_image(trace: Trace) -> str:
     read = _("read as {width} × {height} px, patches: {rows} × {columns}, each {side} × {side} px", **gaps)
     sent = image_facts(trace)
     size = "" if sent is None else _("{width} × {height} px", width=sent.width, height=sent.height)
-    said = " · ".join(filter(None, (size, read)))
+    sizes = " · ".join(filter(None, (size, read)))
     alt = escape(_("The image as the network read it"))
     picture = f'<img src="{_thumbnail(trace.image)}" alt="{alt}">'
-    return f"{picture}<span><b>{escape(name_of(trace))}</b> <small>{escape(said)}</small></span>"
+    return f"{picture}<span><b>{escape(name_of(trace))}</b> <small>{escape(sizes)}</small></span>"
 
 
 def shown_sound(trace: Trace) -> str:
@@ -107,6 +110,11 @@ def _another(info: ModelInfo) -> None:
                 st.button(drawn, key="example", on_click=update, kwargs={"text": example, **NEW_SENTENCE}, type="tertiary")
 
 
+def refuse(reason: str) -> None:
+    """Says below the box, once, why a file is not read."""
+    st.session_state[_REFUSED] = reason
+
+
 def _receive(key: str, name: str = "") -> None:
     """Shows what the widget with this key got, under its own name or the given one, or remembers why it is not read."""
     file = st.session_state[key]
@@ -115,5 +123,5 @@ def _receive(key: str, name: str = "") -> None:
     try:
         update(text=my_engine().ask(Receive(file.getvalue(), name or file.name)), **NEW_SENTENCE)
     except HeadlightError as error:
-        st.session_state[_REFUSED] = error_message(error)
+        refuse(error_message(error))
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1  # other widgets, so that Streamlit drops its copy

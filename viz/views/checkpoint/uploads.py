@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.engine.api import Describe, Engine, Receive
 from model.engine.sent_files import VOCABULARY_PREFIX
-from model.errors import HeadlightError
+from model.errors import BadImage, BadSound, HeadlightError
 from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
@@ -86,10 +86,13 @@ def offer(engine: Engine) -> None:
     watch("choose", limit(), _refuse_too_large)
 
 
-def take_drops(engine: Engine) -> None:
+def take_drops(engine: Engine, refuse_here: Callable[[str], None] | None) -> None:
     """Takes files that are dropped anywhere on the page; `arrived` tells the next run. Takes no space on the page.
 
     An image or a sound that the model reads is shown on the page where it was dropped.
+
+    Args:
+        refuse_here: has this page say why an image or a sound is not read; None: the page shows neither, and Checkpoint says it.
     """
     if access.is_public():
         return
@@ -98,8 +101,12 @@ def take_drops(engine: Engine) -> None:
         key = _key(_DROPPED)
 
         def receive() -> None:
-            _receive(engine, key)
-            st.session_state[_ARRIVED] = st.session_state[_MORE]
+            error = _receive(engine, key)
+            if refuse_here is not None and isinstance(error, BadImage | BadSound):
+                refuse_here(refused())
+                forget_refusal()
+            else:
+                st.session_state[_ARRIVED] = st.session_state[_MORE]
 
         def refuse(name: str, megabytes: float) -> None:
             _refuse_too_large(name, megabytes)
@@ -162,17 +169,19 @@ def open_path(typed: str) -> None:
         st.session_state[PATH] = ""
 
 
-def _receive(engine: Engine, key: str) -> None:
-    """Opens the files of the uploader with this key, or remembers why not, and whether the page Checkpoint has more to show."""
+def _receive(engine: Engine, key: str) -> HeadlightError | None:
+    """Opens the files of the uploader with this key, or remembers and returns why not, and remembers whether the page Checkpoint
+    has more to show."""
     forget_refusal()
     st.session_state[PATH] = ""  # what is said from now on is about these files
-    files, more = st.session_state[key], True
+    files, more, refusal = st.session_state[key], True, None
     try:
         more = _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
     except HeadlightError as error:
-        st.session_state[_REFUSED] = error_message(error)
+        st.session_state[_REFUSED], refusal = error_message(error), error
     st.session_state[_MORE] = more
     _empty()
+    return refusal
 
 
 def _take(known: Mapping[str, str]) -> bool:
