@@ -356,7 +356,7 @@ SOURCE_NOTES = "source_notes"
 
 def source_notes(trace: Trace) -> Sequence[Words]:
     """Sentences about how the image or the sound of a run was read: the last ones of its notes."""
-    notes = trace.model.get("notes", ())
+    notes: Sequence[Words] = trace.model.get("notes", ())
     return notes[len(notes) - trace.model.get(SOURCE_NOTES, 0) :]
 
 

@@ -101,12 +101,8 @@ def take_drops(engine: Engine, refuse_here: Callable[[str], None] | None) -> Non
         key = _key(_DROPPED)
 
         def receive() -> None:
-            error = _receive(engine, key)
-            if refuse_here is not None and isinstance(error, BadImage | BadSound):
-                refuse_here(refused())
-                forget_refusal()
-            else:
-                st.session_state[_ARRIVED] = st.session_state[_MORE]
+            _receive(engine, key, refuse_here)
+            st.session_state[_ARRIVED] = st.session_state[_MORE]
 
         def refuse(name: str, megabytes: float) -> None:
             _refuse_too_large(name, megabytes)
@@ -169,19 +165,21 @@ def open_path(typed: str) -> None:
         st.session_state[PATH] = ""
 
 
-def _receive(engine: Engine, key: str) -> HeadlightError | None:
-    """Opens the files of the uploader with this key, or remembers and returns why not, and remembers whether the page Checkpoint
-    has more to show."""
+def _receive(engine: Engine, key: str, refuse_here: Callable[[str], None] | None = None) -> None:
+    """Opens the files of the uploader with this key, or remembers why not, and whether the page Checkpoint has more to show."""
     forget_refusal()
     st.session_state[PATH] = ""  # what is said from now on is about these files
-    files, more, refusal = st.session_state[key], True, None
+    files, more = st.session_state[key], True
     try:
         more = _take({file.name: engine.ask(Receive(file.getvalue(), file.name)) for file in files})
     except HeadlightError as error:
-        st.session_state[_REFUSED], refusal = error_message(error), error
+        if refuse_here is not None and isinstance(error, BadImage | BadSound):
+            refuse_here(error_message(error))
+            more = False
+        else:
+            st.session_state[_REFUSED] = error_message(error)
     st.session_state[_MORE] = more
     _empty()
-    return refusal
 
 
 def _take(known: Mapping[str, str]) -> bool:
