@@ -107,7 +107,8 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Op
     expect(page.locator(MAP)).to_have_attribute("data-stage", "decoder.0.2.cross/weights")
     has_parameters(page, query="1", key="1")
     rest(page)
-    page.locator('.segment[data-stage="encoder.0.0.self/scores"]').click()
+    held_ms = 150  # longer than a frame, as a person holds it: nothing scrolls under the pointer meanwhile
+    page.locator('.segment[data-stage="encoder.0.0.self/scores"]').click(delay=held_ms)
     at(page, "encoder.0.0.self/scores")
     rest(page)
     a_click_opens_the_cell_under_the_pointer(page)

@@ -34,6 +34,7 @@ class Network extends Drawing {
     this.transport.pause();
     this.transport.hold();
     clearTimeout(this.settling);
+    this.settling = null;
     super.disconnect();
   }
 
@@ -50,6 +51,7 @@ class Network extends Drawing {
     const { columns, order, texts, motion } = this.header;
     this.segments = new Map();
     this.readers = [];
+    this.inSight = null;
     this.arrows = el("svg:svg", { class: "arrows", "aria-hidden": "true" });
     this.columns = columns.map((column) => this.column(column));
     this.plan = el("div", { class: "plan" }, ...this.columns, this.arrows);
@@ -81,7 +83,6 @@ class Network extends Drawing {
   /** Follows another token or head. */
   follow(change) {
     this.transport.pause();
-    clearTimeout(this.settling);
     this.choose({ stage: this.header.order[this.transport.step], ...change });
   }
 
@@ -112,6 +113,9 @@ class Network extends Drawing {
     this.filmButton.classList.toggle("records", records);
   }
 
+  /** The map marks no token. */
+  onPointed() {}
+
   rested() {
     if (this.recorder.records) this.recorder.stop();
     if (this.header.motion) this.report();
@@ -120,9 +124,21 @@ class Network extends Drawing {
   /** Tells Python the current stage. */
   report() {
     clearTimeout(this.settling);
-    const stage = this.header.order[this.transport.step];
-    this.asked = { stage, at: performance.now() };
-    this.settling = setTimeout(() => this.choose({ stage }), SETTLE_MS);
+    this.asked = { stage: this.header.order[this.transport.step], at: performance.now() };
+    this.settling = setTimeout(() => this.reportNow(), SETTLE_MS);
+  }
+
+  reportNow() {
+    const waits = Boolean(this.settling);
+    if (waits) this.choose({ stage: this.header.order[this.transport.step] });
+    return waits;
+  }
+
+  /** What is chosen replaces the stage that waits to be reported. */
+  choose(selection) {
+    clearTimeout(this.settling);
+    this.settling = null;
+    super.choose(selection);
   }
 
   drawMotion() {
@@ -192,7 +208,6 @@ class Network extends Drawing {
   }
 
   draw() {
-    this.mark();
     if (this.header.motion) {
       this.motion.broken.clear(); // the typeface or the width may be another
       const beside = this.window.offsetParent && this.window.offsetTop === this.motion.canvas.offsetTop;
@@ -200,9 +215,9 @@ class Network extends Drawing {
       const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - AROUND_MOTION, LOWEST_MOTION), HIGHEST_MOTION);
       this.high = fillsScreen() ? roomBelow(this.motion.canvas, BELOW_MOTION) : high;
       this.window.style.maxHeight = beside ? `${this.high}px` : "";
-      this.keepInSight(this.plan.querySelector(".here")); // the window may have become lower
       this.drawMotion();
     }
+    this.mark();
     this.drawArrows();
     if (!this.welcomed && document.activeElement?.closest("[role=radio]")) this.window.focus({ preventScroll: true });
     this.welcomed = true; // arrow keys work at once after this clock is chosen
@@ -220,10 +235,15 @@ class Network extends Drawing {
     for (const box of this.plan.querySelectorAll(".box")) box.classList.toggle("here", Boolean(box.querySelector(".now")));
     this.transport.draw();
     if (this.header.motion) this.listTokens();
-    this.keepInSight(this.segments.get(step).closest(".box"));
+    this.keepInSight(step);
   }
 
-  keepInSight(box) {
+  /** Scrolls the map to a stage, once: who looks at another place of the map stays there until the stage or the map's height changes. */
+  keepInSight(step) {
+    const sight = `${step} ${this.window.clientHeight}`;
+    if (sight === this.inSight) return;
+    this.inSight = sight;
+    const box = this.segments.get(step).closest(".box");
     const [outer, inner] = [this.window.getBoundingClientRect(), box.getBoundingClientRect()];
     const zoom = zoomOf(this.window);
     const margin = Math.min(40, (outer.height - inner.height) / 2);
