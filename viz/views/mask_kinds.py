@@ -39,13 +39,13 @@ def show(page: Page, form: masks.Form) -> None:
     with st.expander(title, icon=":material/view_week:", **state) as part, panel("mask-kinds"):
         if not part.open:
             return
+        _layers(page, layers)
         left, right = st.columns(2, gap="medium")
         with left:
-            _layers(page, layers)
-            if not page.info.recorded:
-                _reach(page, layers)
-        with right:
             _other(page, own, form, len(layers))
+        if not page.info.recorded:
+            with right:
+                _reach(page, layers)
 
 
 def words(kind: MaskKind) -> str:
