@@ -7,6 +7,7 @@ from typing import Literal
 
 from benchmarks import alternatives as other
 from benchmarks import app_resources, drawing, handling, images, known, live, memory, peers, recording, sound, survey, whatif, why
+from benchmarks.load import CACHED_RATIO, CACHED_SECONDS
 from benchmarks.timing import Row
 
 
@@ -185,6 +186,8 @@ def _survey() -> Iterator[Aim]:
     yield Aim("survey: 12 × 12 heads, 128 tokens, times the run alone", survey.LARGE, "ratio", 1.5)
     yield Aim("survey: memory after 10,000 texts, times that after 1,000", survey.MEMORY, "ratio", 1.1)
     yield Aim("survey: a stored one is read", survey.STORED, "milliseconds", 300, "ms")
+    yield Aim("survey: a visitor's cached run beside one, p95, times alone", f"{survey.BESIDE}, p95", "ratio", CACHED_RATIO)
+    yield Aim("survey: the longest of these", f"{survey.BESIDE}, longest", "milliseconds", 1000 * CACHED_SECONDS, "ms")
     yield Aim("survey: 20,000 queries and keys moved", survey.MOVED, "ratio", 30, "frames/s", least=True)
     yield Aim("survey: the same, drawn by plotly in each frame", survey.DRAWN, "ratio", None, "frames/s")
 

@@ -1,8 +1,11 @@
 """A survey: what its statistics cost beside their runs, what it keeps in memory, and how fast a stored one is read."""
 
+import asyncio
 import resource
+import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,10 +16,12 @@ import torch
 
 from benchmarks.browsers import Browser, browsing
 from benchmarks.handling import TOUCHED, frames
+from benchmarks.load import p95
+from benchmarks.load.visitor import visiting
 from benchmarks.recording import ROOT
 from benchmarks.servers import serving
 from benchmarks.timing import Row, in_turns
-from benchmarks.visiting import tab
+from benchmarks.visiting import rest, tab
 from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
 from model.inference.calls import Ask
@@ -38,6 +43,8 @@ MODEL, TEXTS = "multi30k-de-en", 200
 CAPTIONS, LARGE, STORED = f"{TEXTS} captions, 72 heads, measured", "12 × 12 heads, 128 tokens, measured", "a stored survey read"
 MEMORY = "memory after 10,000 texts, beside 1,000"
 MOVED, DRAWN = "20,000 queries and keys moved", "20,000 queries and keys moved, each frame drawn by plotly"
+CACHED, BESIDE = "a visitor's cached run on the page", "a visitor's cached run beside a survey of 1,000 texts"
+BETWEEN_SECONDS = 0.25
 PLANE = "/survey?model=multi30k-de-en&text=Ein+Hund+l%C3%A4uft.&site=encoder.0.2.self&head=3"
 PLOTLY_ALONE = "globalThis.headlightMovesDots = true;"
 """Keeps the page's script that moves a copy of the dots from starting."""
@@ -63,8 +70,47 @@ def measure(repeats: int) -> Iterator[Row]:
     stored = ROOT / "checkpoints" / MODEL / "survey.parquet"
     yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
     with browsing() as browser, serving(ROOT / "app.py") as served:
+        yield from _beside(browser, served.address, 10 * repeats)
         yield _moved(browser, served.address, MOVED)
         yield _moved(browser, served.address, DRAWN, PLOTLY_ALONE)
+
+
+def _beside(browser: Browser, address: str, runs: int) -> Iterator[Row]:
+    """Cached runs of a visitor, who shows one of two sentences in turn: alone, then while another one surveys a thousand texts."""
+    with ThreadPoolExecutor(1) as thread, tab(browser) as page:  # Playwright has an event loop of its own in this thread
+        alone = thread.submit(asyncio.run, _cached(address, runs)).result()
+        page.goto(f"{address}survey?model={MODEL}&text=Hund")
+        page.locator(".st-key-survey-start").wait_for(state="attached", timeout=120_000)
+        rest(page)
+        page.locator("summary", has_text="Make a survey").click()
+        most = page.locator(".st-key-survey-most input")
+        most.fill("1000")
+        most.press("Enter")
+        rest(page)
+        page.locator(".st-key-survey-start button").click()
+        page.locator(".st-key-survey-stop button").wait_for(timeout=120_000)
+        beside = thread.submit(asyncio.run, _cached(address, runs)).result()
+        told = page.locator(".st-key-survey-progress").inner_text().partition(", time")[0]
+        page.locator(".st-key-survey-stop button").click(timeout=10_000)  # a survey that has ended measured nothing
+    for case, own in ((CACHED, alone), (BESIDE, beside)):
+        ratio = None if own is alone else statistics.median(own) / statistics.median(alone)
+        yield Row(case, 1000 * statistics.median(own), ratio, "" if own is alone else told)
+    yield Row(f"{BESIDE}, p95", 1000 * p95(beside), p95(beside) / p95(alone))
+    yield Row(f"{BESIDE}, longest", 1000 * max(beside), note=f"alone {1000 * max(alone):.0f} ms")
+
+
+async def _cached(address: str, runs: int) -> list[float]:
+    """Seconds from Enter to the end of the script, of runs that the engine has kept."""
+    found = list[float]()
+    async with visiting(address, model=MODEL) as visitor:
+        await visitor.join()
+        for turn in range(-2, runs):
+            began = time.perf_counter()
+            await visitor.type(("Ein Hund läuft.", "Eine Frau singt.")[turn % 2])
+            if turn >= 0:
+                found.append(time.perf_counter() - began)
+            await asyncio.sleep(BETWEEN_SECONDS)
+    return found
 
 
 def _moved(browser: Browser, address: str, case: str, *scripts: str) -> Row:
