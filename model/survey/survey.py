@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -141,7 +141,7 @@ class Survey:
         of = (len(BASELINES) - len(self.without)) * self.of_baseline + self.of_compared
         return self.done + again, self.of_texts + of
 
-    @property
+    @cached_property
     def roles(self) -> list[tuple[Role, ...]]:
         """The roles of each head; none before both baselines are there, and none of a share."""
         if self.share != (1, 1):

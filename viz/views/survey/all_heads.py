@@ -95,11 +95,12 @@ def _as_drawn(ringed: Callable[[int], go.Figure], selected: int) -> go.Figure:
         ringed: the dots with a ring around a head.
     """
     own: _Drawn = st.session_state.setdefault(DRAWN, _Drawn())
-    figure = ringed(own.head).update_layout(meta=own.again)
-    ring = selected if marked() else [own.head, *_heads(_selection())][-1]
-    if figure.to_json() != own.picture or ring != selected:
-        figure = ringed(selected).update_layout(meta=own.again)
-        own.head, own.picture = selected, str(figure.to_json())
+    if own.picture and (marked() or [own.head, *_heads(_selection())][-1] == selected):
+        figure = ringed(own.head).update_layout(meta=own.again)
+        if figure.to_json() == own.picture:
+            return figure
+    figure = ringed(selected).update_layout(meta=own.again)
+    own.head, own.picture = selected, str(figure.to_json())
     return figure
 
 
