@@ -30,6 +30,9 @@ HOSTILE = [
     "a" * 300,
 ]
 
+SIGNS = ["sport", "##tasche", " the", "▁the", "Ġthe", "\\xf0\\x9f", "\n"]
+"""Tokens that begin with a sign of their vocabulary, but for the first; and one of two bytes of a character."""
+
 ENDS = (("a", -0.5), ("b", -1.0), ("c", -2.0))
 """Hypotheses of a beam search."""
 
@@ -46,6 +49,8 @@ def made(case: str) -> Trace:
             trace = traces.translation(["<sos>", *HOSTILE, "<eos>"], ["<sos>", *HOSTILE, "<eos>"])
             strips = {n: replace(t, unknown=(False, *(True for _ in HOSTILE), False)) for n, t in trace.tokens.items()}
             return replace(trace, tokens=strips)
+        case "signs":
+            return traces.translation(["<sos>", *SIGNS, "<eos>"], ["<sos>", "bag", "<eos>"], layers=1, heads=1)
         case "language":
             return traces.language_model()
         case "encoder":

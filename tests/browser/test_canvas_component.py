@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.trace.types import Site, Trace
-from tests.browser.canvas_harness import HOSTILE, made
+from tests.browser.canvas_harness import HOSTILE, SIGNS, made
 from tests.browser.emulation import another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, middle, rest, tile_of, tiles, until
@@ -243,6 +243,21 @@ def test_a_chip_shows_what_else_could_have_been_written_and_chips_are_moved_thro
     page.keyboard.press("Enter")
     chosen(page, r".* query 2")
     expect(page.locator("[data-strip=target] .chip").nth(3)).to_be_focused()
+
+
+def test_a_chip_explains_the_sign_of_its_vocabulary(drawings: Open) -> None:
+    page = drawings("show=strips&case=signs")
+    blank = "“␣” is a space: the token begins a word. Its vocabulary writes the space as “▁” or “Ġ”."
+    sentences = [
+        "",
+        "“##” marks a piece that continues the word before it.",
+        *[blank] * 3,
+        "“\\xNN” is one byte. A character in several bytes may be cut: its other bytes are in the tokens beside it.",
+        "“↵” is a line break.",
+    ]
+    for token, sentence in zip(SIGNS, sentences, strict=True):
+        page.locator("[data-strip=source] .chip").nth(1 + SIGNS.index(token)).hover()
+        expect(page.locator(".tip.shown p")).to_have_text([sentence] if sentence else [])
 
 
 def test_a_chip_selects_the_row_that_wrote_it(drawings: Open) -> None:
