@@ -142,7 +142,7 @@ def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, wat
         watched.keyboard.press("PageDown")
 
 
-def test_the_names_of_heads_in_a_survey_are_inside_of_its_picture(serve: Serve, watched: Page) -> None:
+def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1024, "height": 768})
     watched.goto(f"{serve(APP)}/hold/attention.en")
     titles = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.map(({ title }) => title)")
@@ -153,6 +153,21 @@ def test_the_names_of_heads_in_a_survey_are_inside_of_its_picture(serve: Serve, 
     expect(names).to_have_count(3)
     outside = "all => all.filter((one) => one.getBBox().y < 0 || one.getBBox().x < 0).length"
     assert names.evaluate_all(outside) == 0, "the name of a head was cut"
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    cut = "all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
+    assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut"
+
+
+def test_a_larger_screen_begins_with_larger_type_and_a_picture_that_fills_it(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": 3840, "height": 2160})
+    watched.goto(f"{serve(APP)}/hold/masks.en")
+    watched.keyboard.press("PageDown")
+    cells = watched.locator(f"{SHOWN} canvas")
+    cells.wait_for()
+    assert watched.locator("#words > p").first.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 40
+    box = cells.bounding_box()
+    assert box is not None
+    assert box["height"] > 2160 / 2
 
 
 SHOWN = ".sheet:not([inert])"

@@ -13,7 +13,7 @@ const made = { views: slides.map(() => null), problems: slides.map(() => ""), an
 
 let room = null; // the class: {code, shown, key}
 let counts = null;
-let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : 1.5);
+let size = Number(localStorage.getItem("headlight-size")) || (innerWidth < 700 ? 1 : Math.min(LARGEST, Math.max(1.5, Math.min(innerWidth / 1280, innerHeight / 720))));
 let pointing = false;
 let ordered = -ECHO_MS;
 let latest = null; // the newest state of the class
