@@ -10,6 +10,7 @@ import pytest
 
 from model.spec.edits import Forbid, read_edits
 from model.trace.serialization import from_bytes
+from model.trace.stages import find
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Site
 from tests import traces
@@ -27,6 +28,7 @@ from viz.export.run_archive import Place
 from viz.figures.theme import LIGHT
 from viz.labels.images import hidden_positions, name_of
 from viz.url import links
+from viz.views.step.sentences import sentence
 from viz.views.what_if import drawn_edits
 from viz.views.what_if.edit_list import EditList
 
@@ -163,6 +165,11 @@ def test_what_a_browser_says_of_a_brush_is_checked() -> None:
     for bad in ([], [-1], [True], ["2"], "23", {"a": 1}, [1] * 20_000):
         assert gesture(said | {"positions": bad}) is None
     assert gesture(said | {"strip": "target"}) is None
+
+
+def test_inside_the_network_an_image_is_cut_and_no_text_is_split() -> None:
+    for trace, begins in ((traces.of_an_image(), "The image is cut"), (traces.translation(), "The text is split")):
+        assert sentence(trace, find(trace, "encoder/tokens")).startswith(begins)
 
 
 def test_only_runs_of_images_and_their_own_patches_have_one() -> None:

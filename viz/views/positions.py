@@ -95,7 +95,7 @@ def _about_attention(kind: str) -> str:
             "that depends on their position (RoPE), so there is no table to draw."
         )
     if kind == "unknown":
-        return _("The transformers library runs this network as a whole, so how positions enter it is not known here.")
+        return _("How positions enter this network is not known here.")
     return _(
         "This stack adds no positions to its embeddings. Instead, every layer adds a learned number to the scores that "
         "depends on the distance between query and key, so there is no table to draw."

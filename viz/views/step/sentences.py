@@ -18,9 +18,9 @@ def sentence(trace: Trace, stage: Stage) -> str:
         return _at_attention(trace, stage)
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
     described = {
-        "tokens": _("The text is split into tokens, and start and end tokens are added."),
+        "tokens": _tokens(stack),
         "ids": _("Each token is replaced by its number in the vocabulary: the network sees only numbers."),
-        "features": _("This network has no embedding: its input already consists of vectors."),
+        "features": _features(stack),
         "embedding": _(
             "Each id selects a row of a learned table: the same token always gets the same vector, wherever it appears."
         ),
@@ -39,6 +39,23 @@ def sentence(trace: Trace, stage: Stage) -> str:
         "chosen": _chosen(trace),
     }
     return described[stage.name]
+
+
+def _tokens(stack: Mapping[str, Any]) -> str:
+    if stack.get("image"):
+        return _("The image is cut into patches, row by row. What the network puts before them, such as a class token, comes first.")
+    if stack.get("sound"):
+        return _("The sound is cut into positions of equal length, which are named by their seconds.")
+    return _("The text is split into tokens, and start and end tokens are added.")
+
+
+def _features(stack: Mapping[str, Any]) -> str:
+    if stack.get("image"):
+        return _(
+            "The network is given the numbers of each patch: its prepared pixels, one color after another. What it adds itself "
+            "has no pixels, so its rows are 0 here."
+        )
+    return _("This network has no embedding: its input already consists of vectors.")
 
 
 def _of_program(stage: Stage) -> str:
