@@ -100,6 +100,8 @@ def test_cost_over_length_and_linear_attention() -> None:
     assert visitor.problems == []
     even = re.search(r"From token ([\d,]+) on, attention costs more", told(visitor))
     assert even is not None
+    counts = next(frame.value for frame in visitor.app.dataframe if "all other operations" in frame.value)
+    assert list(counts["all other operations"])[:2] == ["1,165,824,000", "11,658,240,000"]
     folder = CHECKPOINTS / "captions-lm"
     stack = json.loads((folder / "spec.json").read_text())["spec"]["decoder"]
     stored = load_file(folder / "model.safetensors")

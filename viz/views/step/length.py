@@ -101,8 +101,8 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
         chart(figure, (page.trace, _("Bytes over length")), config=CONFIG, key="length-bytes", alt=words)
     shown = [0, 4, 8, 12]
     columns = {
-        _("operations in attention"): [float(attention[place]) for place in shown],
-        _("all other operations"): [float(others[place]) for place in shown],
+        _("operations in attention"): [number(round(attention[place]), ",") for place in shown],
+        _("all other operations"): [number(round(others[place]), ",") for place in shown],
         _("cache"): [amount_of_bytes(kept[place]) for place in shown],
         _("all weights, if they were stored"): [amount_of_bytes(weights[place]) for place in shown],
     }

@@ -43,7 +43,9 @@ def sentence(trace: Trace, stage: Stage) -> str:
 
 def _tokens(stack: Mapping[str, Any]) -> str:
     if stack.get("image"):
-        return _("The image is cut into patches, row by row. What the network puts before them, such as a class token, comes first.")
+        return _(
+            "The image is cut into patches, row by row. What the network puts before them, such as a class token, comes first."
+        )
     if stack.get("sound"):
         return _("The sound is cut into positions of equal length, which are named by their seconds.")
     return _("The text is split into tokens, and start and end tokens are added.")
