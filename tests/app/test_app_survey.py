@@ -46,6 +46,13 @@ def surveyed(stocked: Path, survey: bytes) -> Path:
     return stocked
 
 
+def test_the_buttons_of_a_tool_bar_are_named_in_the_language_of_the_page(surveyed: Path) -> None:
+    visitor = Visitor("survey", model="tiny", text="w4 w5", lang="de")
+    chart = next(each.proto for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
+    config = json.loads(chart.config)
+    assert config["locales"][config["locale"]]["dictionary"]["Box Select"] == "Rechteck auswählen"
+
+
 def captions(visitor: Visitor) -> str:
     return "\n".join(each.value for each in visitor.app.caption).replace("\\", "")
 

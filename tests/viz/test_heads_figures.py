@@ -76,12 +76,14 @@ def test_numbers_on_both_sides_of_zero_have_two_hues() -> None:
 def test_the_grid_has_a_cell_for_each_head_and_frames_for_the_selected_and_the_marked_ones() -> None:
     places = [(0, 0), (0, 1), (1, 0)]
     shade = Shade(np.array([0.1, np.nan, 0.3]), "m")
-    figure = grid(NAMES[:3], ["layer 1", "layer 2"], places, ["H1", "H2"], shade, 2, [0], True)
+    figure = grid(NAMES[:3], ["layer 1", "layer 2"], places, "head", shade, 2, [0], True)
     np.testing.assert_array_equal(figure.data[0].z, [[0.1, np.nan], [0.3, np.nan]])
     assert [tuple(each) for each in figure.data[1].customdata] == [("one", 0), ("two", 1), ("thr&lt;ee", 2)]
     assert list(figure.data[1].text) == ["0.100", "–", "0.300"]
     frames = [((shape.x0 + shape.x1) / 2, (shape.y0 + shape.y1) / 2, shape.line.width) for shape in figure.layout.shapes]
-    assert frames == [(0, 0, 1), (0, 1, 3)]
+    assert frames == [(1, 0, 1), (1, 1, 3)]
+    assert list(figure.data[0].x) == list(figure.layout.xaxis.tickvals) == [1, 2]
+    assert list(figure.data[1].x) == [1, 2, 1]
 
 
 def test_an_error_is_never_rounded_to_zero_and_a_histogram_has_a_sign_for_each_bin() -> None:

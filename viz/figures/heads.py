@@ -172,42 +172,46 @@ def grid(
     names: Sequence[str],
     rows: Sequence[str],
     places: Sequence[tuple[int, int]],
-    columns: Sequence[str],
+    title: str,
     shade: Shade,
     selected: int,
     marked: Sequence[int],
     dark: bool,
 ) -> go.Figure:
-    """A cell for each head: a row for each site, a column for each head in it. A head without the number has an empty cell.
+    """A cell for each head: a row for each site, a column for each head in it, counted from 1. A head without the number has an
+    empty cell. Plotly names as many columns as have room.
 
     Args:
         names: of the heads.
-        rows, columns: what the axes say.
-        places: of each head its row and its column.
+        rows: what the rows are called.
+        places: of each head its row and its column, counted from 0.
+        title: of the columns.
         shade: the number that is drawn.
         selected: the head with a frame; -1: none.
         marked: heads with a thin frame.
         dark: which scheme.
     """
-    colours = scheme(dark)
-    values = np.full((len(rows), len(columns)), np.nan)
+    colours, columns = scheme(dark), 1 + max(column for _row, column in places)
+    values = np.full((len(rows), columns), np.nan)
     for head, place in enumerate(places):
         values[place] = shade.values[head]
+    counted, at = list(range(1, columns + 1)), [(row, column + 1) for row, column in places]
     marker = shade.marker(colours, range(len(names)))
-    cells = gapped_cells(values, (marker["cmin"], marker["cmax"]), marker["colorscale"], colour_bar(colours))
-    points = targets(places, CELL - 4) | {
+    cells = gapped_cells(values, (marker["cmin"], marker["cmax"]), marker["colorscale"], colour_bar(colours)) | {"x": counted}
+    points = targets(at, CELL - 4) | {
         "customdata": [[literal(name), head] for head, name in enumerate(names)],
         "text": [_number(float(value)) for value in shade.values],
         "hovertemplate": "%{customdata[0]}: <b>%{text}</b><extra></extra>",
     }
     framed = (*marked, *([selected] if selected >= 0 else []))
-    frames = [_frame(places[head], {"color": colours.text, "width": 3 if head == selected else 1}) for head in framed]
+    frames = [_frame(at[head], {"color": colours.text, "width": 3 if head == selected else 1}) for head in framed]
     ticks = {"showgrid": False, "tickfont": {"size": 12, "color": colours.text}} | PLACED
     down = {"tickvals": list(range(len(rows))), "ticktext": [literal(name) for name in rows], "range": [len(rows) - 0.5, -0.5]}
-    across = {"tickvals": list(range(len(columns))), "ticktext": list(columns), "range": [-0.5, len(columns) - 0.5], "tickangle": 0}
-    layout = {"xaxis": axis(colours, "") | ticks | across, "yaxis": axis(colours, "") | ticks | down, "shapes": frames}
-    layout |= {"hovermode": "closest", "margin": {"l": 10 + room(rows), "r": 18, "t": BAR_HEIGHT, "b": 26}}
-    return picture(dark, 90 + CELL * len(rows), [cells, points], layout, bar=shade.title)
+    few = {"tickvals": counted} if columns < 6 else {}  # plotly would name halves
+    across = {"range": [0.5, columns + 0.5], "tickangle": 0, "zeroline": False} | few
+    layout = {"xaxis": axis(colours, title) | ticks | across, "yaxis": axis(colours, "") | ticks | down, "shapes": frames}
+    layout |= {"hovermode": "closest", "margin": {"l": 10 + room(rows), "r": 18, "t": BAR_HEIGHT, "b": 48}}
+    return picture(dark, 112 + CELL * len(rows), [cells, points], layout, bar=shade.title)
 
 
 def _frame(cell: tuple[int, int], line: dict[str, Any]) -> dict[str, Any]:

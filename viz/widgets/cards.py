@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.types import Trace
 from viz.export.print.catalogue import of_chart
-from viz.figures.layout import projected
+from viz.figures.layout import CONFIG, projected
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
 from viz.session.state import Page, address, bind, get_view_state, update
@@ -115,6 +115,22 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, *, fills:
         (trace, title), name = printed, str(options["key"])
         one = of_chart(name, title, figure, str(options.get("alt", "")))
         print_dialog.button(lambda: [one], trace, address(), name)
+
+
+def with_tools(modes: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The `config` of a chart with a tool bar, whose buttons are named in the language of the page.
+
+    Args:
+        modes: Plotly's names of the buttons, group by group.
+    """
+    names = {"Box Select": _("Box select"), "Lasso Select": _("Lasso select"), "Zoom": _("Zoom"), "Pan": _("Pan")}
+    names |= {"Reset axes": _("Reset axes")}
+    return CONFIG | {
+        "displayModeBar": True,
+        "modeBarButtons": modes,
+        "locale": "page",
+        "locales": {"page": {"dictionary": names}},
+    }
 
 
 def say(problem: str) -> None:

@@ -11,6 +11,14 @@ SURVEY: dict[str, tuple[str, str, str]] = {
         ),
         "survey.md",
     ),
+    "survey-grid": (
+        N_("Survey: layers × heads"),
+        N_(
+            "Every head by the number that colors the dots, or by that from bottom to top if their color is the kind of attention. "
+            "An empty cell means that the number is not defined for this head; a click on a cell selects its head."
+        ),
+        "survey.md",
+    ),
     "survey-head": (
         N_("Survey: the selected head"),
         N_(

@@ -16,7 +16,6 @@ from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz.figures import heads as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _
 from viz.labels import survey as labels
 from viz.labels import tokens
@@ -27,7 +26,7 @@ from viz.views.survey import making
 from viz.views.survey.one_head import in_order
 from viz.views.what_if.cell_clicks import clickable
 from viz.views.what_if.importance_run import by_kind
-from viz.widgets.cards import chart, heading
+from viz.widgets.cards import chart, heading, with_tools
 
 DOTS, DRAWN, MATTERS = "survey-scatter", "survey-dots-drawn", "survey-matters"
 
@@ -61,7 +60,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
         _as_drawn(ringed, selected),
         (page.trace, _("All heads: {up}, {across}", across=named[0], up=named[1])),
         fills=True,
-        config=CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES},
+        config=with_tools(figures.MODES),
         key=DOTS,
         alt=labels.scatter(names, across, up, named),
         on_select=lambda: _clicked(found),
@@ -169,14 +168,15 @@ def select(found: Survey, head: int) -> None:
 
 def grid(page: Page, found: Survey, names: Sequence[str], selected: int) -> None:
     """Draws layers × heads by the number that colors the dots, else by the one upwards."""
+    if not page.view.big:
+        st.html(heading(_("Layers × heads")))
     shade = _shade(page, found) or figures.Shade(found.of_heads(page.view.up), labels.of_heads()[page.view.up])
     heads = found.statistics.heads
     rows = by_kind(list(found.statistics.sites))
     places = [(rows.index(site), head) for site, head in heads]
-    columns = [_("H{head}", head=head + 1) for head in range(max(found.statistics.sites.values()))]
     sites = [tokens.site(Site.parse(site)) for site in rows]
     around = [head for head in marked() if head < len(heads)]
-    figure = figures.grid(names, sites, places, columns, shade, selected, around, page.dark)
+    figure = figures.grid(names, sites, places, _("Head"), shade, selected, around, page.dark)
     alt = _("“{measure}” of every head: layers × heads; the table “All numbers” has the numbers", measure=shade.title)
     clickable(figure, "survey-grid", lambda data: select(found, int(data[1])), alt, (page.trace, shade.title), fills=True)
 

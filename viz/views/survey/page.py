@@ -149,9 +149,10 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     left, one = st.columns([3, 2])
     with left, card("survey"):
         all_heads.draw(page, found, names, _role_names(found), selected)
-        all_heads.grid(page, found, names, selected)
     with one, card("survey-head"):
         selected_head.draw(page, found, names, selected)
+    with card("survey-grid"):
+        all_heads.grid(page, found, names, selected)
     with card("survey-texts"):
         selected_head.texts(page, found, selected, explore)
     one_head.draw(page, found, names, selected, explore)

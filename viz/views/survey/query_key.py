@@ -15,13 +15,12 @@ from model.survey.plane import Plane, clusters
 from model.survey.reading import HeadInText, HeadTexts
 from model.trace.types import Array, Tokens
 from viz.figures import plane as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page
 from viz.views.survey.selected_head import line, open_button
 from viz.widgets import numeric_tables
-from viz.widgets.cards import chart, say
+from viz.widgets.cards import chart, say, with_tools
 
 MOST_ROWS = 200
 """Sentences of a selection that are listed."""
@@ -77,7 +76,7 @@ def draw(
     told = fit(plane)
     shapes = _("Circles are queries, diamonds are keys.")
     st.caption(tokens.markdown(f"{shapes} {told}"))
-    config = CONFIG | {"displayModeBar": True, "modeBarButtons": figures.MODES}
+    config = with_tools(figures.MODES)
     dots = _("Queries and keys as dots in a plane: {count:,}.", count=len(plane.points))
     modes: tuple[Literal["box", "lasso", "points"], ...] = ("box", "lasso", "points")
     chart(figure, fills=True, key=CHART, alt=f"{dots} {told}", config=config, on_select="rerun", selection_mode=modes)
