@@ -141,12 +141,15 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(h
 
 
 def test_the_first_run_of_a_model_says_that_it_is_opened(watched: Page, address: str) -> None:
-    get(f"{address}/hold")
+    get(f"{address}/hold?after=2")
     watched.goto(f"{address}/?model={MODEL}&text={report_nothing('ein hund')}", wait_until="domcontentloaded")
     line = watched.locator(".waiting")
     expect(line).to_have_text(re.compile(r"^Opening German → English and running the text: \d+\.\d s$"))
     before = line.inner_text()
+    expect(watched.locator(".how-far")).to_contain_text("of at most 60 tokens")
+    expect(watched.locator("html[data-headlight-live]")).to_have_count(1)
     expect(line).not_to_have_text(before)
+    assert watched.get_by_text("of at most 60 tokens").count() == 1, "below the sentence box it is said again"
     get(f"{address}/release")
     expect(chips(watched, "source").nth(1)).to_have_text("ein")
     rest(watched)

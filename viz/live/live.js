@@ -154,7 +154,7 @@ class LiveBox {
     return !this.refused;
   }
 
-  /** Shows the run that the page's script waits for, while it writes. */
+  /** Shows the run that the page's script waits for, while it writes: how far it is, or why it cannot be run, the script says itself. */
   follow() {
     if (this.on && !this.flight) this.start(null);
   }
@@ -195,8 +195,9 @@ class LiveBox {
 
   show({ progress, error, stopped, note, reply }, scenes) {
     if (reply !== undefined) document.dispatchEvent(new CustomEvent("headlight:reply", { detail: reply })); // widgets/conversation.js
-    this.said.textContent = error ?? (progress?.written ? fill(this.texts.how_far, progress) : note ?? "");
-    this.stopping.hidden = !progress;
+    const follows = this.asked === null;
+    this.said.textContent = (!follows && (error ?? (progress?.written && fill(this.texts.how_far, progress)))) || (note ?? "");
+    this.stopping.hidden = !progress || follows;
     if (error) this.failed = this.refused = true;
     document.documentElement.toggleAttribute(REFUSED, Boolean(error));
     if (error || stopped) return;
