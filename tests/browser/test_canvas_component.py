@@ -307,13 +307,13 @@ def test_many_lines_are_no_higher_than_two_windows_and_none_of_their_labels_touc
     assert box is not None
     assert box["height"] < 1300, "200 rows of the height of a label are 3,600 pixels"
     page.evaluate(WRITTEN)
-    page.mouse.move(box["x"] + 5, box["y"] + box["height"] / 2)
-    until(page, lambda: page.evaluate("written.length > 40"))
-    page.evaluate("written.length = 0")
-    page.mouse.move(0, 0)
-    until(page, lambda: page.evaluate("written.length > 40"))
-    lefts = sorted(page.evaluate("written.filter(({ align }) => align === 'right').map(({ y }) => y)"))[1:]  # without the title
-    assert min(below - above for above, below in pairwise(lefts)) >= 11.5
+    for place in ((box["x"] + 5, box["y"] + 300), (0, 0)):  # a token is emphasized, then none
+        page.evaluate("written.length = 0")
+        page.mouse.move(*place)
+        until(page, lambda: page.evaluate("written.length > 40"))
+        rest(page)
+        lefts = page.evaluate("written.filter(({ align }) => align === 'right').map(({ y }) => y)")
+        assert min(below - above for above, below in pairwise(sorted(set(lefts))[1:])) >= 11.5  # the first is the title
 
 
 def test_a_tree_whose_numbers_differ_in_their_last_digits_keeps_the_focus(drawings: Open) -> None:

@@ -85,8 +85,19 @@ class Lines extends Drawing {
     this.drawTitles(pen);
     this.drawLines(pen, active);
     for (const side of ["query", "key"]) {
-      this.labels(side).forEach((label, index) => this.drawToken(pen, side, label, index, active));
+      for (const index of this.written(side, active)) this.drawToken(pen, side, this.labels(side)[index], index, active);
     }
+  }
+
+  /** The tokens of a side that have a label: all; of low rows some, first the emphasized one, or those with a large weight to it. */
+  written(side, active) {
+    const all = [...this.labels(side).keys()];
+    const every = Math.ceil(LABEL / this.box.row);
+    if (every === 1) return all;
+    const weight = (index) => (side === "key" ? this.weight(active.index, index) : this.weight(index, active.index));
+    const first = all.filter((index) => active && (active.side === side ? index === active.index : weight(index) >= OUTSTANDING));
+    const apart = (index) => first.every((other) => Math.abs(other - index) * this.box.row >= LABEL);
+    return [...first, ...all.filter((index) => index % every === 0 && apart(index))];
   }
 
   layout() {
@@ -149,8 +160,6 @@ class Lines extends Drawing {
     const invites = active === null && side === "query" && this.header.invites === index;
     const mine = invites || (active?.side === side && active.index === index);
     const weight = !other ? 0 : side === "key" ? this.weight(active.index, index) : this.weight(index, active.index);
-    const every = Math.ceil(LABEL / this.box.row);
-    if (!mine && index % every && !(other && weight >= OUTSTANDING)) return;
     const numbered = weight >= 0.005;
     const [x, room, align, beyond] = side === "query" ? [left, left, "right", -1] : [right, this.width - right, "left", 1];
     pen.font = this.font(13, mine ? EMPHASIS : 400);
