@@ -71,8 +71,8 @@ CUT = """() => {
     .map((node) => node.className || node.id || node.tagName);
   const texts = [...side.querySelectorAll("p, button, li, h1")].filter((each) => each.checkVisibility());
   const smallest = Math.min(...texts.map((each) => parseFloat(getComputedStyle(each).fontSize)));
-  const drawn = [...document.querySelectorAll(".sheet:not([inert]):has(.output) .drawing")].map(({ shadowRoot }) => shadowRoot);
-  const changes = drawn.map((each) => each.querySelector("[data-drawing=atlas] .card")).filter(Boolean);
+  const drawn = [...document.querySelectorAll(".sheet:not([inert]):has(.output):not(:has(.data)) .drawing")];
+  const changes = drawn.map(({ shadowRoot }) => shadowRoot?.querySelector("[data-drawing=atlas] .card")).filter(Boolean);
   const low = changes.some((card) => card.getBoundingClientRect().bottom > document.querySelector("#stage").getBoundingClientRect().bottom);
   return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest, low };
 }"""  # noqa: E501
