@@ -1,5 +1,6 @@
 """What masks hide and why, in sentences for the page Masks."""
 
+from model.engine.api import ModelInfo
 from model.trace.types import Attention
 from viz.figures import masks
 from viz.i18n.translate import _, _n
@@ -13,20 +14,24 @@ def forms() -> dict[masks.Form, str]:
     }
 
 
-def padding(attention: Attention, added: int, continues: bool) -> str:
+def padding(attention: Attention, added: int, info: ModelInfo) -> str:
     """What the padding mask of an attention layer hides.
 
     Args:
         added: padding tokens after the source.
-        continues: whether the model is a language model.
+        info: the model.
     """
     if attention.site.stack == "decoder" and attention.site.kind == "self":
-        if continues:
+        if info.continues:
             return _("The padding mask hides padding from every query. This text has no padding, so every key is allowed.")
         return _(
             "The padding mask hides padding from every query. These keys are generated one by one, so there is no padding "
             "among them."
         )
+    if info.reads == "image":
+        return _("An image has no padding: each of its patches is read.")
+    if info.reads == "sound":
+        return _("A sound has no padding: the silence that fills it up is read, too.")
     if not added:
         return _(
             "To be processed together, sentences of different lengths are padded to the same length; this mask hides "

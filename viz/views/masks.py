@@ -107,7 +107,7 @@ def _chosen_form() -> masks.Form:
 def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, added: int) -> None:
     """Draws the padding mask of the site, or of one that reads the source if this one does not."""
     reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
-    title, about = _("Padding mask"), mask_texts.padding(attention, added, page.info.continues)
+    title, about = _("Padding mask"), mask_texts.padding(attention, added, page.info)
     if attention.key_tokens == "source" or not reads:
         return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
     gaps = {"site": tokens.site(reads[-1].site)}
