@@ -16,6 +16,7 @@ from model.trace.types import Trace
 from tests.browser.emulation import a_phone
 from tests.browser.patience import expect
 from tests.browser.servers import APP
+from tests.browser.test_canvas_component import WRITTEN
 from tests.browser.test_pages import box, overlap
 from tests.browser.visits import TILES, drawing, has_parameters, overflow, rest, until
 from tests.known import bundled_engine
@@ -86,6 +87,12 @@ def test_each_shape_says_its_numbers_and_a_click_opens_formula_and_code(
             float(tip.locator("dd").last.inner_text().replace("·10⁻", "e-").translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")))
         )
     assert said == pytest.approx(weights.tolist(), rel=6e-4), "four significant digits of each weight of the run"
+    page.evaluate(WRITTEN)
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    rest(page)
+    assert min(weights) < 0.005, "no weight is too small for two decimals"
+    wanted = {"<0.01" if weight < 0.005 else f"{weight:.2f}" for weight in weights}
+    assert wanted <= {each["text"] for each in page.evaluate("written")}
     (vector,) = shapes(page, f"{SITE}/queries")
     page.mouse.move(vector["x"] + vector["width"] * 4.5 / vector["columns"], vector["y"] + vector["height"] / 2)
     query = ran.at(SITE).q

@@ -1,5 +1,7 @@
 // The keys that the query of the followed token meets: a line for each, with its vector, score, weight and value.
 
+const LEAST_SHOWN = 0.01; // of a weight, in two decimals
+
 class KeysMotion extends Motion {
   /** The columns of the keys: where their words, vectors, scores, weights and values stand. */
   get columns() {
@@ -87,7 +89,8 @@ class KeysMotion extends Motion {
       const room = width - 34;
       this.pen.fillStyle = colours.accent;
       this.pen.fillRect(x, y + 4, Math.max(weight > 0 ? 1 : 0, room * weight * during(t)), high - 8);
-      if (t > 0.6) this.words(numberText(weight, 2), x + width, y + high / 2, { align: "right", colour: colours.text });
+      const shown = weight > 0 && weight < LEAST_SHOWN / 2 ? `<${numberText(LEAST_SHOWN, 2)}` : numberText(weight, 2); // 0.00 is exactly 0
+      if (t > 0.6) this.words(shown, x + width, y + high / 2, { align: "right", colour: colours.text });
       this.answers({ x, y, width, height: high }, String(stage), stage, { title: titles.weights, row: key, rows: 1, columns: 1, label: text });
     });
   }
