@@ -73,10 +73,15 @@ CUT = """() => {
   const smallest = Math.min(...texts.map((each) => parseFloat(getComputedStyle(each).fontSize)));
   const drawn = [...document.querySelectorAll(".sheet:not([inert]):has(.output):not(:has(.data)) .drawing")];
   const changes = drawn.map(({ shadowRoot }) => shadowRoot?.querySelector("[data-drawing=atlas] .card")).filter(Boolean);
-  const low = changes.some((card) => card.getBoundingClientRect().bottom > document.querySelector("#stage").getBoundingClientRect().bottom);
+  const end = document.querySelector("#stage").getBoundingClientRect().bottom;
+  const maps = [...document.querySelectorAll(".sheet:not([inert]):not(:has(math)) .drawing")].map(
+    ({ shadowRoot }) => shadowRoot?.querySelector("[data-drawing=cells] canvas")).filter(Boolean);
+  const boxes = (nodes) => nodes.map((each) => each.getBoundingClientRect());
+  const low = boxes(changes).some(({ bottom }) => bottom > end) || boxes(maps).some(({ bottom, height }) => bottom > end + 0.2 * height);
   return { found, seen: title.top >= box.top && title.bottom <= box.bottom, smallest, low };
 }"""  # noqa: E501
-"""What is cut off in a lecturer's window, whether the heading is in view, the smallest type, whether changes are too low."""
+"""What is cut off in a lecturer's window, whether the heading is in view, the smallest type, whether changes, or tables without a
+calculation above them, are too low."""
 
 
 @pytest.mark.parametrize(

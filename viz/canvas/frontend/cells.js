@@ -27,7 +27,7 @@ const RESTS_MS = 120; // a pointer that rests this long on a cell asks what it w
 class Cells extends Drawing {
   constructor(parent) {
     super(parent, "cells");
-    this.room = () => 0; // height that the page has for it, if that is more than usual
+    this.room = (usual) => usual; // the height that it may take
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
     this.map = new NumberHeatmap(this.canvas);
     this.map.short = (cell) => this.text(cell, 2);
@@ -74,7 +74,7 @@ class Cells extends Drawing {
     const lit = pointed.queryStrip === header.queryStrip && pointed.query !== null && pointed.key !== null;
     const at = lit ? { row: pointed.query, column: pointed.key } : opened;
     const scaled = header.scale === "weights" ? colours : centredPalette(colours);
-    this.map.draw(this.width, Math.max(mapHeight(this.canvas, 330, 300, 520), this.room()), {
+    this.map.draw(this.width, this.room(mapHeight(this.canvas, 330, 300, 520)), {
       colours: scaled, font: this.font(), lit: at, selected: opened.row,
     });
     if (header.frame) this.outline(header.frame);

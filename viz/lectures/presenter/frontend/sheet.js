@@ -14,6 +14,7 @@ const PICTURE_FIRST = {
 
 const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
 const LEAST_MAP = 60; // the map of the network shows the present box at least
+const LEAST_TABLE = 140;
 
 class Sheet {
   /** `chosen(choice)` hears what is selected by hand. */
@@ -93,7 +94,10 @@ class Sheet {
   drawPlace(place) {
     const { panel, host, box } = place;
     place.drawn = true;
-    if (TABLES[panel.kind]) return void host.replaceChildren(TABLES[panel.kind](unpack(this.picture.scenes[panel.scene]).header));
+    if (TABLES[panel.kind]) {
+      host.replaceChildren(TABLES[panel.kind](unpack(this.picture.scenes[panel.scene]).header));
+      return this.fitTables();
+    }
     const data = this.picture.data(panel, this.choice);
     box.hidden = !data;
     if (!data) return;
@@ -106,7 +110,7 @@ class Sheet {
     this.ends.set(place, mount({ parentElement: place.parent, data, setStateValue, setTriggerValue: () => {} }, DRAWINGS[panel.kind]));
     const drawing = drawings.get(place.parent);
     if (panel.kind === "Network") this.fitMap(drawing);
-    if (panel.kind === "Cells" && this.places.length === 1) this.fitTable(drawing);
+    this.fitTables();
     if (panel.scene === "changes") this.fitChanges(drawing);
   }
 
@@ -123,10 +127,25 @@ class Sheet {
     network.mark();
   }
 
-  /** Lets a table that is alone in its step end with the stage. */
-  fitTable(cells) {
-    cells.room = () => cells.canvas.offsetHeight - this.below(cells.canvas) - 6;
-    if (cells.header) cells.redraw();
+  get tables() {
+    return this.places.flatMap(({ panel, parent }) => (panel.kind === "Cells" && parent ? [drawings.get(parent)] : []));
+  }
+
+  /** Lets tables end with the stage: one that is alone takes all of it, several share what the other panels leave. */
+  fitTables() {
+    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
+    const { tables } = this;
+    for (const cells of tables) {
+      cells.room = (usual) => {
+        const bottom = (node) => node.getBoundingClientRect().bottom; // of panels that are enlarged less than their drawings
+        const over = Math.max(...this.places.map(({ box }) => bottom(box))) + this.box.scrollTop - bottom(this.box);
+        const high = tables.reduce((sum, { canvas }) => sum + canvas.offsetHeight, 0);
+        const shared = high - over / zoomOf(cells.canvas) - 6;
+        const own = Math.max(shared / tables.length, LEAST_TABLE);
+        return this.places.length === 1 ? own : Math.min(own, usual);
+      };
+      if (cells.header) cells.redraw();
+    }
   }
 
   /** Lets the changes of each kind of attention take what the outputs leave of the stage, so that the first kind is in sight. */
