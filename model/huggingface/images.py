@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
 from model.huggingface.families import TOWERS
@@ -63,6 +63,45 @@ RESIZED = ("dinov2", "dinov2_with_registers", "dinov3_vit")
 
 def _with_registers(config: Any) -> tuple[str, ...]:
     return (*_WHOLE, *(f"[REG{number}]" for number in range(1, int(config.num_register_tokens) + 1)))
+
+
+class ScaledFirst:
+    """DINOv3's preparation: colors are scaled, then resized as real numbers, then normalized; called as a processor of the library.
+
+    The library's own class needs torchvision, which must be built for the torch beside it. What it calls there is this function of
+    torch, so the numbers are the same.
+
+    Raises:
+        ValueError: settings that DINOv3 does not have.
+    """
+
+    do_center_crop = False
+
+    def __init__(self, size: Any = None, **settings: Any) -> None:
+        from transformers.image_utils import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, SizeDict
+
+        self.size = SizeDict(**(size or {"height": 224, "width": 224}))
+        self.do_resize, self.do_rescale, self.do_normalize = (
+            bool(settings.get(name, True)) for name in ("do_resize", "do_rescale", "do_normalize")
+        )
+        self.rescale_factor = settings.get("rescale_factor", 1 / 255)
+        self.image_mean = settings.get("image_mean", IMAGENET_DEFAULT_MEAN)
+        self.image_std = settings.get("image_std", IMAGENET_DEFAULT_STD)
+        self.mode = {2: "bilinear", 3: "bicubic"}.get(settings.get("resample", 2), "")  # Pillow's numbers
+        if settings.get("do_center_crop") or not self.mode or not (self.size.height and self.size.width):
+            raise ValueError("DINOv3 is resized to a height and a width, by resample 2 or 3, without a crop")
+
+    def __call__(self, colors: Array, **_form: str) -> dict[str, Tensor]:
+        """`pixel_values`, [image, channel, row, column], of the colors of one image, [row, column, color] of uint8."""
+        pixels = torch.tensor(colors).permute(2, 0, 1)[None]
+        pixels = pixels * self.rescale_factor if self.do_rescale else pixels.float()
+        if self.do_resize:
+            wanted = self.size.height, self.size.width
+            pixels = nn.functional.interpolate(pixels, wanted, mode=self.mode, align_corners=False, antialias=True)
+        if self.do_normalize:
+            mean, std = (torch.tensor(numbers).reshape(-1, 1, 1) for numbers in (self.image_mean, self.image_std))
+            pixels = (pixels - mean) / std
+        return {"pixel_values": pixels}
 
 
 def tower(config: Any) -> Any:
@@ -181,20 +220,26 @@ def image_reader(folder: Folder) -> ImageReader:
         return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
     named = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "")
     kind = named.removesuffix("Fast").removesuffix("Pil").removesuffix("ImageProcessor").removesuffix("FeatureExtractor")
-    if kind not in PROCESSORS:
+    if kind not in PROCESSORS and kind != "DINOv3ViT":
         return ImageReader(
             why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
         )
     if (wrong := _wrong(settings)) is not None:
         return ImageReader(why=wrong)
-    module, name = PROCESSORS[kind]
-    library: Any = import_module(f"transformers.models.{module}.image_processing_pil_{module}")
     try:
-        processor = getattr(library, name)(**{name: settings[name] for name in _READ if name in settings})
+        processor = _class_of(kind)(**{name: settings[name] for name in _READ if name in settings})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         detail = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
         return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=detail))
     return ImageReader(processor, size=_size(processor))
+
+
+def _class_of(kind: str) -> Any:
+    """What prepares images, by the beginning of its name in the file."""
+    if kind not in PROCESSORS:
+        return ScaledFirst
+    module, name = PROCESSORS[kind]
+    return getattr(import_module(f"transformers.models.{module}.image_processing_pil_{module}"), name)
 
 
 def _size(processor: Any) -> tuple[int, int] | None:

@@ -27,7 +27,7 @@ from model.spec.edits import Forbid, Silence
 from model.spec.request import RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
-from model.trace.types import ImageFacts, Trace, image_facts
+from model.trace.types import Array, ImageFacts, Trace, image_facts
 from tests.folders import change_config
 from tests.pictures import PROCESSORS, colors, file_of, png, processor, saved_with_processor
 from tests.recorded_folders import saved
@@ -94,6 +94,35 @@ def test_positions_are_named(engine: LocalEngine, name: str, added: tuple[str, .
     assert tokens.texts == (*added, *(f"{row},{column}" for row in range(1, side + 1) for column in range(1, side + 1)))
     assert tokens.special == (True,) * len(added) + (False,) * side**2
     assert tokens.ids == ()
+
+
+def between(wanted: int, found: int) -> Array:
+    """[wanted, found]: a triangle over all pixels that become one (bilinear, with antialias)."""
+    scale = max(found / wanted, 1.0)
+    middles = (np.arange(wanted) + 0.5) * found / wanted
+    weights = np.maximum(0, 1 - np.abs(np.arange(found) + 0.5 - middles[:, None]) / scale)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("height", [21, 50])
+def test_dinov3_reads_colors_that_are_scaled_before_they_are_resized(engine: LocalEngine, shelf: Path, height: int) -> None:
+    from transformers import DINOv3ViTConfig, DINOv3ViTModel
+
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_register_tokens": 2}
+    own = DINOv3ViTModel(DINOv3ViTConfig(image_size=32, patch_size=8, **sizes)).eval()
+    own.save_pretrained(folder := shelf / "dinov3")
+    settings = {"image_processor_type": "DINOv3ViTImageProcessorFast", "size": {"height": 32, "width": 24}, "resample": 2}
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+    image = colors(height, 70)
+    trace = engine.ask(Run(RunRequest("dinov3", engine.ask(Receive(file_of(Image.fromarray(image)), "a.png")))))
+    resized = np.einsum("ij,jkc,lk->cil", between(32, height), image / 255, between(24, 70))
+    assert trace.image is not None
+    np.testing.assert_allclose(trace.image, 255 * np.moveaxis(resized, 0, -1), rtol=0, atol=0.501)
+    mean, std = (np.reshape(numbers, (3, 1, 1)) for numbers in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    own.set_attn_implementation("eager")
+    with torch.inference_mode():
+        same_maps(trace, own(pixel_values=torch.tensor((resized - mean) / std).float()[None], output_attentions=True))
+    assert trace.tokens["source"].texts[:4] == ("[CLS]", "[REG1]", "[REG2]", "1,1")
 
 
 def test_a_hidden_patch_is_one_that_the_library_masks(engine: LocalEngine, shelf: Path) -> None:
