@@ -137,7 +137,7 @@ class CannotSurvey(InputError):
 
 
 class NoTextRan(CannotSurvey):
-    """Texts of which none could be run. Fields: count, problem of the first one."""
+    """Texts of which none could be run. Fields: count, problem. The problem, that of the first one, is a whole sentence."""
 
     singular, template = messages(
         "The text could not be run: {problem}", "None of the {count:,} texts could be run. The first one: {problem}"

@@ -46,9 +46,10 @@ def gaps(kind: type[HeadlightError]) -> set[str]:
 
 
 def example(kind: type[HeadlightError]) -> HeadlightError:
-    """An error of a class: a number where its template writes one, else the name of the gap."""
+    """An error of a class: a number where its template writes one, a sentence where it ends with one, else the name of the gap."""
+    ends = "." if kind.template.endswith("}") else ""
     parts = Formatter().parse(kind.template)
-    return kind(**{name: 1234 if form else f"the {name}" for _, name, form, _ in parts if name is not None})
+    return kind(**{name: 1234 if form else f"the {name}{ends}" for _, name, form, _ in parts if name is not None})
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
