@@ -12,6 +12,7 @@ from model.spec.edits import Silence
 from model.spec.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
+from tests.browser.test_pages import box
 from tests.browser.visits import drawing, has_parameters, hovered_weight, middle, opened, overflow, parameters, rest, tiles
 from tests.known import bundled_engine
 
@@ -68,3 +69,15 @@ def another_sentence_is_typed_and_fits_a_phone(page: Page) -> None:
     rest(page)
     assert overflow(page) <= 1
     assert parameters(page)["site"] == "decoder.0.1.cross", "the selected head stays"
+    the_example_comes_before_the_settings_which_say_what_it_silences(page)
+
+
+def the_example_comes_before_the_settings_which_say_what_it_silences(page: Page) -> None:
+    page.set_viewport_size({"width": 1024, "height": 768})
+    opened(page, f"{page.url.partition('?')[0]}?{urlencode({'model': MODEL, 'text': TEXT})}")
+    outputs, settings = page.locator(".st-key-card-outputs"), page.get_by_text("Settings of side B")
+    assert box(outputs)["y"] < 768 / 2
+    assert box(outputs.locator("del").first)["y"] < 768
+    settings.click()
+    chosen = page.get_by_role("combobox", name="Heads silenced on side B")
+    expect(chosen).to_have_attribute("placeholder", "heads silenced: 24")

@@ -95,7 +95,9 @@ def test_before_a_difference_is_chosen_all_heads_of_one_kind_are_silenced_as_an_
     assert "This is an example." in said(app)
     assert f"silenced heads: none → {sum(one.heads for one in cross)}." in said(app)
     assert "against" not in app.query_params
-    assert app.multiselect(key="second:silence").value == []
+    silenced = app.multiselect(key="second:silence")
+    assert silenced.value == [], "the first own choice replaces the example"
+    assert silenced.proto.placeholder == f"heads silenced: {sum(one.heads for one in cross)}"
     assert len(drawings(app)) == 3
 
 

@@ -30,10 +30,11 @@ def show(page: Page) -> None:
     """Draws the page."""
     page = compare_sides.pinned(page)
     big = page.view.big
+    example = "" if page.view.against else compare_sides.example(page)
     if not big:
-        compare_sides.control(page)
-    if not page.view.against and (silenced := compare_sides.example(page)):
-        page = replace(page, view=replace(page.view, against=differing(silence=silenced)))
+        compare_sides.control(page, example)
+    if example:
+        page = replace(page, view=replace(page.view, against=differing(silence=example)))
         if not big:
             st.caption(_("This is an example. Choose above what should be different on side B."))
     different = picker.what_differs(page)

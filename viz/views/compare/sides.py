@@ -22,8 +22,12 @@ from viz.widgets.sentence_box import most_characters
 _KIND, _REFUSED = "widget:against", "against:refused"
 
 
-def control(page: Page) -> None:
-    """Draws the choice of what is compared, then its fields. The link keeps both."""
+def control(page: Page, example: str) -> None:
+    """Draws the choice of what is compared, then its fields. The link keeps both.
+
+    Args:
+        example: the heads that side B has silenced as an example, "" after the first own choice, which replaces it.
+    """
     kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
     if page.info.recorded:
         kinds = {"model": _("another recorded run")}
@@ -37,7 +41,10 @@ def control(page: Page) -> None:
             key=_KIND,
             on_change=partial(_begin, page.engine, page.info),
         )
-        {"model": _model, "sentence": _sentence, "settings": _settings}[kind](page, second_side(page.view))
+        if kind == "settings":
+            _settings(page, second_side(page.view), example)
+        else:
+            {"model": _model, "sentence": _sentence}[kind](page, second_side(page.view))
         if refused := st.session_state.pop(_REFUSED, ""):
             say(refused)
 
@@ -138,14 +145,15 @@ def _sentence(page: Page, second: ViewState) -> None:
         )
 
 
-def _settings(page: Page, second: ViewState) -> None:
-    """Draws decoding, silenced heads, and the settings of a model whose file leaves questions open."""
-    decoding, heads = st.columns(2, gap="large")
+def _settings(page: Page, second: ViewState, example: str) -> None:
+    """Draws decoding, silenced heads, and the settings of a model whose file leaves questions open: folded, above what differs."""
+    with st.expander(_("Settings of side B"), icon=":material/tune:"):
+        decoding, heads = st.columns(2, gap="large")
     with decoding:
         sidebar.decoding(page.info, second, lambda field: _tied(second, field))
         sidebar.precision(_tied(second, "precision"))
     with heads:
-        _silence(page, second)
+        _silence(page, second, example)
         if second.settings:
             st.text_input(
                 _("Settings the file does not contain (NAME=VALUE, separated by spaces)"),
@@ -153,7 +161,7 @@ def _settings(page: Page, second: ViewState) -> None:
             )
 
 
-def _silence(page: Page, second: ViewState) -> None:
+def _silence(page: Page, second: ViewState, example: str) -> None:
     """Draws the choice of heads that are silenced on the second side."""
     there = [f"{site}:{head}" for site, attention in page.trace.attention.items() for head in range(attention.heads)]
     key = "second:silence"
@@ -163,7 +171,7 @@ def _silence(page: Page, second: ViewState) -> None:
         _("Heads silenced on side B"),
         there,
         format_func=edits.heads,
-        placeholder=_("none"),
+        placeholder=_("heads silenced: {count}", count=len(example.split())) if example else _("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )
