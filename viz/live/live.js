@@ -9,6 +9,7 @@ const ENTER_MS = 700; // how long Enter waits for a picture before the script ru
 const BOX = ".st-key-sentence [data-testid=stTextInput] input";
 const AHEAD = "headlightAhead"; // attribute of the page: it shows a sentence that its script has not drawn yet
 const BUSY = "headlightLive"; // attribute of the page: an answer is on its way
+const WAITS = "headlightWaits"; // attribute of the page: its script waits for a run
 const REFUSED = "data-headlight-refused"; // attribute of the page: what is typed cannot be run
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
@@ -43,8 +44,9 @@ class LiveBox {
     this.button.textContent = texts.live;
     this.button.title = texts.help;
     this.stopping.textContent = texts.stop;
-    this.listen();
+    const begins = this.listen();
     this.turn(storage.get() !== "off");
+    if (begins && WAITS in document.documentElement.dataset) this.follow(); // the event came before this box listened
   }
 
   /** Follows the box, or leaves everything to the page's script. */
@@ -64,8 +66,9 @@ class LiveBox {
     if (box && text === liveScenes.typed && text === this.script.sent && box.value !== text && !this.composing) put(box, text);
   }
 
+  /** Listens to the page; true if it did not before. */
   listen() {
-    if (this.life && !this.life.signal.aborted) return;
+    if (this.life && !this.life.signal.aborted) return false;
     this.life = new AbortController();
     const options = { signal: this.life.signal, capture: true };
     const heard = (type, act) => document.addEventListener(type, (event) => {
@@ -81,6 +84,7 @@ class LiveBox {
     liveScenes.onDrawn = (live) => { this.choices.drawn(live); this.drawn(live.text); };
     this.choices.listen(this.life.signal);
     this.leaving.listen(this.life.signal);
+    return true;
   }
 
   disconnect() {

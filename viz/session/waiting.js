@@ -2,6 +2,7 @@
 
 const AGAIN_MS = 1000; // after a connection was lost, or the page was asked for; each time twice as long: a script may be slow
 const TICK_MS = 100;
+const WAITS = "headlightWaits"; // attribute of the page: what it waits for
 
 const waits = new WeakMap();
 
@@ -66,6 +67,10 @@ export default ({ parentElement, data, setTriggerValue }) => {
     mine?.life.abort();
     mine = { path: data.path, life: new AbortController(), calls: 0, born: performance.now() };
     waits.set(parentElement, mine);
+    document.documentElement.dataset[WAITS] = data.path;
+    mine.life.signal.addEventListener("abort", () => {
+      if (document.documentElement.dataset[WAITS] === data.path) delete document.documentElement.dataset[WAITS];
+    });
     document.dispatchEvent(new CustomEvent("headlight:waiting")); // live pictures may show what the run writes
     wait(parentElement, data, () => mine.ready(), mine.life.signal);
   }
