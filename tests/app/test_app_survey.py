@@ -1,6 +1,5 @@
 """The page Survey in the whole app: a stored survey is shown and compared with the weights; one is made; a head is selected."""
 
-import json
 import re
 import shutil
 import time
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from model.engine.api import Describe, Run
 from model.engine.environment import best_device
@@ -26,7 +24,7 @@ from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
-from viz.views.survey import one_head, query_key
+from viz.views.survey import all_heads, one_head, query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6") for number in range(4, 10)))
 
@@ -46,11 +44,22 @@ def surveyed(stocked: Path, survey: bytes) -> Path:
     return stocked
 
 
-def test_the_buttons_of_a_tool_bar_are_named_in_the_language_of_the_page(surveyed: Path) -> None:
-    visitor = Visitor("survey", model="tiny", text="w4 w5", lang="de")
-    chart = next(each.proto for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
-    config = json.loads(chart.config)
-    assert config["locales"][config["locale"]]["dictionary"]["Box Select"] == "Rechteck auswählen"
+PAINTED = all_heads.painted
+
+
+@pytest.fixture(autouse=True)
+def painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no browser that paints the dots and reports it."""
+    monkeypatch.setattr(all_heads, "painted", lambda: True)
+
+
+def test_the_dots_come_first_and_the_rest_once_they_are_painted(surveyed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(all_heads, "painted", PAINTED)
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
+    assert len(visitor.scene("dots")["dots"]) > 1
+    assert not visitor.app.get("plotly_chart")
+    visitor.keep("dots", painted=True)
+    assert visitor.app.get("plotly_chart")
 
 
 def captions(visitor: Visitor) -> str:
@@ -107,40 +116,20 @@ def test_the_spread_over_the_texts_stands_in_the_table_and_beside_the_pointer(su
     found = tables.read(surveyed / "tiny" / "survey.parquet").statistics
     table = next(each.value for each in visitor.app.dataframe if "spread" in each.value)
     np.testing.assert_array_equal(np.stack(list(table["spread"])), found.bins[:, list(MEASURES).index("largest")])
-    spec = json.loads(next(each.proto.spec for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id))
-    rings = next(trace for trace in spec["data"] if trace.get("selectedpoints"))
-    assert len(rings["customdata"]) == len(found.heads)
-    assert all(re.search("<br>0 [▁-█]{20} 1$", said) for _name, _head, said in rings["customdata"])
+    dots = visitor.scene("dots")["dots"]
+    assert len(dots) == len(found.heads)
+    assert all(re.fullmatch("0 [▁-█]{20} 1", dot["told"][-1]) for dot in dots)
 
 
-def test_a_click_on_a_dot_sends_the_dots_as_they_are_and_a_head_chosen_elsewhere_new_ones(surveyed: Path) -> None:
+def test_a_click_on_a_dot_selects_its_head_and_a_box_marks_heads_in_the_table(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
-
-    def sent() -> tuple[str, int]:
-        """The dots as they were sent, and the head that has the ring in them."""
-        spec = next(each.proto.spec for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
-        rings = next(trace for trace in json.loads(spec)["data"] if trace.get("selectedpoints"))
-        return spec, rings["customdata"][rings["selectedpoints"][0]][1]
-
-    def clicked(*heads: int) -> None:
-        """A click, as the browser reports it."""
-        chart = next(each.proto for each in visitor.app.get("plotly_chart") if "survey-scatter" in each.proto.id)
-        points = [{"customdata": ["", head, ""]} for head in heads]
-        state = {"selection": {"points": points, "point_indices": [], "box": [], "lasso": []}}
-        states = visitor.app._tree.get_widget_states()  # AppTest has no way to click on a chart
-        states.widgets.append(WidgetState(id=chart.id, string_value=json.dumps(state)))
-        visitor.app._run(states)
-
-    first, ring = sent()
-    other = (ring + 1) % 4
-    clicked(other)
+    other = (visitor.scene("dots")["selected"] + 1) % 4
+    visitor.report("dots", head=other)
     assert visitor.app.selectbox(key="survey-head-choice").value == other
-    assert sent() == (first, ring)
-    clicked()
-    assert sent()[1] == other
-    visitor.app.selectbox(key="survey-head-choice").set_value(ring)
-    visitor.again()
-    assert sent()[1] == ring
+    assert visitor.scene("dots")["selected"] == other
+    visitor.keep("dots", marked=[0, 2, 10**6, "x"])
+    assert visitor.scene("dots")["marked"] == [0, 2]
+    assert "Only the heads that are marked in the picture: 2." in captions(visitor)
 
 
 def test_numbers_of_the_weights_alone_are_axes_and_colors(surveyed: Path) -> None:

@@ -70,11 +70,15 @@ class Visitor:
 
     def report(self, drawing: str, **selection: object) -> None:
         """Makes a choice in a drawing, as its script reports it."""
+        self.keep(drawing, selection=selection)
+        self._run()
+
+    def keep(self, drawing: str, **state: object) -> None:
+        """Runs the script with what a drawing keeps: once, as AppTest forgets it."""
         parts = {part.proto.component_name: part.proto.id for part in self.app.get("bidi_component")}
         states = self.app._tree.get_widget_states()  # AppTest has no way to act on a component
-        states.widgets.append(WidgetState(id=parts[f"headlight.{drawing}"], json_value=json.dumps({"selection": selection})))
+        states.widgets.append(WidgetState(id=parts[f"headlight.{drawing}"], json_value=json.dumps(state)))
         self.app._run(states)
-        self._run()
 
     def open(self, part: str) -> None:
         """Unfolds a part of the page that is drawn only then."""

@@ -156,7 +156,7 @@ BOXES = """() => {
   const all = (selector) => roots.flatMap((root) => [...root.querySelectorAll(selector)]).filter((node) => node.checkVisibility());
   const main = document.querySelector("[data-testid=stMain]");
   const way = document.querySelector(".st-key-big button").getBoundingClientRect();
-  const pictures = all(".player, .hl canvas, .js-plotly-plot, .hl .window, .head-grid table").map((node) => node.getBoundingClientRect()).filter(({ height }) => height > 40);
+  const pictures = all(".player, .hl canvas, .hl svg[role=application], .js-plotly-plot, .hl .window, .head-grid table").map((node) => node.getBoundingClientRect()).filter(({ height }) => height > 40);
   const over = ({ left, right, top, bottom }) => left < way.right && right > way.left && top < way.bottom && bottom > way.top;
   const [top, bottom] = [Math.min(...pictures.map(({ y }) => y)), Math.max(...pictures.map((box) => box.bottom))];
   const [first, last] = [Math.min(...pictures.map(({ x }) => x)), Math.max(...pictures.map(({ right }) => right))];

@@ -237,8 +237,8 @@ def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, ser
 def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: Serve, size: tuple[int, int]) -> None:
     watched.set_viewport_size({"width": size[0], "height": size[1]})
     page = within(f"{serve(APP)}/survey?model=captions-lm")
-    labels = page.locator(".st-key-survey-scatter .textpoint text").filter(has_text="position")
+    labels = page.locator(".hl[data-drawing=dots] .label").filter(has_text="position")
     expect(labels.first).to_be_visible()
-    boxes = [box(label) for label in page.locator(".st-key-survey-scatter .textpoint text").all() if label.text_content()]
+    boxes = [box(label) for label in page.locator(".hl[data-drawing=dots] .label").all()]
     assert len(boxes) >= 4
     assert not [1 for one, other in combinations(boxes, 2) if overlap(one, other)], "two labels lay over each other"

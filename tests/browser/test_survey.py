@@ -2,24 +2,29 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
+from model.survey import tables
 from tests.browser.conftest import Serve
 from tests.browser.emulation import a_phone
-from tests.browser.visits import opened, rest, until
+from tests.browser.patience import expect
+from tests.browser.visits import has_parameters, opened, rest, tiles, until
 
 pytestmark = pytest.mark.browser
 
 APP = Path(__file__).parents[2] / "app.py"
-SCATTER = ".st-key-survey-scatter .nsewdrag"
+MODELS = APP.parent / "checkpoints"
+DOTS = ".hl[data-drawing=dots]"
+PICTURE = f"{DOTS} svg[role=application]"
 TOP = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
 def swipe(page: Page, up: int) -> None:
-    """A finger that begins in the middle of the scatter moves up by so many pixels."""
-    page.locator(SCATTER).first.evaluate("each => each.scrollIntoView({ block: 'center' })")
-    box = page.locator(SCATTER).first.bounding_box()
+    """A finger that begins in the middle of the dots moves up by so many pixels."""
+    page.locator(PICTURE).evaluate("each => each.scrollIntoView({ block: 'center' })")
+    box = page.locator(PICTURE).bounding_box()
     assert box
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     session = page.context.new_cdp_session(page)
@@ -29,15 +34,61 @@ def swipe(page: Page, up: int) -> None:
     session.detach()
 
 
-def test_a_finger_on_the_scatter_scrolls_the_page(serve: Serve, watched: Page) -> None:
+def test_a_finger_on_the_dots_scrolls_the_page_or_draws_a_box(serve: Serve, watched: Page) -> None:
     with a_phone(watched):
         opened(watched, f"{serve(APP)}/survey?model=induction&text=fox+moon")
-        watched.locator(SCATTER).first.wait_for()
-        rest(watched)
-        watched.locator(SCATTER).first.evaluate("each => each.scrollIntoView({ block: 'center' })")
+        watched.locator(PICTURE).evaluate("each => each.scrollIntoView({ block: 'center' })")
         before = float(watched.evaluate(TOP))
         swipe(watched, 150)
         until(watched, lambda: float(watched.evaluate(TOP)) > before + 50)
+        watched.get_by_role("button", name="Mark several heads").click()
+        watched.locator(PICTURE).evaluate("each => each.scrollIntoView({ block: 'center' })")
+        before = float(watched.evaluate(TOP))
+        swipe(watched, 150)
+        assert float(watched.evaluate(TOP)) == before
+        expect(watched.get_by_role("button", name="Mark several heads")).to_have_attribute("aria-pressed", "false")
+
+
+def places(page: Page) -> dict[int, tuple[float, float]]:
+    """Where the dot of each head is in the window."""
+    return {tile["head"]: (tile["x"], tile["y"]) for tile in tiles(page, "dots")}
+
+
+def test_a_head_is_selected_by_a_click_and_by_keys_and_several_are_marked_by_a_box(serve: Serve, watched: Page) -> None:
+    page = opened(watched, f"{serve(APP)}/survey?model=multi30k-de-en&text=Ein+Hund.")
+    rest(page, drawn=".js-plotly-plot")  # the rest of the page comes once the dots are painted
+    found = tables.read(MODELS / "multi30k-de-en" / "survey.parquet")
+    heads, across, up = found.statistics.heads, found.of_heads("entropy"), found.of_heads("previous")
+    page.locator(PICTURE).evaluate("each => each.scrollIntoView({ block: 'center' })")
+    there = places(page)
+    assert set(there) == set(np.flatnonzero(np.isfinite(across) & np.isfinite(up)).tolist())
+    order = sorted(there, key=lambda head: across[head])
+    assert [there[head][0] for head in order] == sorted(there[head][0] for head in order)
+    assert sorted(there, key=lambda head: -there[head][1]) == sorted(there, key=lambda head: up[head])
+
+    right = order[-1]
+    page.mouse.move(*there[right])
+    expect(page.locator(".tip.shown")).to_contain_text(f"{across[right]:.3f}")
+    page.mouse.click(*there[right])
+    has_parameters(page, site=heads[right][0], head=str(heads[right][1]))
+    rest(page)
+    page.locator(PICTURE).focus()
+    page.keyboard.press("ArrowLeft")
+    walked = int(str(page.locator(f"{DOTS} .readout").get_attribute("data-head")))
+    assert there[walked][0] < there[right][0]
+    page.keyboard.press("Enter")
+    has_parameters(page, site=heads[walked][0], head=str(heads[walked][1]))
+    rest(page)
+
+    left = there[order[0]]
+    page.mouse.move(left[0] - 12, left[1] - 12)
+    page.mouse.down()
+    page.mouse.move(left[0] + 12, left[1] + 12, steps=4)
+    page.mouse.up()
+    expect(page.get_by_text("Only the heads that are marked in the picture: 1.")).to_have_count(1)
+    assert page.locator(f"{DOTS} .dot:not(.aside)").count() == 1
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Only the heads that are marked")).to_have_count(0)
 
 
 PLANE = ".st-key-survey-plane-chart"

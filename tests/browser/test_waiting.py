@@ -24,7 +24,8 @@ MODEL, CROSS = "multi30k-de-en", "decoder.0.2.cross"
 BEFORE = ["<sos>", "ein", "mann", "<eos>"]
 
 LATE_BOX = """const Plain = Blob;
-const late = (part) => (`${part}`.includes("class LiveBox") ? `await new Promise((done) => setTimeout(done, 2000));\\n${part}` : part);
+const later = "await new Promise((done) => setTimeout(done, 2000));";
+const late = (part) => (`${part}`.includes("class LiveBox") ? `${later}\\n${part}` : part);
 globalThis.Blob = class extends Plain { constructor(parts, options) { super(parts?.map(late), options); } };"""
 """The script of the sentence box comes after the page waits for a run: on a new page either may be first."""
 

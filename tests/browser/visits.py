@@ -46,8 +46,11 @@ TILES = """(node) => {
 }"""
 
 A_WHILE_MS = 100
-PICTURES = (
-    ".hl canvas, .hl .node, .js-plotly-plot, .head-grid, [data-testid=stAlert], .st-key-lecture-copies, .st-key-model-list button"
+PICTURES = ", ".join(
+    (
+        *(".hl canvas", ".hl .node", ".hl .dot", ".js-plotly-plot", ".head-grid", "[data-testid=stAlert]"),
+        *(".st-key-lecture-copies", ".st-key-model-list button"),
+    )
 )
 """What pages of the app draw, what they say instead, or the end of the page without pictures."""
 

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.traces import translation
+from viz.canvas.scenes import dots as dots_scene
+from viz.canvas.wire.transport import unpack
 from viz.figures import heads as figures
-from viz.figures.heads import LARGEST, Shade, grid, scatter
+from viz.figures.heads import LARGEST, Dot, Shade, grid, scatter
 from viz.figures.theme import scheme
 from viz.labels import survey as labels
 
@@ -12,50 +15,61 @@ NAMES, KINDS = ["one", "two", "thr<ee", "four"], ["self", "cross", "self", "self
 ACROSS, UP = np.array([0.0, 1.0, 2.0, np.nan]), np.array([1.0, 0.5, 0.2, 0.1])
 
 
-def dots(**options: object) -> dict[int, dict[str, object]]:
-    figure = scatter(NAMES, KINDS, ACROSS, UP, ("x", "y"), ["", "first", "", ""], 2, False, **options)  # type: ignore[arg-type]
-    found: dict[int, dict[str, object]] = {}
+def dots(shade: Shade | None = None, weight: Shade | None = None) -> dict[int, Dot]:
+    return {dot.head: dot for dot in figures.dots(NAMES, KINDS, ACROSS, UP, ["", "first", "", ""], shade, weight)}
+
+
+def painted(shade: Shade | None = None) -> dict[tuple[float, float], object]:
+    """The color of each dot by its place, as it is printed."""
+    figure = scatter(list(dots(shade).values()), KINDS[:2], ("x", "y"), 2, False, shade)
+    found: dict[tuple[float, float], object] = {}
     for trace in figure.data[:-1]:
-        for at, (name, head, told) in enumerate(trace.customdata):
+        for at, place in enumerate(zip(trace.x, trace.y, strict=True)):
             colour = trace.marker.color
-            found[head] = {
-                "at": (trace.x[at], trace.y[at]),
-                "name": name,
-                "told": told,
-                "color": colour if isinstance(colour, str) else colour[at],
-                "size": trace.marker.size[at],
-                "symbol": trace.marker.symbol,
-            }
+            found[place] = colour if isinstance(colour, str) else colour[at]
     return found
 
 
 def test_each_head_with_both_numbers_has_a_dot_and_the_selected_one_a_ring() -> None:
-    rings = scatter(NAMES, KINDS, ACROSS, UP, ("x", "y"), ["", "first", "", ""], 2, False).data[-1]
-    assert list(zip(rings.x, rings.y, rings.marker.opacity, strict=True)) == [(0.0, 1.0, 0), (1.0, 0.5, 0), (2.0, 0.2, 1)]
-    assert [rings.customdata[place][1] for place in rings.selectedpoints] == [2]
     found = dots()
-    assert {head: dot["at"] for head, dot in found.items()} == {0: (0.0, 1.0), 1: (1.0, 0.5), 2: (2.0, 0.2)}
-    assert found[2]["name"] == "thr&lt;ee"
-    assert found[0]["symbol"] != found[1]["symbol"]
-    assert found[0]["color"] != found[1]["color"]
-    assert found[1]["told"] == "<br>first"
+    assert {head: dot.at for head, dot in found.items()} == {0: (0.0, 1.0), 1: (1.0, 0.5), 2: (2.0, 0.2)}
+    assert (found[2].name, found[1].told, found[1].label) == ("thr<ee", ("first",), ("first",))
+    assert found[0].kind == found[2].kind != found[1].kind
+    figure = scatter(list(found.values()), KINDS[:2], ("x", "y"), 2, False)
+    rings, colours = figure.data[-1], painted()
+    assert list(zip(rings.x, rings.y, rings.marker.opacity, strict=True)) == [(0.0, 1.0, 0), (1.0, 0.5, 0), (2.0, 0.2, 1)]
+    assert colours[0.0, 1.0] == colours[2.0, 0.2] != colours[1.0, 0.5]
+    assert len({trace.marker.symbol for trace in figure.data[:-1]}) == 2
+
+
+def test_the_scene_has_the_numbers_of_the_dots() -> None:
+    shade = Shade(np.array([1.0, np.nan, 3.0, 4.0]), "entropy")
+    scene = dots_scene.scene(translation(), list(dots(shade=shade).values()), KINDS[:2], ("x", "y"), 2, [0], "said", shade)
+    header = unpack(scene)[0]
+    assert [(dot["head"], dot["at"], dot["shade"]) for dot in header["dots"]] == [
+        (0, [0.0, 1.0], 1.0),
+        (1, [1.0, 0.5], None),
+        (2, [2.0, 0.2], 3.0),
+    ]
+    assert (header["selected"], header["marked"], header["announce"]) == (2, [0], "thr<ee")
+    assert (header["scale"]["low"], header["scale"]["high"], header["scale"]["both"]) == (1.0, 4.0, False)
 
 
 def test_colors_are_a_measure_and_areas_another() -> None:
     loss = Shade(np.array([0.4, 0.1, -0.2, 9.0]), "loss")
     found = dots(shade=Shade(np.array([1.0, 2.0, 3.0, 4.0]), "entropy"), weight=loss)
-    assert [found[head]["color"] for head in range(3)] == [1.0, 2.0, 3.0]
-    sizes = [float(found[head]["size"]) for head in range(2)]  # type: ignore[arg-type]
+    assert [found[head].shade for head in range(3)] == [1.0, 2.0, 3.0]
+    sizes = [found[head].size for head in range(2)]
     assert sizes[0] ** 2 / sizes[1] ** 2 == pytest.approx(4, rel=0.01) or sizes[1] == 5.0
     assert max(sizes) <= LARGEST
-    assert found[1]["told"] == "<br>first<br>entropy: 2.000<br>loss: 0.100"
-    assert found[2]["told"] == "<br>entropy: 3.000<br>loss: −0.200"
+    assert found[1].told == ("first", "entropy: 2.000", "loss: 0.100")
+    assert found[2].told == ("entropy: 3.000", "loss: −0.200")
 
 
 def test_a_head_without_the_number_that_colors_is_empty() -> None:
-    found = dots(shade=Shade(np.array([1.0, 2.0, np.nan, 4.0]), "copying"))
-    assert [found[head]["color"] for head in range(3)] == [1.0, 2.0, scheme(False).card]
-    assert found[2]["told"] == "<br>copying: –"
+    shade = Shade(np.array([1.0, 2.0, np.nan, 4.0]), "copying")
+    assert painted(shade) == {(0.0, 1.0): 1.0, (1.0, 0.5): 2.0, (2.0, 0.2): scheme(False).card}
+    assert dots(shade=shade)[2].told == ("copying: –",)
 
 
 def test_areas_are_in_proportion_to_the_losses() -> None:

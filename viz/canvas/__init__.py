@@ -1,6 +1,6 @@
 """Drawings: Streamlit components (v2) in plain JavaScript, without a build step: token strips, atlas, film, lines, step player, map
 of the network, cells of a stage, tree of a beam search, bars of the next tokens, weights over an image, a sound over
-time.
+time, dots of a survey.
 
 Python packs a scene into bytes (`viz.canvas.scenes`), `draw` mounts it and the browser draws it; hover, zoom and stepping never ask
 the server. When a person chooses something in it, `chosen` is called with fields of ViewState (viz/url/view_state.py) before the
@@ -8,14 +8,15 @@ script runs, so that this run already draws the choice.
 
 Where to find things, for tests and other tools (all elements are in the component's shadow root; CSS locators pierce it):
 
-- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay|sound]` is a drawing;
+- `.hl[data-drawing=strips|atlas|changes|film|lines|player|network|cells|tree|circuit|next|overlay|sound|dots]` is a drawing;
   `changes` is an atlas of differences.
   Its `data-layout` is JSON with rectangles in CSS pixels, counted from the drawing's own top left corner: for the atlas a list of
   `{site, head, x, y, width, height, row, column, rows, columns}`, one per head (while a head is open, only that one).
   `rows` and `columns` count the visible cells, `row` and `column` are the first of them (with a fraction when zoomed). The middle
   of cell [query, key] is at `x + (key - column + 0.5) * width / columns`, `y + (query - row + 0.5) * height / rows`. Player and
   cells have the same for their heatmap, the lines a list of `{side, index, x, y}`,
-  the circuit of `{site, head, x, y}`, and the overlay one rectangle whose cells are the patches of its image.
+  the circuit of `{site, head, x, y}`, the dots of `{head, x, y}`, and the overlay one rectangle whose cells are the patches of its
+  image.
 - `.hl .readout` describes the cell or token under the pointer or the keyboard's focus, in words and as `data-site`, `data-head`,
   `data-query`, `data-key`, `data-weight` (absent if there is none).
 - `.chip[data-position]` is a token; `data-row` is its query row, `data-probability` the probability it was generated with.
@@ -35,14 +36,14 @@ May import: model.errors, model.sharing, model.trace, viz.figures, viz.i18n, viz
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import streamlit as st
 
 from model.errors import UnknownSite
 from model.trace.types import Site
-from viz.canvas.assets import component
+from viz.canvas.assets import KINDS, component
 from viz.canvas.edit_events import Gesture, gesture
 from viz.url.parsers import OVERLAYS
 from viz.url.view_state import NEW_SENTENCE
@@ -92,13 +93,18 @@ def _is_site(text: str) -> bool:
         return False
 
 
-DRAWINGS = {
-    name: st.components.v2.component(f"headlight.{name}", **component(name.capitalize()))
-    for name in ("strips", "atlas", "film", "lines", "player", "network", "tree", "circuit", "next", "cells", "overlay", "sound")
-}
+DRAWINGS = {kind.lower(): st.components.v2.component(f"headlight.{kind.lower()}", **component(kind)) for kind in KINDS}
 
 
-def draw(name: str, scene: bytes, *, key: str, chosen: Chosen | None = None, edited: Edited | None = None) -> None:
+def draw(
+    name: str,
+    scene: bytes,
+    *,
+    key: str,
+    chosen: Chosen | None = None,
+    edited: Edited | None = None,
+    keeps: Sequence[str] = (),
+) -> None:
     """Mounts a drawing of a scene.
 
     `gone` is a drawing's report that the part cache has evicted a part: the script run that it triggers recreates the part.
@@ -108,6 +114,7 @@ def draw(name: str, scene: bytes, *, key: str, chosen: Chosen | None = None, edi
         key: stable name of this drawing on the page.
         chosen: is called for every later choice; None: nothing is chosen in it.
         edited: is called for every edit; None: it takes none.
+        keeps: names of what else it reports, which `st.session_state[key]` then has.
     """
 
     def tell() -> None:
@@ -120,5 +127,6 @@ def draw(name: str, scene: bytes, *, key: str, chosen: Chosen | None = None, edi
             edited(found)
 
     # Streamlit reports a trigger only if it has a callback, even one that does nothing.
-    edits: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}
-    DRAWINGS[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **edits)
+    reports: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}
+    reports |= {f"on_{kept}_change": lambda: None for kept in keeps}
+    DRAWINGS[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **reports)

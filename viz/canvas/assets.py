@@ -56,6 +56,7 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
     "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
+    "Dots": (("axis.js", "dots.js"), ("common.css", "dots.css")),
     "Next": (("chips.js", "next.js"), ("common.css", "chips.css", "next.css")),
     "Sound": (("touch.js", "sound.js"), ("common.css", "sound.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,6 @@ from viz.labels import tokens as labels
 
 SYMBOLS = ("circle", "diamond", "square", "cross")
 """One for each kind of site, so that color is not all that tells them apart."""
-
-MODES: list[list[str]] = [["select2d", "lasso2d"]]
-"""Buttons of the dots: before one is chosen, a finger scrolls the page."""
 
 DOT, LARGEST = 10, 34
 """Pixels of a dot whose size says nothing, and of the largest one where it does."""
@@ -35,72 +33,134 @@ class Shade:
     values: Array
     title: str
 
-    def marker(self, colours: Scheme, heads: Sequence[int]) -> dict[str, Any]:
-        """Colors of some heads on the scale of all of them; numbers on both sides of 0 have two hues."""
+    def ends(self) -> tuple[float, float, bool]:
+        """The numbers at both ends of the scale of colors, and whether it has two hues, for numbers on both sides of 0."""
         known = self.values[np.isfinite(self.values)]
         low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-        stops = scale(colours.weights[1:])
         if low < 0:
-            low, high, stops = -max(-low, high), max(-low, high), scale(colours.diverging)
-        return {"color": self.values[list(heads)], "cmin": low, "cmax": max(high, low + 1e-9), "colorscale": stops}
+            return -max(-low, high), max(-low, high), True
+        return low, max(high, low + 1e-9), False
+
+    def marker(self, colours: Scheme, heads: Sequence[int]) -> dict[str, Any]:
+        """Colors of some heads on the scale of all of them."""
+        low, high, both = self.ends()
+        stops = scale(colours.diverging if both else colours.weights[1:])
+        return {"color": self.values[list(heads)], "cmin": low, "cmax": high, "colorscale": stops}
 
 
-def scatter(
+@dataclass(frozen=True)
+class Dot:
+    """One head of a survey as a dot.
+
+    Attributes:
+        head: its place among the heads of the survey.
+        name: of the head.
+        kind: the place of its kind of site among those that are drawn.
+        at: the two numbers, from left to right and from bottom to top.
+        size: width in pixels.
+        shade: the number that colors it; None: its kind of site does; NaN: it is not known, and the dot is empty.
+        label: its roles, a line each; none: there are none, or no room for them.
+        place: where the label is, as plotly names it.
+        told: lines of what is said of it where it is pointed at, after its numbers.
+    """
+
+    head: int
+    name: str
+    kind: int
+    at: tuple[float, float]
+    size: float
+    shade: float | None
+    label: tuple[str, ...]
+    place: str
+    told: tuple[str, ...]
+
+
+def dots(
     names: Sequence[str],
     groups: Sequence[str],
     across: Array,
     up: Array,
-    titles: tuple[str, str],
     roles: Sequence[str],
-    selected: int,
-    dark: bool,
     shade: Shade | None = None,
     weight: Shade | None = None,
     spread: Sequence[str] = (),
-) -> go.Figure:
-    """A dot for each head that has both numbers; those with a role are labeled where there is room.
+) -> list[Dot]:
+    """A dot for each head that has both numbers, large ones first, as small ones lie on them; those with a role are labeled where
+    there is room.
 
     Args:
         names, groups, roles: of each head: its name, the kind of its site, and its roles or "".
         across, up: [head], the two numbers.
-        titles: their titles.
-        selected: the head with a ring; -1: none.
-        dark: which scheme.
         shade: what decides the colors; None: the kind of site does.
         weight: what decides the areas of the dots, numbers below 0 and unknown ones as 0; None: all are equal.
         spread: of each head, what is said last where it is pointed at: how a number varies over the texts.
     """
-    colours, kinds = scheme(dark), list(dict.fromkeys(groups))
-    sizes = _sizes(len(names), weight)
-    also = [(literal(roles[head]), *(_said(each, head) for each in (shade, weight) if each)) for head in range(len(names))]
-    told = ["".join(f"<br>{line}" for line in (*lines, *spread[head : head + 1]) if line) for head, lines in enumerate(also)]
-    pointed = [[literal(name), head, told[head]] for head, name in enumerate(names)]
-    drawn = np.isfinite(across) & np.isfinite(up)
-    known = np.ones(len(names), bool) if shade is None else np.isfinite(shade.values)
-    painted: dict[str, Any] = {"opacity": 1 if weight is None else 0.8}
-    traces: list[dict[str, Any]] = []
-    for number, kind in enumerate(kinds):
-        paint = (colours.second, colours.faint, colours.accent, colours.text)[number % 4] if shade is None else colours.card
-        look: dict[str, Any] = painted | {"symbol": SYMBOLS[number % len(SYMBOLS)], "line": {"width": 1, "color": colours.text}}
-        of_kind = [head for head in np.flatnonzero(drawn).tolist() if groups[head] == kind]
-        of_kind.sort(key=lambda head: -sizes[head])  # small dots lie on large ones
-        with_and_without = ([head for head in of_kind if known[head]], [head for head in of_kind if not known[head]])
-        for own in filter(None, with_and_without):
-            filled = shade is not None and bool(known[own[0]])
-            marker = shade.marker(colours, own) if shade is not None and filled else {"color": paint}
-            if filled and not any("colorbar" in each["marker"] for each in traces):
-                marker |= {"colorbar": colour_bar(colours, buttons=len(MODES[0]))}
-            dots: dict[str, Any] = {"type": "scatter", "mode": "markers", "x": across[own], "y": up[own], "name": literal(kind)}
-            dots |= {"showlegend": not any(each["name"] == literal(kind) for each in traces)}
-            dots |= {"customdata": [pointed[head] for head in own], "hoverinfo": "skip", "unselected": {"marker": painted}}
-            traces.append(dots | {"marker": marker | look | {"size": [sizes[head] for head in own]}})
-    labels = [literal(role).replace(", ", ",<br>") for role in roles]
-    places = sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -sizes[head])
-    rings = _rings(places, across, up, sizes, selected, colours) | {"customdata": [pointed[head] for head in places]}
-    stands = _label_places(across, up, labels)
-    rings |= {"text": [labels[head] if head in stands else "" for head in places]}
-    traces.append(rings | {"textposition": [stands.get(head, "top center") for head in places]})
+    sizes, kinds = _sizes(len(names), weight), list(dict.fromkeys(groups))
+    labels = [tuple(role.replace(", ", ",\n").split("\n")) if role else () for role in roles]
+    places = _label_places(across, up, labels)
+    drawn = np.flatnonzero(np.isfinite(across) & np.isfinite(up)).tolist()
+    return [
+        Dot(
+            head,
+            names[head],
+            kinds.index(groups[head]),
+            (float(across[head]), float(up[head])),
+            float(sizes[head]),
+            float(shade.values[head]) if shade is not None else None,
+            labels[head] if head in places else (),
+            places.get(head, ""),
+            tuple(filter(None, (roles[head], *(_said(one, head) for one in (shade, weight) if one), *spread[head : head + 1]))),
+        )
+        for head in sorted(drawn, key=lambda head: -sizes[head])
+    ]
+
+
+def scatter(
+    drawn: Sequence[Dot], kinds: Sequence[str], titles: tuple[str, str], selected: int, dark: bool, shade: Shade | None = None
+) -> go.Figure:
+    """The dots of all heads, for print.
+
+    Args:
+        drawn: the dots.
+        kinds: names of the kinds of sites.
+        titles: of the two numbers.
+        selected: the head with a ring; -1: none.
+        dark: which scheme.
+        shade: what decides the colors.
+    """
+    colours, traces = scheme(dark), list[dict[str, Any]]()
+    for (kind, known), own in groupby(sorted(drawn, key=_look), _look):
+        places = list(own)
+        paint = (colours.second, colours.faint, colours.accent, colours.text)[kind % 4] if shade is None else colours.card
+        filled = shade is not None and known
+        marker = shade.marker(colours, [dot.head for dot in places]) if shade is not None and filled else {"color": paint}
+        if filled and not any("colorbar" in each["marker"] for each in traces):
+            marker |= {"colorbar": colour_bar(colours)}
+        marker |= {"symbol": SYMBOLS[kind % len(SYMBOLS)], "line": {"width": 1, "color": colours.text}}
+        marker |= {"size": [dot.size for dot in places], "opacity": 0.8 if len({dot.size for dot in drawn}) > 1 else 1}
+        named = not any(each["name"] == literal(kinds[kind]) for each in traces)
+        points: dict[str, Any] = {"type": "scatter", "mode": "markers", "name": literal(kinds[kind]), "showlegend": named}
+        traces.append(points | {"x": [dot.at[0] for dot in places], "y": [dot.at[1] for dot in places], "marker": marker})
+    ring = {"symbol": "circle-open", "color": colours.text, "line": {"width": 3}}
+    traces.append(
+        {
+            "type": "scatter",
+            "mode": "markers+text",
+            "x": [dot.at[0] for dot in drawn],
+            "y": [dot.at[1] for dot in drawn],
+            "showlegend": False,
+            "marker": ring | {"size": [dot.size + 8 for dot in drawn], "opacity": [float(dot.head == selected) for dot in drawn]},
+            "text": ["<br>".join(map(literal, dot.label)) for dot in drawn],
+            "textposition": [dot.place or "top center" for dot in drawn],
+            "textfont": {"size": 12, "color": colours.faint},
+        }
+    )
     return _with_axes(traces, colours, titles, len(kinds), shade, dark)
+
+
+def _look(dot: Dot) -> tuple[int, bool]:
+    """What decides the symbol of a dot, and whether it is filled."""
+    return dot.kind, dot.shade is None or bool(np.isfinite(dot.shade))
 
 
 MARGIN = {"l": 64, "r": 18, "b": 54}
@@ -118,38 +178,13 @@ def _with_axes(
         margin = MARGIN | {"t": 48 if kinds > 1 else 16}
         return picture(dark, 430, traces, layout | {"showlegend": kinds > 1, "legend": legend, "margin": margin})
     layout |= {"showlegend": kinds > 1, "legend": legend | {"yref": "paper", "y": -0.16}, "margin": MARGIN | {"t": BAR_HEIGHT}}
-    return picture(dark, 470, traces, layout, bar=shade.title, buttons=len(MODES[0]))
-
-
-def _rings(heads: Sequence[int], across: Array, up: Array, sizes: Array, selected: int, colours: Scheme) -> dict[str, Any]:
-    """A ring around each dot, seen around the selected one alone, and the labels. Rings are what can be pointed at: plotly shows
-    that of a dot as soon as it is clicked, before the page answers.
-    """
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": across[heads],
-        "y": up[heads],
-        "showlegend": False,
-        "marker": {
-            "size": sizes[heads] + 8,
-            "symbol": "circle-open",
-            "color": colours.text,
-            "opacity": [float(head == selected) for head in heads],
-            "line": {"width": 3},
-        },
-        "textfont": {"size": 12, "color": colours.faint},
-        "selectedpoints": [place for place, head in enumerate(heads) if head == selected],
-        "selected": {"marker": {"opacity": 1}, "textfont": {"color": colours.faint}},
-        "unselected": {"marker": {"opacity": 0}, "textfont": {"color": colours.faint}},
-        "hovertemplate": "%{customdata[0]}: <b>%{x:.3f}</b>, <b>%{y:.3f}</b>%{customdata[2]}<extra></extra>",
-    }
+    return picture(dark, 470, traces, layout, bar=shade.title)
 
 
 def _said(shade: Shade, head: int) -> str:
     """A number of a head, as pointing at it says it."""
     value = float(shade.values[head])
-    return f"{literal(shade.title)}: {_number(value)}"
+    return f"{shade.title}: {_number(value)}"
 
 
 def _number(value: float) -> str:
@@ -223,7 +258,7 @@ _PLOT, _LETTER, _LINE, _DOT = np.array([250.0, 330.0]), 6.6, 15.6, 8.0
 _PLACES = ("top center", "bottom center", "middle right", "middle left", "top right", "top left", "bottom right", "bottom left")
 
 
-def _label_places(across: Array, up: Array, labels: Sequence[str]) -> dict[int, str]:
+def _label_places(across: Array, up: Array, labels: Sequence[Sequence[str]]) -> dict[int, str]:
     """Where each label stands beside its dot, for those that have room: no label lies over another one, a dot or the edge.
 
     It is decided for the plot of a phone, in pixels. On a wider screen the dots are further apart and the labels as large, so
@@ -231,7 +266,7 @@ def _label_places(across: Array, up: Array, labels: Sequence[str]) -> dict[int, 
 
     Args:
         across, up: [head], the places of the dots.
-        labels: of each head, lines separated by <br>; "": none.
+        labels: of each head, its lines.
     """
     at = np.stack([across, -up], axis=1)
     drawn = np.isfinite(at).all(axis=1)
@@ -240,9 +275,10 @@ def _label_places(across: Array, up: Array, labels: Sequence[str]) -> dict[int, 
     taken = [np.array([dot - _DOT / 2, dot + _DOT / 2]) for dot in at[drawn]]
     found: dict[int, str] = {}
     for head in sorted(np.flatnonzero(drawn).tolist(), key=lambda head: -up[head]):
-        lines = labels[head].split("<br>")
-        size = np.array([_LETTER * max(sum(1 + (ord(one) > 0x2E7F) for one in line) for line in lines), _LINE * len(lines)])
-        for place in _PLACES if labels[head] else ():
+        lines = labels[head]
+        widest = max((sum(1 + (ord(one) > 0x2E7F) for one in line) for line in lines), default=0)
+        size = np.array([_LETTER * widest, _LINE * len(lines)])
+        for place in _PLACES if lines else ():
             towards = np.array([("right" in place) - ("left" in place), ("bottom" in place) - ("top" in place)])
             middle = at[head] + towards * (size / 2 + _DOT)
             box = np.array([middle - size / 2, middle + size / 2])

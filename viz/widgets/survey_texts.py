@@ -7,7 +7,7 @@ SURVEY: dict[str, tuple[str, str, str]] = {
         N_("Survey: all heads"),
         N_(
             "Each dot and each cell is one head over many texts; a head that meets the criterion of a role carries its name. "
-            "A box or a line drawn around dots marks their heads in the grid and in the table."
+            "A box drawn around dots marks their heads in the grid and in the table."
         ),
         "survey.md",
     ),

@@ -81,8 +81,9 @@ def printed(page: Page) -> Figure:
     found, axes = stored(page), _axes(page)
     kinds = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
     names, values, named = _names(found), _values(page, found), [", ".join(roles) for roles in _role_names(found)]
-    drawn = figures.scatter(names, kinds, *values, axes, named, head_of(page, found, chosen=True), dark=False)
-    return of_chart("survey", _title(axes), drawn, labels.scatter(names, *values, axes))
+    drawn = figures.dots(names, kinds, *values, named)
+    picture = figures.scatter(drawn, list(dict.fromkeys(kinds)), axes, head_of(page, found, chosen=True), dark=False)
+    return of_chart("survey", _title(axes), picture, labels.scatter(names, *values, axes))
 
 
 def _names(found: Survey) -> list[str]:

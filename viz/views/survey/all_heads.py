@@ -1,11 +1,10 @@
 """All heads of a survey: as dots by two numbers, as large as they matter if asked for, and as a grid of layers × heads."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.spec.edits import read_edits
@@ -15,20 +14,24 @@ from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
+from viz import canvas
+from viz.canvas.scenes import dots
+from viz.export.print.catalogue import of_chart
 from viz.figures import heads as figures
 from viz.i18n.translate import _
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
-from viz.session.state import Page, background_engine, bind, update
+from viz.session.state import Page, address, background_engine, bind, update
 from viz.url.view_state import SURVEYED
 from viz.views.survey import making
 from viz.views.survey.one_head import in_order
 from viz.views.what_if.cell_clicks import clickable
 from viz.views.what_if.importance_run import by_kind
-from viz.widgets.cards import chart, heading, with_tools
+from viz.widgets import print_dialog
+from viz.widgets.cards import heading
 
-DOTS, DRAWN, MATTERS = "survey-scatter", "survey-dots-drawn", "survey-matters"
+DOTS, MATTERS = "survey-dots", "survey-matters"
 
 USUAL, MOST, MOST_IN_PUBLIC = 30, 1000, 30
 """Texts over which it is measured how much heads matter, unless asked otherwise, and at most."""
@@ -52,55 +55,17 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     groups = [tokens.kind(site.stack, site.kind) for site in sites]
 
     spread = [labels.spread(counts, highest) for counts, highest in spreads(page, found)]
-
-    def ringed(head: int) -> go.Figure:
-        return figures.scatter(names, groups, across, up, named, roles, head, page.dark, shade, weight, spread)
-
-    chart(
-        _as_drawn(ringed, selected),
-        (page.trace, _("All heads: {up}, {across}", across=named[0], up=named[1])),
-        fills=True,
-        config=with_tools(figures.MODES),
-        key=DOTS,
-        alt=labels.scatter(names, across, up, named),
-        on_select=lambda: _clicked(found),
-        selection_mode=("points", "box", "lasso"),
-    )
+    kinds = list(dict.fromkeys(groups))
+    drawn = figures.dots(names, groups, across, up, roles, shade, weight, spread)
+    said, there = labels.scatter(names, across, up, named), [head for head in marked() if head < len(names)]
+    scene = dots.scene(page.trace, drawn, kinds, named, selected, there, said, shade)
+    canvas.draw("dots", scene, key=DOTS, chosen=lambda **chosen: select(found, int(chosen["head"])), keeps=("marked", "painted"))
+    title = _("All heads: {up}, {across}", across=named[0], up=named[1])
+    printed = figures.scatter(drawn, kinds, named, selected, dark=False, shade=shade)
+    print_dialog.button(lambda: [of_chart(DOTS, title, printed, said)], page.trace, address(), DOTS)
     missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
     if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
-
-
-@dataclass
-class _Drawn:
-    """The dots as they were sent to the browser.
-
-    Attributes:
-        head: that has the ring there.
-        picture: what was sent.
-        again: how many times a second click on a dot took its ring away.
-    """
-
-    head: int = -1
-    picture: str = ""
-    again: int = 0
-
-
-def _as_drawn(ringed: Callable[[int], go.Figure], selected: int) -> go.Figure:
-    """The dots as they are in the browser, if nothing has changed but the ring, which plotly has moved to the dot that was clicked:
-    then they are not drawn anew. Otherwise the dots with the ring around the selected head.
-
-    Args:
-        ringed: the dots with a ring around a head.
-    """
-    own: _Drawn = st.session_state.setdefault(DRAWN, _Drawn())
-    if own.picture and (marked() or [own.head, *_heads(_selection())][-1] == selected):
-        figure = ringed(own.head).update_layout(meta=own.again)
-        if figure.to_json() == own.picture:
-            return figure
-    figure = ringed(selected).update_layout(meta=own.again)
-    own.head, own.picture = selected, str(figure.to_json())
-    return figure
 
 
 def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
@@ -136,28 +101,15 @@ def _shade(page: Page, found: Survey) -> figures.Shade | None:
     return figures.Shade(found.of_heads(name), labels.of_heads()[name]) if name else None
 
 
+def painted() -> bool:
+    """Whether the browser has painted the dots since the page was opened."""
+    return bool((st.session_state.get(DOTS) or {}).get("painted"))
+
+
 def marked() -> list[int]:
-    """The heads in the box or the line that somebody drew around dots; none: nobody did."""
-    selection = _selection()
-    return _heads(selection) if selection.get("box") or selection.get("lasso") else []
-
-
-def _heads(selection: Any) -> list[int]:
-    """Each once: a dot and its ring are two points."""
-    return list(dict.fromkeys(int(point["customdata"][1]) for point in selection.get("points", ()) if point.get("customdata")))
-
-
-def _clicked(found: Survey) -> None:
-    """Selects the head of the dot that was clicked. A second click takes its ring away, so the dots are then drawn anew."""
-    if not (heads := _heads(_selection())):
-        st.session_state[DRAWN].again += 1
-    elif not marked():
-        select(found, heads[-1])
-
-
-def _selection() -> Any:
-    """What is selected among the dots: points, and the boxes and lines around several."""
-    return (st.session_state.get(DOTS) or {}).get("selection", {})
+    """The heads in the box that somebody drew around dots; none: nobody did."""
+    found = (st.session_state.get(DOTS) or {}).get("marked")
+    return [head for head in found if type(head) is int and head >= 0] if isinstance(found, list) else []
 
 
 def select(found: Survey, head: int) -> None:

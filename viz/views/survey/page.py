@@ -60,7 +60,7 @@ def show(page: Page, explore: StreamlitPage) -> None:
             _one_picture(page, found, explore)
             return
         _drawn(page, found, explore)
-    if own is None or not own.runs:
+    if (own is None or not own.runs) and (found is None or all_heads.painted()):
         with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
             form.draw(page)
 
@@ -149,6 +149,8 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     left, one = st.columns([3, 2])
     with left, card("survey"):
         all_heads.draw(page, found, names, _role_names(found), selected)
+    if not all_heads.painted():
+        return  # the dots report it and the rest follows: it keeps the browser busy for seconds, and nobody waits for the dots
     with one, card("survey-head"):
         selected_head.draw(page, found, names, selected)
     with card("survey-grid"):
@@ -187,10 +189,9 @@ def _table(page: Page, found: Survey) -> None:
         | columns
     )
     spreads = all_heads.spreads(page, found)
-    rows = all_heads.marked() or list(range(len(table)))
+    rows = [row for row in all_heads.marked() if row < len(table)] or list(range(len(table)))
     if len(rows) < len(table):
         st.caption(_("Only the heads that are marked in the picture: {count:,}.", count=len(rows)))
-    rows = [row for row in rows if row < len(table)]
     table = table.iloc[rows]
     shown = table.copy(deep=False)
     if spreads:
