@@ -54,6 +54,12 @@ def test_a_slow_call_does_not_hold_its_caller_up_and_is_begun_once() -> None:
     assert slow.begun == 1
 
 
+def test_a_quick_call_is_answered_however_long_the_page_was_drawn_before() -> None:
+    quick = Blocked("models")
+    threading.Timer(0.005, quick.go.set).start()
+    assert Calls().ask("models", quick, time.monotonic() - 1, runs=False) == "models"
+
+
 def test_a_newer_run_takes_the_place_of_one_that_is_on_its_way() -> None:
     calls, old, new = Calls(), Blocked("old"), Blocked("new")
     with pytest.raises(Pending):

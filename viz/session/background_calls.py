@@ -19,6 +19,10 @@ from model.trace.types import Trace
 PATIENCE_S = 0.25
 """Seconds a script run waits for a call. A usual run takes a tenth of that, so its page is drawn at once."""
 
+LEAST_SHARE = 0.5
+"""Part of `PATIENCE_S` that a call gets even if it begins when the script run no longer waits: to draw a page can take longer than
+that, and its lower half would be lost, with what was chosen there, for an answer that takes a millisecond."""
+
 MOST_TRIES = 3
 """How often a call is started that ends as superseded. A call that this session has replaced may reach the engine after the call
 that replaced it, for each has a thread of its own: then the engine takes the late one for the newest and ends the right one. Each
@@ -164,7 +168,8 @@ class Calls:
             return held
         for _ in range(MOST_TRIES):
             call = self._begin(key, compute, runs)
-            if not call.wait(min(until, call.began + PATIENCE_S) - time.monotonic()):
+            least, most = call.began + LEAST_SHARE * PATIENCE_S, call.began + PATIENCE_S
+            if not call.wait(max(least, min(until, most)) - time.monotonic()):
                 raise Pending(call)
             with suppress(Superseded):  # by an older, canceled call of this session that reached the engine late
                 return self._take(key, call)
