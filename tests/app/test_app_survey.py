@@ -26,7 +26,8 @@ from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from viz.views.survey import all_heads, one_head, query_key
 
-TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6") for number in range(4, 10)))
+TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6", "w5 w4") for number in range(4, 10)))
+"""With targets: a run that writes its own takes forty steps."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_a_stored_survey_is_shown_with_its_numbers(surveyed: Path) -> None:
     assert "Texts: 6 (mine.txt)" in captions(visitor)
     engine = LocalEngine(surveyed, best_device("cpu"))
     found = tables.read(surveyed / "tiny" / "survey.parquet").statistics
-    runs = [measured(engine.ask(Run(RunRequest("tiny", str(text.source))))) for text in TEXTS.items]
+    runs = [measured(engine.ask(Run(RunRequest("tiny", text.source, text.target)))) for text in TEXTS.items]
     row, column = found.heads.index(("decoder.0.1.cross", 1)), list(MEASURES).index("largest")
     mean = sum(run[row, column] for run in runs) / len(runs)
     assert f"mean {mean:.3f}" in captions(visitor)
@@ -185,14 +186,21 @@ def unfinished(engine: LocalEngine, texts: Texts) -> Survey:
     return next(gone_on(engine.ask, question, texts, begun(question, texts)))
 
 
+@pytest.fixture
+def batches_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A survey that is stopped after a batch has read two texts."""
+    monkeypatch.setattr("model.survey.survey.BATCH", 2)
+
+
+@pytest.mark.usefixtures("batches_of_two")
 def test_an_unfinished_survey_that_is_opened_goes_on_with_the_file_of_its_texts(stocked: Path) -> None:
     engine = LocalEngine(stocked, best_device("cpu"))
-    lines = "\n".join(f"w4 w{4 + number % 9} w6\tw5 w7" for number in range(40))  # with targets: nothing is decoded
+    lines = "\n".join(f"w4 w{number} w6\tw5 w7" for number in range(4, 7))
     texts = read(lines, "mine.tsv")
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     chosen_file(visitor, "part.parquet", tables.to_bytes(unfinished(engine, texts)))
     visitor.press("survey-open-file")
-    assert "Texts that this survey has read: 32 of 40 (mine.tsv)" in "\n".join(each.value for each in visitor.app.info).replace(
+    assert "Texts that this survey has read: 2 of 3 (mine.tsv)" in "\n".join(each.value for each in visitor.app.info).replace(
         "\\", ""
     )
     again = visitor.app.file_uploader(key="survey-file-again")
@@ -212,9 +220,10 @@ def test_an_unfinished_survey_that_is_opened_goes_on_with_the_file_of_its_texts(
     assert making.newest.finished
 
 
+@pytest.mark.usefixtures("batches_of_two")
 def test_an_unfinished_survey_of_random_texts_goes_on_without_a_file(stocked: Path) -> None:
     engine = LocalEngine(stocked, best_device("cpu"))
-    texts = repeated_for(33, engine.ask(Describe("tiny")).spec)
+    texts = repeated_for(3, engine.ask(Describe("tiny")).spec)
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     chosen_file(visitor, "part.parquet", tables.to_bytes(unfinished(engine, texts)))
     visitor.press("survey-open-file")
@@ -222,7 +231,7 @@ def test_an_unfinished_survey_of_random_texts_goes_on_without_a_file(stocked: Pa
     making = visitor.app.session_state["survey-made"]
     making.thread.join(timeout=120)
     assert making.error is None
-    assert (making.newest.finished, making.newest.done) == (True, 33)
+    assert (making.newest.finished, making.newest.done) == (True, 3)
 
 
 def test_a_head_that_is_chosen_is_the_selected_one(surveyed: Path) -> None:

@@ -4,7 +4,7 @@ import ast
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -42,14 +42,17 @@ def gaps(text: str) -> set[tuple[str, str | None, str | None]]:
     return {(name, form, change) for _text, name, form, change in string.Formatter().parse(text) if name}
 
 
-def on_buttons() -> Iterator[str]:
+@cache
+def on_buttons() -> tuple[str, ...]:
     """The sentences that are the first argument of a button."""
+    labels = list[str]()
     for path in sorted((ROOT / "viz").rglob("*.py")):
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in BUTTONS and call.args:
                 label = call.args[0]
                 if isinstance(label, ast.Call) and getattr(label.func, "id", "") == "_" and isinstance(label.args[0], ast.Constant):
-                    yield str(label.args[0].value)
+                    labels.append(str(label.args[0].value))
+    return tuple(labels)
 
 
 def messages(path: Path) -> Catalogue:
@@ -88,7 +91,7 @@ def test_a_translation_has_the_gaps_of_its_original(spoken: str) -> None:
 @pytest.mark.parametrize("spoken", TRANSLATED)
 def test_words_on_a_button_are_hardly_wider_than_the_english_ones(spoken: str) -> None:
     there = catalogue(spoken)
-    labels = list(on_buttons())
+    labels = on_buttons()
     assert len(labels) >= 30
     wide = {one: there[(one,)][0] for one in labels if (one,) in there}
     assert {one: text for one, text in wide.items() if width(text) > max(WIDEST * width(one), NARROW)} == {}
@@ -109,7 +112,7 @@ def test_no_english_is_left_but_names_and_code(spoken: str) -> None:
         (test_every_sentence_is_translated_and_nothing_else, {("No longer on screen",): ("Weg",)}),
         (test_a_translation_has_the_gaps_of_its_original, {("{count} heads",): ("{zahl} Heads",)}),
         (test_a_translation_has_the_gaps_of_its_original, {("{share:.0%} of it",): ("{share:.1%} davon",)}),
-        (test_words_on_a_button_are_hardly_wider_than_the_english_ones, {(next(on_buttons()),): ("breit " * 20,)}),
+        (test_words_on_a_button_are_hardly_wider_than_the_english_ones, {(on_buttons()[0],): ("breit " * 20,)}),
         (test_no_english_is_left_but_names_and_code, {("Compare both runs",): ("Compare both of the runs",)}),
     ],
 )
