@@ -36,4 +36,5 @@ def test_the_title_of_a_colour_bar_lay_on_the_bar_in_a_low_figure(page: Page) ->
     page.wait_for_function(f"document.querySelectorAll('.cbaxis text').length >= {3 * len(drawn)}")
     for place, (figure, *parts) in enumerate(page.evaluate(PLACES)):
         assert parts[0] >= figure - 2, place  # the box of a letter is higher than the letter
+        assert parts[-1] - parts[-2] >= 5, "the numbers almost touched the first row"
         assert [round(part - figure) for part in parts] == sorted(round(part - figure) for part in parts), place

@@ -182,9 +182,14 @@ def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: 
 )
 def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within, serve: Serve, stage: str) -> None:
     page = within(inside(serve, stage))
+    page.evaluate(WRITTEN)
     for width, height in ((1440, 900), (1024, 768), (390, 844)):
+        page.evaluate("written.length = 0")
         page.set_viewport_size({"width": width, "height": height})
         rest(page)
+        if stage.endswith("normed"):
+            titles = {"Weighted values", "Heads concatenated", "Residual connection"}
+            assert titles <= {each["text"] for each in page.evaluate("written")}, (width, "a title was cut")
         network, canvas = drawing(page, "network"), box(picture(page))
         assert overflow(page) <= 1, width
         assert canvas["x"] + canvas["width"] <= width
@@ -201,6 +206,11 @@ def test_a_phone_follows_a_token_by_fingers(watched: Page, within: Within, serve
     with a_phone(watched):
         page = within(inside(serve, "encoder/tokens"))
         rest(page)
-        token = shapes(page, "encoder/tokens")[3]
+        tokens = shapes(page, "encoder/tokens")
+        assert len({(round(token["x"]), round(token["y"])) for token in tokens}) == len(tokens)
+        assert min(token["height"] for token in tokens) >= 12, "tokens lay over each other"
+        token, canvas, window = tokens[3], box(picture(page)), box(drawing(page, "network").locator(".window"))
+        right = box(page.locator(".st-key-card-stage"))["x"] + box(page.locator(".st-key-card-stage"))["width"]
+        assert [part["x"] + part["width"] for part in (canvas, window)] == pytest.approx([right] * 2, abs=2)
         page.mouse.click(token["x"] + 10, token["y"] + token["height"] / 2)
         has_parameters(page, query="3")

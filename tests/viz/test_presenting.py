@@ -311,6 +311,7 @@ def test_a_formula_is_drawn_by_the_browser_and_links_nowhere() -> None:
     drawn = '<math display="inline"><mrow><msqrt><mrow><mi>d</mi></mrow></msqrt></mrow></math>'
     assert markdown.inline(r"a $\sqrt{d}$ for $5 or $6") == f'a <span class="math inline">{drawn}</span> for $5 or $6'
     assert 'display="block"' in markdown.html("$$q$$")
+    assert '<mrow><mi>a</mi><mo lspace="0" rspace="0">′</mo></mrow>' in mathml("a' = b^2"), "a prime was raised twice"
     shown = mathml(r"\href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w} 1 < 2")
     assert not re.search(r"href|style|class|javascript|<[^/m]", shown)
     assert "<mi>x</mi>" in shown

@@ -193,7 +193,7 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
     }
 
 
-BAR_HEIGHT = 48
+BAR_HEIGHT = 54
 """Pixels at the top of a figure that its color bar needs, with its title above and its numbers below: its upper margin."""
 
 

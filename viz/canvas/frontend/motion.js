@@ -5,6 +5,7 @@ const EDGE = 8; // CSS pixels around everything
 const LABEL = 15; // height of the words above a shape
 const LARGEST_CELL = 7; // CSS pixels across; a line of cells may be half as high again
 const WIDE = 560; // from this width on, what comes in stands left of the keys, and what goes out right of them; else above and below
+const [ABOVE, BELOW] = [0.2, 0.3]; // shares of a narrow picture's height
 const CAPTION = 76; // height of title and sentence below the picture
 const SIZES = { title: 13, text: 12.5, small: 11 };
 
@@ -70,10 +71,12 @@ class Motion {
   /** The room of one of `count` shapes beside the keys: on the side where vectors come in, or go out. */
   slot(side, index, count) {
     const { width, height } = this;
-    if (width < WIDE) {
-      const each = (width - 2 * EDGE) / count;
-      const high = height * 0.2;
-      return { x: EDGE + index * each, y: side === "in" ? EDGE : height - high - EDGE, width: each - EDGE, height: high };
+    if (width < WIDE) { // two beside each other, so that their words have room
+      const each = (width - 2 * EDGE) / Math.min(count, 2);
+      const all = height * (side === "in" ? ABOVE : BELOW);
+      const high = all / Math.ceil(count / 2);
+      const y = (side === "in" ? EDGE : height - all - EDGE) + Math.floor(index / 2) * high;
+      return { x: EDGE + (index % 2) * each, y, width: each - EDGE, height: high - 3 };
     }
     const each = (height - 3 * EDGE) / count;
     const wide = width * 0.23;
@@ -83,7 +86,7 @@ class Motion {
   /** The room between the two sides. */
   get middle() {
     const { width, height } = this;
-    if (width < WIDE) return { x: EDGE, y: height * 0.2 + 2 * EDGE, width: width - 2 * EDGE, height: height * 0.6 - 4 * EDGE };
+    if (width < WIDE) return { x: EDGE, y: height * ABOVE + 2 * EDGE, width: width - 2 * EDGE, height: height * (1 - ABOVE - BELOW) - 4 * EDGE };
     const x = width * 0.23 + 4 * EDGE;
     return { x, y: EDGE, width: width - 2 * x, height: height - 4 * EDGE };
   }

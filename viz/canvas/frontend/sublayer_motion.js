@@ -1,5 +1,7 @@
 // What the moving picture shows of each part of a network: the input, attention, a feed-forward network, the output.
 
+const LINE = 13; // least height of a token's line
+
 class SublayerMotion extends KeysMotion {
   /** The residual stream as it comes into a sublayer; at its beginning it arrives from where the last sublayer left it. */
   stream(slot) {
@@ -20,18 +22,20 @@ class SublayerMotion extends KeysMotion {
     const { group, network: { colours, header: { titles, texts } } } = this;
     const left = this.slot("in", 0, 1);
     const { row } = this.header.rows[group.stack];
-    const line = Math.min(22, (left.height - LABEL) / group.tokens.length);
+    const most = Math.max(1, Math.floor((left.height - LABEL) / LINE)); // below each other, then comes another column
+    const line = Math.min(22, (left.height - LABEL) / Math.min(most, group.tokens.length));
+    const wide = left.width / Math.ceil(group.tokens.length / most);
     const ids = this.come("ids");
     this.words(titles.tokens, left.x, left.y + 6);
     let own = null;
     group.tokens.forEach((text, i) => {
-      const y = left.y + LABEL + (i + 0.5) * line;
+      const [x, y] = [left.x + Math.floor(i / most) * wide, left.y + LABEL + ((i % most) + 0.5) * line];
       const mine = group.first + i === row;
-      const box = { x: left.x, y: y - line / 2, width: left.width, height: line };
+      const box = { x, y: y - line / 2, width: wide, height: line };
       if (mine) own = { ...box, width: 40, height: 11, y: y - 5 };
-      this.words(text, left.x, y, { colour: mine ? colours.accent : colours.text, weight: mine ? 650 : 400, size: SIZES.text, width: left.width * 0.7 });
+      this.words(text, x, y, { colour: mine ? colours.accent : colours.text, weight: mine ? 650 : 400, size: SIZES.text, width: wide * 0.65 });
       if (ids !== null && group.ids.length && during(ids, i / group.tokens.length / 2, 1) > 0) {
-        this.words(String(group.ids[i]), left.x + left.width, y, { align: "right", width: left.width * 0.28 });
+        this.words(String(group.ids[i]), x + wide * 0.95, y, { align: "right", width: wide * 0.28 });
       }
       this.shapes.push({ ...box, token: group.first + i, stage: this.names.get("tokens"), label: text });
     });

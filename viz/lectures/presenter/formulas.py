@@ -38,6 +38,9 @@ ELEMENTS = frozenset(
         "mphantom",
     ]
 )
+PRIMES = ("′", "″", "‴")
+"""They are high by themselves: raised like a power, they would be far above their letter."""
+
 ATTRIBUTES = frozenset(
     [
         "display",
@@ -83,5 +86,8 @@ def _converted(latex: str, block: bool) -> ElementTree.Element | None:
     for element in found.iter():
         if element.tag not in ELEMENTS:
             return None
+        if element.tag == "msup" and element[1].text in PRIMES:
+            element.tag, element[1].tag = "mrow", "mo"
+            element[1].attrib = {"lspace": "0", "rspace": "0"}
         element.attrib = {name: value for name, value in element.attrib.items() if name in ATTRIBUTES}
     return found

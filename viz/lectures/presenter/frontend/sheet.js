@@ -6,10 +6,18 @@ const idle = () => new Promise((done) => (globalThis.requestIdleCallback ?? setT
 /** Resolves after the next frame was drawn. */
 const framed = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
-/** Styles that put the picture before its words, by kind of drawing: a lecture's stage is low. */
+/**
+ * Styles that put the picture before its words, by kind of drawing: a lecture's stage is low. Above the map of a film are only the
+ * snapshot, its loss and what it writes.
+ */
 const PICTURE_FIRST = {
   Player: ".player > .strips { order: 1; }",
-  Film: ".hl { display: flex; flex-direction: column; } .hl > .film { order: 1; margin-top: 14px; } .hl > .foot { order: 2; }",
+  Film: `.hl { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 22px; } .hl > :not(.tip), .film .own { flex: 1 1 100%; min-width: 0; }
+    .film, .film .card, .film .strips, .film .numbers { display: contents !important; } .film .numbers > :first-child h4 { display: none; }
+    .hl[data-drawing=film] > .transport { order: -2; flex-wrap: nowrap; margin-bottom: 2px; } .transport :is(output, label) { display: none; }
+    .film h3, .film .numbers > :first-child { order: -1; }
+    .film .own .chips { gap: 4px; } .film .own .chip { padding-inline: 4px; font-size: 12px; }
+    .film .fed, .film .numbers > :last-child, .hl > .foot { order: 1; flex: 1 1 100%; margin-top: 14px; }`,
 };
 
 const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
