@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
+from tests.browser.visits import drawing
 from viz.lectures.script import library
 
 pytestmark = pytest.mark.browser
@@ -154,10 +155,14 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     watched.evaluate(f"location.hash = '#{titles.index('In how many sentences?') + 1}'")
     expect(watched.locator("#title")).to_have_text("In how many sentences?")
     watched.keyboard.press("PageDown")
-    names = watched.locator(".dots .named")
+    dots = drawing(watched, "dots")
+    names = dots.locator(".label")
     expect(names).to_have_count(3)
     outside = "all => all.filter((one) => one.getBBox().y < 0 || one.getBBox().x < 0).length"
     assert names.evaluate_all(outside) == 0, "the name of a head was cut"
+    box = dots.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 768, "the dots ended below the window"
     watched.set_viewport_size({"width": 1440, "height": 900})
     cut = "all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
     assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut"

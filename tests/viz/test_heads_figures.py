@@ -12,6 +12,7 @@ from viz.figures.theme import scheme
 from viz.labels import survey as labels
 
 NAMES, KINDS = ["one", "two", "thr<ee", "four"], ["self", "cross", "self", "self"]
+PLACES = [("encoder.0.0.self", 0), ("decoder.0.0.cross", 0), ("encoder.0.0.self", 1), ("encoder.0.0.self", 2)]
 ACROSS, UP = np.array([0.0, 1.0, 2.0, np.nan]), np.array([1.0, 0.5, 0.2, 0.1])
 
 
@@ -44,8 +45,9 @@ def test_each_head_with_both_numbers_has_a_dot_and_the_selected_one_a_ring() -> 
 
 def test_the_scene_has_the_numbers_of_the_dots() -> None:
     shade = Shade(np.array([1.0, np.nan, 3.0, 4.0]), "entropy")
-    scene = dots_scene.scene(translation(), list(dots(shade=shade).values()), KINDS[:2], ("x", "y"), 2, [0], "said", shade)
+    scene = dots_scene.scene(translation(), list(dots(shade).values()), PLACES, KINDS[:2], ("x", "y"), 2, [0], "said", shade)
     header = unpack(scene)[0]
+    assert [dot["chooses"] for dot in header["dots"]] == [{"site": site, "head": head} for site, head in PLACES[:3]]
     assert [(dot["head"], dot["at"], dot["shade"]) for dot in header["dots"]] == [
         (0, [0.0, 1.0], 1.0),
         (1, [1.0, 0.5], None),

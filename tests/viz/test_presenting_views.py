@@ -220,18 +220,19 @@ def test_a_survey_is_drawn_as_dots_with_the_selected_head_and_the_roles(bundled:
     found = picture(bundled, page, view)
     assert [panel.kind for panel in found.panels] == ["Dots", "Table", "Table"]
     own = tables.read(CHECKPOINTS / "induction" / "survey.parquet").statistics
-    dots = header(found, "dots")
+    scene = header(found, "dots")
+    dots = sorted(scene["dots"], key=lambda dot: dot["head"])
     columns = [list(MEASURES).index(name) for name in ("previous", "induction")]
-    assert np.array(dots["places"]) == pytest.approx(own.mean[:, columns])
-    assert dots["labels"] == ["", "previous token", "induction", "induction"]
-    assert dots["chosen"] == 3
+    assert np.array([dot["at"] for dot in dots]) == pytest.approx(own.mean[:, columns])
+    assert [dot["label"] for dot in dots] == [[], ["previous token"], ["induction"], ["induction"]]
+    assert scene["selected"] == 3
     assert header(found, "head")["rows"][0][1] == f"{own.mean[3, 0]:.3f}"
     assert [row[1] for row in header(found, "roles")["rows"]] == ["previous token", "induction", "induction"]
 
 
 def test_a_head_without_a_measure_has_no_dot(bundled: Engine) -> None:
     page, view, _problems = parser.parse_link("/survey?model=reverse-digits&x=next&y=coverage")
-    assert header(picture(bundled, page, view), "dots")["places"] == [None] * 3
+    assert header(picture(bundled, page, view), "dots")["dots"] == []
 
 
 def test_a_model_without_a_survey_has_no_picture_of_one(engine: LocalEngine) -> None:

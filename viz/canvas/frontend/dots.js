@@ -3,6 +3,7 @@
 const DOT_FREE = 0.06; // free share of an axis at both ends, which viz/figures/heads.py counts on when it places the labels
 const DOT_LABEL = { line: 15.6, gap: 8, font: 12 };
 const DOT_PLOT = 400; // height of the picture
+const DOT_SHAPE = 0.8; // of it in a lecture, by its width
 const DOT_MARGIN = { top: 8, right: 14, bottom: 40, titles: 22 };
 const DOT_NEAR = 20; // pixels beside a dot that still mean it
 const DOT_DRAGGED = 5; // a pointer that moved further has drawn a box
@@ -29,6 +30,7 @@ function dotAxis(values) {
 class Dots extends Drawing {
   constructor(parent) {
     super(parent, "dots");
+    this.inApp = Boolean(document.querySelector(".stApp")); // else in a lecture, where there is no table of marked heads
     this.svg = el("svg:svg", { tabindex: 0, role: "application" });
     this.kinds = el("p", { class: "legend" });
     this.scale = el("p", { class: "scale" });
@@ -55,6 +57,7 @@ class Dots extends Drawing {
     this.svg.setAttribute("aria-label", texts.label);
     this.marker.title = texts.mark;
     this.marker.setAttribute("aria-label", texts.mark);
+    this.marker.hidden = !this.inApp;
     this.at = null;
   }
 
@@ -70,7 +73,7 @@ class Dots extends Drawing {
     const [x, y] = [0, 1].map((axis) => dotAxis(dots.map(({ at }) => at[axis])));
     const { top, right, bottom, titles: room } = DOT_MARGIN;
     const left = room + 7 * Math.max(3, ...y.ticks.map(([, text]) => text.length));
-    const high = fillsScreen() ? roomBelow(this.svg, 30) : DOT_PLOT;
+    const high = fillsScreen() ? roomBelow(this.svg, 30) : Math.min(DOT_PLOT, this.inApp ? DOT_PLOT : DOT_SHAPE * this.width);
     this.above();
     Object.assign(this.svg.style, { height: `${high}px` });
     const [wide, tall] = [this.width - left - right, high - top - bottom];
@@ -93,7 +96,7 @@ class Dots extends Drawing {
       ...dots.map((dot) => this.dot(dot)), this.ring, this.around, ...dots.flatMap((dot) => this.label(dot)), this.box,
     );
     this.mark();
-    if (!this.painted) requestAnimationFrame(() => setTimeout(() => this.setStateValue("painted", true))); // the page then draws the rest
+    if (!this.painted && this.inApp) requestAnimationFrame(() => setTimeout(() => this.setStateValue("painted", true))); // the page then draws the rest
     this.painted = true;
   }
 
@@ -162,7 +165,7 @@ class Dots extends Drawing {
     const { texts, titles } = this.header;
     if (!dot) {
       this.hideTip();
-      return this.say(this.marked.size ? fill(texts.marked, { count: this.marked.size }) : hintOf(texts));
+      return this.say(this.marked.size ? fill(texts.marked, { count: this.marked.size }) : this.inApp ? hintOf(texts) : "");
     }
     const rows = titles.map((title, axis) => [title, fixed(dot.at[axis], 3).replace("-", "−")]);
     this.say(`${dot.name}: ${[...rows.map((row) => row.join(" ")), ...dot.told].join("; ")}`, { head });
@@ -187,7 +190,7 @@ class Dots extends Drawing {
   }
 
   onDown(event) {
-    if (event.button || (event.pointerType === "touch" && !this.marking)) return;
+    if (!this.inApp || event.button || (event.pointerType === "touch" && !this.marking)) return;
     this.drag = { from: this.spot(event), to: this.spot(event), moved: false };
     this.svg.setPointerCapture(event.pointerId);
   }
@@ -232,13 +235,13 @@ class Dots extends Drawing {
   setMarks(heads) {
     this.marked = new Set(heads);
     this.point(null);
-    this.setStateValue("marked", heads);
+    if (this.inApp) this.setStateValue("marked", heads);
   }
 
   open(head) {
     this.header.selected = head; // the page's answer says the same
     this.point(head);
-    this.choose({ head });
+    this.choose(this.header.dots.find((dot) => dot.head === head).chooses);
   }
 
   /** The dot at which the keyboard is. */

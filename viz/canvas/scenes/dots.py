@@ -16,6 +16,7 @@ from viz.labels import tokens
 def scene(
     trace: Trace,
     drawn: Sequence[Dot],
+    heads: Sequence[tuple[str, int]],
     kinds: Sequence[str],
     titles: tuple[str, str],
     selected: int,
@@ -23,11 +24,12 @@ def scene(
     description: str,
     shade: Shade | None = None,
 ) -> bytes:
-    """The dots as bytes. A click reports `head`, the place of a head in the survey; a box around several reports their `marked`.
+    """The dots as bytes. A click reports site and head; a box around several reports their places in the survey as `marked`.
 
     Args:
         trace: the run beside the survey, which says nothing here but which page it is.
         drawn: the dots, those that lie below others first.
+        heads: site and head of each place in the survey.
         kinds: names of the kinds of sites, in the order of their numbers.
         titles: of the two numbers.
         selected: the head with a ring; -1: none.
@@ -45,7 +47,10 @@ def scene(
     header = {
         **base(trace),
         "texts": texts,
-        "dots": [asdict(dot) | {"shade": _known(dot.shade)} for dot in drawn],
+        "dots": [
+            asdict(dot) | {"shade": _known(dot.shade), "chooses": {"site": heads[dot.head][0], "head": heads[dot.head][1]}}
+            for dot in drawn
+        ],
         "kinds": [{"name": name, "symbol": SYMBOLS[place % len(SYMBOLS)]} for place, name in enumerate(kinds)],
         "titles": titles,
         "scale": None if shade is None else _scale(shade),

@@ -29,7 +29,7 @@ class Panel:
     """One drawing of a picture.
 
     Attributes:
-        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`, `Dots`,
+        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`,
             `Chart`, `Arrows` (tables.py).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.

@@ -10,8 +10,10 @@ from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
+from viz.canvas.scenes import dots
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import heads as figures
+from viz.figures.heads import Dot
 from viz.i18n.translate import _, join_list, number
 from viz.labels import survey as labels
 from viz.labels import tokens
@@ -62,11 +64,12 @@ def pointer(engine: Engine, step: Step) -> str:
 def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
     """All heads as dots, the measures of the selected head, and every role with its criterion."""
     names, axes, chosen = _names(found), _axes(page), head_of(page, found, chosen=True)
-    named = [", ".join(roles) for roles in _role_names(found)]
     gaps = {"count": found.statistics.texts, "texts": found.about.texts}
     texts = _("Texts: {count:,} ({texts}). Every text weighs the same.", **gaps)
-    drawn = tables.dots(*_values(page, found), names, named, axes, chosen)
-    yield Panel("Dots", "dots", _title(axes), texts, half=True), drawn
+    drawn, kinds = _dots(page, found)
+    said = labels.scatter(names, *_values(page, found), axes)
+    scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, axes, chosen, [], said)
+    yield Panel("Dots", "dots", _title(axes), texts, half=True), scene
     yield Panel("Table", "head", names[chosen], half=True), _measures_of(found, chosen)
     if any(found.roles):
         yield Panel("Table", "roles", _("Roles, by criteria"), _criterion()), _roles(found, names)
@@ -79,11 +82,16 @@ def printed(page: Page) -> Figure:
         NotDrawable, BadTexts: as for `stored`.
     """
     found, axes = stored(page), _axes(page)
-    kinds = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
-    names, values, named = _names(found), _values(page, found), [", ".join(roles) for roles in _role_names(found)]
-    drawn = figures.dots(names, kinds, *values, named)
-    picture = figures.scatter(drawn, list(dict.fromkeys(kinds)), axes, head_of(page, found, chosen=True), dark=False)
-    return of_chart("survey", _title(axes), picture, labels.scatter(names, *values, axes))
+    drawn, kinds = _dots(page, found)
+    picture = figures.scatter(drawn, kinds, axes, head_of(page, found, chosen=True), dark=False)
+    return of_chart("survey", _title(axes), picture, labels.scatter(_names(found), *_values(page, found), axes))
+
+
+def _dots(page: Page, found: Survey) -> tuple[list[Dot], list[str]]:
+    """The dots, and the names of the kinds of sites."""
+    groups = [tokens.kind(site.stack, site.kind) for site in (Site.parse(site) for site, _head in found.statistics.heads)]
+    roles = [", ".join(roles) for roles in _role_names(found)]
+    return figures.dots(_names(found), groups, *_values(page, found), roles), list(dict.fromkeys(groups))
 
 
 def _names(found: Survey) -> list[str]:

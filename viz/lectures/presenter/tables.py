@@ -114,17 +114,3 @@ def arrows(names: Sequence[str], before: Array, after: Array) -> bytes:
     """
     sizes = np.maximum(np.linalg.norm(before, axis=1, keepdims=True), 1e-9)
     return pack({"names": list(names), "before": (before / sizes).tolist(), "after": (after / sizes).tolist()}, {})
-
-
-def dots(across: Array, up: Array, names: Sequence[str], labels: Sequence[str], axes: tuple[str, str], chosen: int) -> bytes:
-    """The scene of a panel `Dots`: things by two numbers.
-
-    Args:
-        across, up: [thing], the numbers; NaN where there is none, so that it has no dot.
-        names: of the things.
-        labels: short texts beside the dots; may be empty.
-        axes: titles of both numbers.
-        chosen: index of the one to emphasize.
-    """
-    places = [[float(x), float(y)] if math.isfinite(x) and math.isfinite(y) else None for x, y in zip(across, up, strict=True)]
-    return pack({"places": places, "names": list(names), "labels": list(labels), "axes": list(axes), "chosen": chosen}, {})

@@ -58,8 +58,8 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     kinds = list(dict.fromkeys(groups))
     drawn = figures.dots(names, groups, across, up, roles, shade, weight, spread)
     said, there = labels.scatter(names, across, up, named), [head for head in marked() if head < len(names)]
-    scene = dots.scene(page.trace, drawn, kinds, named, selected, there, said, shade)
-    canvas.draw("dots", scene, key=DOTS, chosen=lambda **chosen: select(found, int(chosen["head"])), keeps=("marked", "painted"))
+    scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, named, selected, there, said, shade)
+    canvas.draw("dots", scene, key=DOTS, chosen=update, keeps=("marked", "painted"))
     title = _("All heads: {up}, {across}", across=named[0], up=named[1])
     printed = figures.scatter(drawn, kinds, named, selected, dark=False, shade=shade)
     print_dialog.button(lambda: [of_chart(DOTS, title, printed, said)], page.trace, address(), DOTS)

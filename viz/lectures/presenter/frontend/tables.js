@@ -76,44 +76,6 @@ function curveChart({ steps, lines, names, chosen }) {
   return el("svg:svg", { class: "curves", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": names[chosen], ...hears }, axis, ...paths, ...marks, ...ends, name);
 }
 
-/** A dot for each thing by two numbers; the chosen one has a ring, those with a label say it, each says its name under the pointer. */
-function dotChart({ places, names, labels, axes, chosen }) {
-  const [width, height, left, right, bottom, top] = [330, 250, 40, 12, 34, 12];
-  const there = places.flatMap((place, at) => (place === null ? [] : [at]));
-  const ends = [0, 1].map((axis) => {
-    const numbers = there.map((at) => places[at][axis]);
-    return [Math.min(0, ...numbers), Math.max(1e-9, ...numbers)];
-  });
-  const part = (axis, value) => (value - ends[axis][0]) / (ends[axis][1] - ends[axis][0]);
-  const round = (number) => Math.round(number * 10) / 10;
-  const x = (value) => round(left + (width - left - right) * part(0, value));
-  const y = (value) => round(height - bottom - (height - bottom - top) * part(1, value));
-  const text = (said, at, anchor, more = {}) => el("svg:text", { ...at, "text-anchor": anchor, ...more }, said);
-  const dot = (at) => {
-    const [across, up] = places[at];
-    const said = `${names[at]}: ${fixed(across, 3)}, ${fixed(up, 3)}`;
-    return el("svg:circle", { cx: x(across), cy: y(up), r: at === chosen ? 6 : 4, class: at === chosen ? "chosen" : "" }, el("svg:title", {}, said));
-  };
-  const label = (at) => {
-    const near = part(0, places[at][0]);
-    if (part(1, places[at][1]) > 0.9) { // there is no room above it
-      const [by, side] = near > 0.8 ? [-10, "end"] : [10, "start"];
-      return text(labels[at], { x: x(places[at][0]) + by, y: y(places[at][1]) + 4 }, side, { class: "named" });
-    }
-    const anchor = near > 0.8 ? "end" : near < 0.2 ? "start" : "middle";
-    return text(labels[at], { x: x(places[at][0]), y: y(places[at][1]) - 8 }, anchor, { class: "named" });
-  };
-  const order = [...there].sort((a, b) => (a === chosen) - (b === chosen)); // the chosen one lies on top
-  const low = text(significant(ends[0][0], 3), { x: left, y: height - bottom + 13 }, "start");
-  const high = text(significant(ends[0][1], 3), { x: width - right, y: height - bottom + 13 }, "end");
-  const sides = ends[1].map((value) => text(significant(value, 3), { x: left - 5, y: y(value) + 4 }, "end"));
-  const middle = (top + height - bottom) / 2;
-  const titles = [text(axes[0], { x: (left + width - right) / 2, y: height - 5 }, "middle"), text(axes[1], { x: 10, y: middle }, "middle", { transform: `rotate(-90 10 ${middle})` })];
-  const axis = el("svg:path", { class: "axis", d: `M${left} ${top}V${height - bottom}H${width - right}` });
-  const all = [axis, ...order.map(dot), ...there.filter((at) => labels[at]).map(label), low, high, ...sides, ...titles];
-  return el("svg:svg", { class: "curves dots", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${axes[1]}, ${axes[0]}: ${names[chosen] ?? ""}` }, ...all);
-}
-
 /** A number of an axis in few characters: 1.5, 12K, or a power of ten. */
 function short(value, powers) {
   const power = Math.log10(value);
@@ -195,4 +157,4 @@ function arrowGrid({ names, before, after }) {
 }
 
 /** By the kind of a panel, what draws it. */
-const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Dots: dotChart, Chart: lineChart, Arrows: arrowGrid };
+const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Chart: lineChart, Arrows: arrowGrid };
