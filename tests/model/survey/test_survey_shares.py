@@ -1,7 +1,7 @@
 """Shares of a survey that several processes read: added up they are the survey of one process."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,10 +18,13 @@ from model.errors import CannotSurvey
 from model.survey import tables
 from model.survey.questions import MeasureTexts, Text
 from model.survey.statistics import added, empty, together
-from model.survey.survey import BATCH, Survey, begun, gone_on, merged
+from model.survey.survey import Survey, begun, gone_on, merged
 from model.survey.texts import Texts
 from tests.model.survey.test_survey_statistics import measured, values
 from tests.networks import save_checkpoint
+
+BATCH, COMPARED = 8, 20
+"""Texts of a batch, and those that are compared: fewer than a survey has, and no whole number of batches."""
 
 TREE = "NOUN:2:nsubj VERB:0:root NOUN:2:obj"
 
@@ -44,6 +47,15 @@ TEXTS = Texts(
     empty=2,
 )
 QUESTION = MeasureTexts("tiny", texts=())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_batches() -> Iterator[None]:
+    """Several batches a share, of a few texts each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("model.survey.survey.BATCH", BATCH)
+        patch.setattr("model.survey.survey.COMPARED_TEXTS", COMPARED)
+        yield
 
 
 @pytest.fixture(scope="module")
