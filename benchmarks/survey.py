@@ -13,14 +13,15 @@ from functools import partial
 
 import numpy as np
 import torch
+from playwright.sync_api import Page
 
 from benchmarks.browsers import Browser, browsing
 from benchmarks.handling import TOUCHED, frames
 from benchmarks.load import p95
 from benchmarks.load.visitor import visiting
 from benchmarks.recording import ROOT
-from benchmarks.servers import serving
-from benchmarks.timing import Row, in_turns
+from benchmarks.servers import HERE, serving
+from benchmarks.timing import Row, in_turns, ratio
 from benchmarks.visiting import rest, tab
 from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
@@ -45,6 +46,20 @@ MEMORY = "memory after 10,000 texts, beside 1,000"
 MOVED, DRAWN = "20,000 queries and keys moved", "20,000 queries and keys moved, each frame drawn by plotly"
 CACHED, BESIDE = "a visitor's cached run on the page", "a visitor's cached run beside a survey of 1,000 texts"
 BETWEEN_SECONDS = 0.25
+OPEN_MS = 8000
+"""So long a page is watched while it opens."""
+EMPTY, LINE, DOTS = "an empty Streamlit page", "a survey's page: its first line", "a survey's page: the dots of a stored survey"
+SEEN = """globalThis.seen = {};
+const look = () => {
+  const roots = [document];
+  for (const root of roots) for (const { shadowRoot } of root.querySelectorAll("*")) if (shadowRoot) roots.push(shadowRoot);
+  for (const selector of ["[data-testid=stHtml]", "[data-testid=stCaptionContainer]", ".hl[data-drawing=dots] .dot"]) {
+    if (roots.some((root) => root.querySelector(selector))) seen[selector] ??= performance.now();
+  }
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);"""
+"""Notes in each frame what is there for the first time, in milliseconds since the navigation began."""
 PLANE = "/survey?model=multi30k-de-en&text=Ein+Hund+l%C3%A4uft.&site=encoder.0.2.self&head=3"
 PLOTLY_ALONE = "globalThis.headlightMovesDots = true;"
 """Keeps the page's script that moves a copy of the dots from starting."""
@@ -70,9 +85,27 @@ def measure(repeats: int) -> Iterator[Row]:
     stored = ROOT / "checkpoints" / MODEL / "survey.parquet"
     yield from (replace(row, ratio=float("nan")) for row in in_turns({STORED: lambda: tables.read(stored)}, repeats))
     with browsing() as browser, serving(ROOT / "app.py") as served:
+        with serving(HERE / "empty_app.py") as empty, tab(browser, SEEN) as page:
+            yield from _opened(page, served.address, empty.address, repeats)
         yield from _beside(browser, served.address, 10 * repeats)
         yield _moved(browser, served.address, MOVED)
         yield _moved(browser, served.address, DRAWN, PLOTLY_ALONE)
+
+
+def _opened(page: Page, address: str, empty: str, repeats: int) -> Iterator[Row]:
+    """How long a page takes until it shows something: an empty one, and that of a stored survey. Files come from the cache."""
+    pages = ((EMPTY, empty, "[data-testid=stHtml]"), (LINE, address, "[data-testid=stCaptionContainer]"), (DOTS, address, ".dot"))
+    found: dict[str, list[float]] = {case: [] for case, _address, _selector in pages}
+    for turn in range(-1, repeats):
+        for own in dict.fromkeys((empty, address)):
+            page.goto(own if own == empty else f"{address}survey?model={MODEL}&text=Hund")
+            page.wait_for_timeout(OPEN_MS)
+            seen = {selector.rpartition(" ")[2]: when for selector, when in page.evaluate("seen").items()}
+            for case, of, selector in pages:
+                if of == own and turn >= 0:
+                    found[case].append(seen[selector])
+    for case, times in found.items():
+        yield Row(case, statistics.median(times), None if case == EMPTY else ratio(times, found[EMPTY]))
 
 
 def _beside(browser: Browser, address: str, runs: int) -> Iterator[Row]:
