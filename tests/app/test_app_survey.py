@@ -125,7 +125,7 @@ def test_the_spread_over_the_texts_stands_in_the_table_and_beside_the_pointer(su
 def test_a_click_on_a_dot_selects_its_head_and_a_box_marks_heads_in_the_table(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
     other = (visitor.scene("dots")["selected"] + 1) % 4
-    visitor.report("dots", head=other)
+    visitor.report("dots", **next(dot["chooses"] for dot in visitor.scene("dots")["dots"] if dot["head"] == other))
     assert visitor.app.selectbox(key="survey-head-choice").value == other
     assert visitor.scene("dots")["selected"] == other
     visitor.keep("dots", marked=[0, 2, 10**6, "x"])

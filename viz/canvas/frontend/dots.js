@@ -165,7 +165,7 @@ class Dots extends Drawing {
     const { texts, titles } = this.header;
     if (!dot) {
       this.hideTip();
-      return this.say(this.marked.size ? fill(texts.marked, { count: this.marked.size }) : this.inApp ? hintOf(texts) : "");
+      return this.say(this.marked.size ? texts.marked : this.inApp ? hintOf(texts) : "");
     }
     const rows = titles.map((title, axis) => [title, fixed(dot.at[axis], 3).replace("-", "−")]);
     this.say(`${dot.name}: ${[...rows.map((row) => row.join(" ")), ...dot.told].join("; ")}`, { head });

@@ -42,7 +42,7 @@ def scene(
         "hint": _("Click a dot, or walk with the arrow keys and press Enter, to select its head. Draw a box to mark several."),
         "hintTouch": _("Tap a dot to select its head."),
         "mark": _("Mark several heads: draw a box around them"),
-        "marked": _("Marked heads: {count}. A click beside the dots, or Escape, removes the marks."),
+        "marked": _("A click beside the dots, or Escape, removes the marks."),
     }
     header = {
         **base(trace),
