@@ -69,6 +69,10 @@ def test_a_head_is_selected_by_a_click_and_by_keys_and_several_are_marked_by_a_b
     right = order[-1]
     page.mouse.move(*there[right])
     expect(page.locator(".tip.shown")).to_contain_text(f"{across[right]:.3f}")
+    before = page.url
+    page.mouse.click(*there[right], button="right")
+    page.mouse.click(*there[order[0]], button="right")
+    assert page.url == before, "the other button of the mouse selects nothing"
     page.mouse.click(*there[right])
     has_parameters(page, site=heads[right][0], head=str(heads[right][1]))
     rest(page)

@@ -1,7 +1,7 @@
 // Dots: every head of a survey by two numbers. A click selects a head, a box marks several, arrow keys walk to the nearest dot.
 
 const DOT_FREE = 0.06; // free share of an axis at both ends, which viz/figures/heads.py counts on when it places the labels
-const DOT_LABEL = { line: 15.6, gap: 8, font: 12 };
+const DOT_LABEL = { line: 15.6, gap: 8 };
 const DOT_PLOT = 400; // height of the picture
 const DOT_SHAPE = 0.8; // of it in a lecture, by its width
 const DOT_MARGIN = { top: 8, right: 14, bottom: 40, titles: 22 };
@@ -73,7 +73,7 @@ class Dots extends Drawing {
     const [x, y] = [0, 1].map((axis) => dotAxis(dots.map(({ at }) => at[axis])));
     const { top, right, bottom, titles: room } = DOT_MARGIN;
     const left = room + 7 * Math.max(3, ...y.ticks.map(([, text]) => text.length));
-    const high = fillsScreen() ? roomBelow(this.svg, 30) : Math.min(DOT_PLOT, this.inApp ? DOT_PLOT : DOT_SHAPE * this.width);
+    const high = fillsScreen() ? roomBelow(this.svg, 30) : this.inApp ? DOT_PLOT : Math.min(DOT_PLOT, DOT_SHAPE * this.width);
     this.above();
     Object.assign(this.svg.style, { height: `${high}px` });
     const [wide, tall] = [this.width - left - right, high - top - bottom];
@@ -214,6 +214,7 @@ class Dots extends Drawing {
       return this.setMarks(inside.map(([head]) => head));
     }
     this.drag = null;
+    if (event.button) return; // the browser's own menu
     const head = this.nearest(this.spot(event));
     if (head !== null) this.open(head);
     else if (this.marked.size) this.setMarks([]);
@@ -235,7 +236,7 @@ class Dots extends Drawing {
   setMarks(heads) {
     this.marked = new Set(heads);
     this.point(null);
-    if (this.inApp) this.setStateValue("marked", heads);
+    this.setStateValue("marked", heads);
   }
 
   open(head) {

@@ -16,7 +16,7 @@ from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz import canvas
 from viz.canvas.scenes import dots
-from viz.export.print.catalogue import of_chart
+from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import heads as figures
 from viz.i18n.translate import _
 from viz.labels import survey as labels
@@ -61,8 +61,11 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, named, selected, there, said, shade)
     canvas.draw("dots", scene, key=DOTS, chosen=update, keeps=("marked", "painted"))
     title = _("All heads: {up}, {across}", across=named[0], up=named[1])
-    printed = figures.scatter(drawn, kinds, named, selected, dark=False, shade=shade)
-    print_dialog.button(lambda: [of_chart(DOTS, title, printed, said)], page.trace, address(), DOTS)
+
+    def printed() -> list[Figure]:
+        return [of_chart(DOTS, title, figures.scatter(drawn, kinds, named, selected, dark=False, shade=shade), said)]
+
+    print_dialog.button(printed, page.trace, address(), DOTS)
     missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
     if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
