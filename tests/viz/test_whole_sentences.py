@@ -44,6 +44,8 @@ PATTERNS: dict[str, dict[str, str]] = {
         r"\b\w+en Sie\b|\b(Zeige|Tippe|Klicke|Wähle|nenne)\b": "ohne Anrede",
         r"\bQueries\b": "Querys",
         r"\b(keine|mehrere|viele|besonderen?|denselben) Token\b": "Tokens",
+        r"\b[Bb]itte\b": "der Infinitiv allein: Den Text kürzen.",
+        r"\b[Bb]lickt(e|en)?\b|\bTipp\b|sagt warum": "schaut; Antippen; nennt den Grund",
     },
     "zh-CN": {
         r"您": "你", r"编辑(?!并保存)": "干预", r"静默": "屏蔽", r"位点": "注意力层", r"次序": "顺序", r"头部": "文件头",
@@ -51,6 +53,7 @@ PATTERNS: dict[str, dict[str, str]] = {
         r"可比较的。": "没有可比较的内容。", r"强制目标": "给定目标", r"[「」]": "“”", r"[一-鿿] [一-鿿]": "中文之间没有空格",
         r"奈特|比特": "nat，bit", r"秩相关": "等级相关系数", r"学到的[汇数]": "可学习的", r"点按": "轻触",
         r"标准误差": "标准误", r"按 Enter": "按回车键",
+        r"份额": "占比", r"关注": "注意", r"无法运行的文本|运行文[字本]": "处理", r"现场": "即时", r"两个统计": "两份统计",
     },
     "zh-TW": {
         r"您": "你", r"編輯(?!並儲存)": "介入", r"靜默": "關閉", r"位點": "注意力層", r"次序": "順序", r"標頭|頭部": "檔頭",
@@ -58,6 +61,8 @@ PATTERNS: dict[str, dict[str, str]] = {
         r"[“”]": "「」", r"強制目標": "給定目標", r"取而代之": "而是", r"(?<!集)束搜尋": "集束搜尋",
         r"[一-鿿] [一-鿿]": "中文之間沒有空格", r"奈特|比特": "nat，bit",
         r"筆文本": "則文本", r"學到的[匯數]": "可學習的", r"點按": "輕觸", r"標準誤差": "標準誤",
+        r"份額": "佔比", r"關注": "注意", r"無法執行的文本|執行文[字本]": "處理", r"現場": "即時", r"兩個統計": "兩份統計",
+        r"占(?!領)": "佔", r"點一下|點擊": "按一下，輕觸", r"含義": "意義", r"匹配": "相符",
     },
 }  # fmt: skip
 """What no catalogue says any more, with what it says instead."""
