@@ -17,6 +17,7 @@ from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
+from viz.canvas.wire.transport import unpack
 from viz.i18n import translate
 from viz.session.state import Page, get_view_state, session_language, store_view, sync_url
 
@@ -130,6 +131,11 @@ def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str)
 def figures(app: AppTest) -> list[dict[str, Any]]:
     """The plotly figures of a page, as the browser gets them, from top to bottom."""
     return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def scenes(app: AppTest) -> dict[str, tuple[dict[str, Any], dict[str, Array]]]:
+    """The scenes of the drawings of a page by the drawing's key, header and blobs, from top to bottom."""
+    return {part.proto.id.split("-", 2)[2]: unpack(part.proto.bytes) for part in app.get("bidi_component")}
 
 
 def words(app: AppTest) -> str:

@@ -43,3 +43,13 @@ def a_phone(page: Page, width: int = 390, height: int = 844) -> Iterator[None]:
     session.send("Emulation.setEmulatedMedia", {"features": []})
     session.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     session.detach()
+
+
+def touch(page: Page, *path: tuple[float, float]) -> None:
+    """A finger goes down at the first place, along the others, and up."""
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    for kind, (x, y) in zip(("touchStart", *["touchMove"] * (len(path) - 1)), path, strict=True):
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    session.detach()

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from tests.browser.emulation import touch
 from tests.browser.patience import expect
-from tests.browser.visits import drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles
+from tests.browser.visits import TILES, drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles
 
 pytestmark = pytest.mark.browser
 
@@ -103,3 +104,27 @@ def test_what_a_cell_writes_is_said_under_the_pointer_by_keys_and_in_the_link(wa
     expect(written).to_contain_text("pushes uppotter +")
     page.mouse.move(*middle(tiles(page, "cells")[0], 0, 3))
     expect(written).to_have_text(re.compile("so this cell adds nothing"))
+
+
+def test_masks_need_no_plotly_and_say_their_cells_to_pointer_keys_and_fingers(watched: Page, serve: Callable[[Path], str]) -> None:
+    asked: list[str] = []
+    watched.on("request", lambda request: asked.append(request.url))
+    page = opened(watched, f"{serve(ROOT / 'app.py')}/masks?model={MODEL}&text={TEXT}")
+    drawn = page.locator(".hl[data-drawing=cells]")
+    expect(drawn).to_have_count(3)
+    assert any("/static/js/" in address for address in asked), "what the page asks for is seen"
+    assert not [address for address in asked if "plotly" in address.lower()], "Plotly keeps the browser busy for seconds"
+    causal, both, _padding = drawn.all()
+    where = page.url
+    for cell, sign in (((1, 3), "✗, masked"), ((3, 1), "✓")):
+        place = middle(causal.evaluate(TILES)[0], *cell)
+        page.mouse.click(*place) if sign != "✓" else touch(page, place)
+        expect(causal.locator(".readout")).to_have_text(re.compile(rf": {sign}$"))
+        expect(causal.locator(".readout")).to_have_attribute("data-key", str(cell[1]))
+    both.locator("canvas").focus()
+    for pressed in ("ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(pressed)
+    expect(both.locator(".readout")).to_have_text(re.compile(r"^“<sos>.*” attends to “a”: ✗, masked$"))
+    rest(page)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.url == where, "there is no calculation that a click could open"

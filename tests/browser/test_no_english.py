@@ -24,7 +24,7 @@ FIRST = (
 
 PAGES = {
     "": ".st-key-all-heads",  # Explore
-    "masks": "[class*=st-key-mask-] .js-plotly-plot",
+    "masks": ".hl[data-drawing=cells] canvas",
     "positions": ".st-key-card-curves .js-plotly-plot",
     "compare": ".st-key-heads-by-change, .st-key-equal",
     "whatif": ".effect",

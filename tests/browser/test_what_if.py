@@ -13,6 +13,7 @@ from playwright.sync_api import Page
 
 from model.engine.sent_files import opened_name
 from tests import folders
+from tests.browser.emulation import touch
 from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.visits import (
@@ -91,16 +92,6 @@ def test_gestures_become_edits_and_undo_takes_them_back(watched: Page, with_an_e
     page.set_viewport_size({"width": 390, "height": 844})
     rest(page)
     assert overflow(page) <= 1, "the tools of the open head did not fit onto a phone"
-
-
-def touch(page: Page, *path: tuple[float, float]) -> None:
-    """A finger goes down at the first place, along the others, and up."""
-    session = page.context.new_cdp_session(page)
-    session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
-    for kind, (x, y) in zip(("touchStart", *["touchMove"] * (len(path) - 1)), path, strict=True):
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
-    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    session.detach()
 
 
 def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, with_an_edit: Callable[[], Page]) -> None:

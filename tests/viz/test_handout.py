@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.known import bundled_engine
+from viz.canvas.scenes import matrix
 from viz.canvas.wire.transport import unpack
 from viz.export.print import axes
 from viz.export.print.catalogue import Figure
@@ -92,7 +93,7 @@ def test_a_printed_table_has_the_texts_of_the_screen(deck: LectureDeck) -> None:
 
 
 def test_printed_cells_have_their_numbers_the_first_row_above_and_a_frame() -> None:
-    scene = panels.numbers(np.array([[1.25, np.nan], [-3.5, 0.0]]), ["first", "second"], ["k1", "k2"], ("query", "key"))
+    scene = matrix.numbers(np.array([[1.25, np.nan], [-3.5, 0.0]]), ["first", "second"], ["k1", "k2"], ("query", "key"))
     told = drawn(panels.changed(scene, {}, frame=[1, 0, 2, 1]), "Cells")
     places = {text: float(re.search(rf'y="([\d.]+)"[^>]*>{text}<', told)[1]) for text in ("first", "second", "1.25", "−3.50")}  # type: ignore[index]
     assert places["first"] < places["second"]
@@ -104,7 +105,7 @@ def test_printed_cells_have_their_numbers_the_first_row_above_and_a_frame() -> N
 
 
 def test_a_printed_mask_names_closed_cells() -> None:
-    scene = panels.mask(np.tri(3, dtype=bool), list("abc"), list("abc"), {"query": "query", "key": "key"})
+    scene = matrix.mask(np.tri(3, dtype=bool), list("abc"), list("abc"), {"query": "query", "key": "key"})
     told = drawn(scene, "Cells")
     assert (told.count(">−∞<"), told.count(">0<")) == (3, 6)
 

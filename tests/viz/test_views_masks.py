@@ -3,29 +3,31 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.trace.types import Site
-from tests.pages import MadeUpEngine, figures, open_view, words
+from tests.pages import MadeUpEngine, open_view, scenes, words
 from tests.traces import translation
-from viz.figures.theme import DARK, LIGHT, Scheme
 from viz.views import mask_texts, masks
 
 
-def cells(figure: dict[str, object]) -> list[list[str]]:
-    return figure["data"][0]["text"]  # type: ignore[index, no-any-return]
-
-
 def drawn(app: AppTest) -> dict[str, dict[str, Any]]:
-    """The figures by the name of their mask."""
-    shown = [chart.proto.id for chart in app.get("plotly_chart")]
-    names = [next(name for name in ("causal", "both", "padding") if f"mask-{name}" in id_) for id_ in shown]
-    return dict(zip(names, figures(app), strict=True))
+    """What is drawn, by the name of the mask: the header of its scene, and which cells are allowed."""
+    assert not app.get("plotly_chart"), "Plotly keeps the browser busy for seconds"
+    found = {key.removeprefix("mask-"): header | {"open": blobs["there"]} for key, (header, blobs) in scenes(app).items()}
+    for key, (_header, blobs) in scenes(app).items():
+        assert np.array_equal(blobs["exact"], np.where(blobs["there"], 0.0, -np.inf)), key
+    return found
 
 
-def allowed(figure: dict[str, Any]) -> list[list[bool]]:
-    return [[sign in ("✓", "0") for sign in row] for row in cells(figure)]
+def allowed(scene: dict[str, Any]) -> list[list[bool]]:
+    return [list(map(bool, row)) for row in scene["open"]]
+
+
+def signs(scene: dict[str, Any]) -> list[str]:
+    return [sign for sign, _said in scene["signs"]]
 
 
 LOWER = [[key <= query for key in range(12)] for query in range(12)]
@@ -39,18 +41,19 @@ def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding
     assert all(row == [True] * 12 + [False] * 4 for row in allowed(found["padding"]))
     assert "never to later ones" in words(app)
     assert "The padding mask of the attention that reads the source: Cross-attention, layer 1." in words(app).replace("\\", "")
-    layout = drawn(open_view("masks", MadeUpEngine(), site="decoder.0.0.cross"))["both"]["layout"]
-    titles = [layout[axis]["title"]["text"] for axis in ("yaxis", "xaxis")]
-    assert titles == ["query: decoder (English)", "key: encoder (German)"]
-    assert layout["yaxis"]["range"][0] > layout["yaxis"]["range"][1], "the first query is on top"
+    both = drawn(open_view("masks", MadeUpEngine(), site="decoder.0.0.cross"))["both"]
+    assert both["axes"].replace("\u00a0", " ") == "query: decoder (English) ↓ · key: encoder (German) →"
+    assert both["queries"][0].startswith("<sos>"), "the first query is on top"
+    assert both["description"].startswith("Both combined: the mask of this layer.")
+    assert not both.get("opens"), "no cell opens a calculation"
     assert app.metric[0].value == "exactly 0"
 
 
 def test_the_same_masks_are_written_as_signs_or_as_what_is_added() -> None:
     app = open_view("masks", MadeUpEngine(), site="decoder.0.0.self")
-    assert cells(drawn(app)["causal"])[0][:2] == ["✓", "✗"]
+    assert signs(drawn(app)["causal"]) == ["✗", "✓"]
     app.button_group(key="mask-form").set_value("additive").run()
-    assert cells(drawn(app)["causal"])[0][:2] == ["0", "−∞"]
+    assert signs(drawn(app)["causal"]) == ["−∞", "0"]
     assert allowed(drawn(app)["causal"]) == LOWER
 
 
@@ -91,7 +94,7 @@ def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     assert "no head that reads the source gives any weight to the padding" in words(app)
     assert "rounding" in words(app)
     assert all(row == [True] * 12 + [False] * 8 for row in allowed(drawn(app)["padding"]))
-    assert len(cells(drawn(app)["padding"])) == 20, "the masks are those of the padded run"
+    assert len(allowed(drawn(app)["padding"])) == 20, "the masks are those of the padded run"
 
 
 def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
@@ -142,14 +145,7 @@ def test_the_site_can_be_chosen_and_the_link_follows() -> None:
     ]
     app.selectbox[0].set_value("decoder.0.0.self").run()
     assert app.query_params["site"] == "decoder.0.0.self"
-    assert len(figures(app)) == 3
-
-
-@pytest.mark.parametrize(("dark", "colours"), [(False, LIGHT), (True, DARK)])
-def test_pictures_follow_the_scheme(dark: bool, colours: Scheme) -> None:
-    figure = figures(open_view("masks", MadeUpEngine(), dark))[0]
-    assert figure["layout"]["font"]["color"] == colours.text
-    assert figure["data"][0]["colorscale"][0][1] == colours.masked
+    assert len(drawn(app)) == 3
 
 
 def test_the_masks_had_no_tables_that_the_keyboard_reaches() -> None:

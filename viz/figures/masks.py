@@ -38,7 +38,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
     """
     colours = scheme(dark)
     off, on = colours.masked, colours.weights[ALLOWED]
-    no, yes = _signs(form)
+    (no, _no), (yes, _yes) = signs(form)
     size = max(allowed.shape)
     cells = {
         "type": "heatmap",
@@ -68,18 +68,16 @@ _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{
 """The gaps that plotly fills when the pointer is over a cell."""
 
 
-def _signs(form: Form) -> tuple[str, str]:
-    """The sign in a masked cell and in an allowed one."""
-    return ("✗", "✓") if form == "boolean" else ("−∞", "0")
+def signs(form: Form) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The sign in a masked cell and in an allowed one, each with what a legend says of it."""
+    no, yes = ("✗", "✓") if form == "boolean" else ("−∞", "0")
+    return (no, _("{sign}  masked", sign=no)), (yes, _("{sign}  allowed", sign=yes))
 
 
 def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
     """Traces that hold nothing but an entry of the legend above the picture, one for each color."""
-    no, yes = _signs(form)
-    names = {
-        colours.weights[ALLOWED]: _("{sign}  allowed", sign=yes),
-        colours.masked: _("{sign}  masked", sign=no),
-    }
+    (_no, masked), (_yes, allowed) = signs(form)
+    names = {colours.weights[ALLOWED]: allowed, colours.masked: masked}
     edge = {"width": 1, "color": colours.faint}
     return [
         {"type": "scatter", "x": [None], "y": [None], "mode": "markers", "name": name, "showlegend": True}

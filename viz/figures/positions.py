@@ -4,6 +4,7 @@ Positions and dimensions count from 1 in these pictures, from 0 in the formula.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -152,27 +153,57 @@ def wavelength_curve(waves: Array, dark: bool, positions: int, counted: str, hei
     return picture(dark, height, [curve], layout)
 
 
-def _cells(values: Array, colours: Scheme, hover: str, bounded: bool = False) -> dict[str, Any]:
-    """A heatmap counted from 1, on the diverging scale up to the largest absolute value on both sides.
+@dataclass(frozen=True)
+class Scale:
+    """The scale of colors of numbers on both sides of 0.
 
-    Where a few values are so large that the others would all be pale, as in learned tables, the scale ends below them, and says so.
+    Attributes:
+        end: the number at its upper end; the lower end is as far from 0.
+        beyond: whether some numbers lie beyond it.
     """
-    sizes = np.abs(values[np.isfinite(values)])
-    largest, usual = float(sizes.max(initial=0.0)), float(np.quantile(sizes, USUAL)) if sizes.size else 0.0
-    beyond = not bounded and 0 < OUTLYING * usual < largest
-    largest = (usual if beyond else largest) or 1.0
-    unit = 10.0 ** (np.floor(np.log10(largest)) - 1)
-    mark = float(np.floor(largest / unit) * unit)  # two digits, and never beyond the end of the bar
-    bar = colour_bar(colours, (-mark, 0, mark)) | {"tickformat": ",.2~r"}
-    if beyond:
-        bar |= {"ticktext": [f"≤ −{number(mark, 'g')}", "0", f"≥ {number(mark, 'g')}"]}
+
+    end: float
+    beyond: bool = False
+
+    @classmethod
+    def of(cls, values: Array, bounded: bool = True) -> "Scale":
+        """The scale of some numbers, up to the largest absolute value.
+
+        Args:
+            values: of any shape; those that are not finite do not count.
+            bounded: False: where a few values are so large that the others would all be pale, as in learned tables, it ends below.
+        """
+        sizes = np.abs(values[np.isfinite(values)])
+        largest, usual = float(sizes.max(initial=0.0)), float(np.quantile(sizes, USUAL)) if sizes.size and not bounded else 0.0
+        beyond = 0 < OUTLYING * usual < largest
+        return cls((usual if beyond else largest) or 1.0, beyond)
+
+    @property
+    def mark(self) -> float:
+        """The number that is written at the upper end: with two digits, and never beyond the end."""
+        unit = 10.0 ** (np.floor(np.log10(self.end)) - 1)
+        return float(np.floor(self.end / unit) * unit)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """What is written at the lower and at the upper end."""
+        said = number(self.mark, "g")
+        return (f"≤ −{said}", f"≥ {said}") if self.beyond else (f"−{said}", said)
+
+
+def _cells(values: Array, colours: Scheme, hover: str, bounded: bool = False) -> dict[str, Any]:
+    """A heatmap counted from 1, on the diverging scale."""
+    own = Scale.of(values, bounded)
+    bar = colour_bar(colours, (-own.mark, 0, own.mark)) | {"tickformat": ",.2~r"}
+    if own.beyond:
+        bar |= {"ticktext": [own.texts[0], "0", own.texts[1]]}
     return {
         "type": "heatmap",
         "x": np.arange(1, values.shape[1] + 1),
         "y": np.arange(1, values.shape[0] + 1),
         "z": values.astype(np.float32),
-        "zmin": -largest,
-        "zmax": largest,
+        "zmin": -own.end,
+        "zmax": own.end,
         "colorscale": scale(colours.diverging),
         "colorbar": bar,
         "hovertemplate": hover + "<extra></extra>",

@@ -13,14 +13,18 @@ from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Allow, Edit, Embed, Forbid, write_edits
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Site, Trace
+from viz import canvas
+from viz.canvas.scenes import matrix
+from viz.canvas.wire import strings
+from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import masks, reach
 from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, error_message
+from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import mask_kinds
 from viz.metrics.mask_kinds import MaskKind
-from viz.session.state import Page, update
-from viz.widgets import numeric_tables
+from viz.session.state import Page, address, get_view_state, update
+from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import chart, expander_state, panel, say
 from viz.widgets.offers import SINKS, offer
 
@@ -122,8 +126,7 @@ def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
             count=count,
         )
     )
-    figure = masks.mask(page.trace, own, made, form, page.dark)
-    chart(figure, (page.trace, names[kind]), config=CONFIG, key="mask-made-chart", alt=alt_text.mask(page.trace, own, made))
+    draw_mask(page.trace, own, made, ("mask-made-chart", names[kind]), form)
     if page.info.recorded or page.trace.recorded is not None:
         return
     if page.view.request().edits:
@@ -152,6 +155,29 @@ def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
             if len(queries := np.flatnonzero(cells[:, key])):
                 found.append(kind(stack=stack, kind="self", query=tuple(map(int, queries)), key=(key,)))
     return tuple(found)
+
+
+def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: masks.Form) -> None:
+    """Draws a mask, and outside of big mode the button that saves it for print.
+
+    Args:
+        named: the key of the drawing, and its title.
+    """
+    key, title = named
+    described = alt_text.mask(trace, attention, allowed)
+    labels = tokens.queries(trace, attention), tokens.keys(trace, attention)
+    axes = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
+    told = matrix.Told(title, titled(title, described), strings.axes(*axes))
+    strips = attention.query_tokens, attention.key_tokens
+    canvas.draw("cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, told), key=key)
+    if get_view_state()[0].big:
+        return
+    where = _("{what}: {value}", what=title, value=tokens.site(attention.site))
+
+    def printed() -> list[Figure]:
+        return [of_chart(key, where, masks.mask(trace, attention, allowed, form, dark=False), described)]
+
+    print_dialog.button(printed, trace, address(), key)
 
 
 def _reach(page: Page, layers: tuple[Attention, ...]) -> None:

@@ -8,14 +8,13 @@ from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
 from viz.export import tables
 from viz.figures import masks
-from viz.figures.layout import CONFIG
-from viz.i18n.translate import _, error_message, join_sentences, localized, number
-from viz.labels import alt_text, tokens
+from viz.i18n.translate import _, error_message, localized, number
+from viz.labels import tokens
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
 from viz.views import mask_kinds, mask_texts, sinks
 from viz.widgets import numeric_tables
-from viz.widgets.cards import card, chart, choose_picture, expander_state, heading, one_screen, say
+from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
 
 SHOWN_PADDING = 4
 """Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
@@ -88,9 +87,7 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
         title, allowed = titles[name], drawn[name]
         said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
         st.html(heading(said))
-        figure = masks.mask(trace, attention, allowed, st.session_state.get("mask-form") or "boolean", page.dark)
-        told = join_sentences((title, alt_text.mask(trace, attention, allowed)))
-        chart(figure, fills=True, config=CONFIG, key=f"mask-{name}", alt=told)
+        mask_kinds.draw_mask(trace, attention, allowed, (f"mask-{name}", title), st.session_state.get("mask-form") or "boolean")
 
 
 def _chosen_form() -> masks.Form:
@@ -241,14 +238,7 @@ def _mask(
     st.caption(about)
     if allowed is None:
         return
-    described = alt_text.mask(trace, attention, allowed)
-    chart(
-        masks.mask(trace, attention, allowed, form, page.dark),
-        config=CONFIG,
-        key=f"mask-{name}",
-        alt=join_sentences((title or about, described)),
-        printed=(trace, _("{what}: {value}", what=title or _("Padding mask"), value=tokens.site(attention.site))),
-    )
+    mask_kinds.draw_mask(trace, attention, allowed, (f"mask-{name}", title or _("Padding mask")), form)
 
 
 def _tables(trace: Trace, attention: Attention) -> None:

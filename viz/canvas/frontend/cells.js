@@ -1,4 +1,4 @@
-// Heatmap of one head at one stage, whose cells open their calculation.
+// Heatmap of one head at one stage, whose cells open their calculation; of a mask; of any table of numbers.
 
 /** A heatmap whose numbers may have any size and sign. */
 class NumberHeatmap extends Heatmap {
@@ -22,6 +22,9 @@ class NumberHeatmap extends Heatmap {
 /** [red, green, blue] of a color word. */
 const bytesOf = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
 
+/** The palette of a mask: one color for allowed cells, one for masked ones. */
+const maskPalette = (colours, allowed) => ({ ...colours, shades: shadesOf(colours.maskedWord, [allowed, allowed].map(rgb), () => 0) });
+
 const RESTS_MS = 120; // a pointer that rests this long on a cell asks what it writes
 
 class Cells extends Drawing {
@@ -32,7 +35,11 @@ class Cells extends Drawing {
     this.map = new NumberHeatmap(this.canvas);
     this.map.short = (cell) => this.text(cell, 2);
     this.written = el("div", { class: "written", role: "status", "aria-live": "polite" });
-    this.root.append(this.canvas, this.readout, this.written);
+    this.axes = el("p", { class: "axes" });
+    this.legend = el("p", { class: "legend" });
+    this.scale = el("p", { class: "scale" });
+    this.above = el("div", { class: "above" }, this.axes, this.legend, this.scale);
+    this.root.append(this.above, this.canvas, this.readout, this.written);
     watchTouch(this.canvas, {
       hover: (x, y) => this.hover(this.map.cellAt(x, y), x, y),
       leave: () => this.leave(),
@@ -71,13 +78,42 @@ class Cells extends Drawing {
 
   draw() {
     const { colours, header, pointed, opened } = this;
-    const lit = pointed.queryStrip === header.queryStrip && pointed.query !== null && pointed.key !== null;
+    const { queryStrip, keyStrip, scale, square } = header;
+    const lit = pointed.queryStrip === queryStrip && pointed.keyStrip === keyStrip && pointed.query !== null && pointed.key !== null;
     const at = lit ? { row: pointed.query, column: pointed.key } : opened;
-    const scaled = header.scale === "weights" ? colours : centredPalette(colours);
+    const allowed = colours.weights[header.allowed];
+    const scaled = scale === "mask" ? maskPalette(colours, allowed) : scale === "weights" ? colours : centredPalette(colours);
+    this.explain(colours, allowed, scaled.stops);
     this.map.draw(this.width, this.room(mapHeight(this.canvas, 330, 300, 520)), {
-      colours: scaled, font: this.font(), lit: at, selected: opened.row,
+      colours: scaled, font: this.font(), lit: at, selected: opened.row, square,
     });
     if (header.frame) this.outline(header.frame);
+    if (header.used) this.end(header.used);
+    if (header.first) this.tellPainted();
+  }
+
+  /** Says above the map what its colors mean, where nothing else does. */
+  explain(colours, allowed, stops) {
+    const { axes, signs, scale, bar } = this.header;
+    const named = scale === "mask" ? [[signs[1], allowed], [signs[0], colours.masked]] : [];
+    this.legend.replaceChildren(...named.map(([[, name], colour]) => el("span", {}, el("i", { style: `background: ${colour}` }), name)));
+    this.scale.replaceChildren(...(bar ? colourBar(bar.title, bar.ends, stops) : []));
+    this.axes.textContent = axes;
+    this.above.hidden = !axes && !named.length && !bar;
+  }
+
+  /** A dashed line after the rows of the text at hand. */
+  end(row) {
+    const { x, y } = this.map.place(row, 0);
+    const pen = this.canvas.getContext("2d");
+    pen.save();
+    pen.setLineDash([5, 4]);
+    Object.assign(pen, { strokeStyle: this.colours.text, lineWidth: 1.5 });
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(x + this.map.box.width, y);
+    pen.stroke();
+    pen.restore();
   }
 
   /** Outlines a block of cells. */
@@ -97,8 +133,8 @@ class Cells extends Drawing {
   /** Text of a cell: its number, or nothing if none is expected. */
   text({ row, column }, decimals) {
     const { weight, masked } = cellOf(this.map.cells, row, column);
-    const { scale } = this.header;
-    if (scale === "mask") return numberText(weight, 0);
+    const { scale, signs } = this.header;
+    if (scale === "mask") return signs[masked ? 0 : 1][0];
     return masked && !this.isWrong(row, column) ? "" : numberText(weight, decimals);
   }
 
@@ -111,7 +147,7 @@ class Cells extends Drawing {
     if (!cell) return this.leave();
     const { texts, queries, keys, queryStrip, keyStrip, name, site, head, scale } = this.header;
     const { weight, masked } = cellOf(this.map.cells, cell.row, cell.column);
-    const number = numberText(weight, scale === "mask" ? 0 : precise(weight));
+    const number = scale === "mask" ? this.text(cell) : numberText(weight, precise(weight));
     const value = masked && !this.isWrong(cell.row, cell.column) ? fill(texts.none, { value: number }) : number;
     const [query, key] = [queries[cell.row], keys[cell.column]];
     this.say(fill(texts.cellValue, { query, key, value }), { site, head, query: cell.row, key: cell.column, weight });
@@ -157,7 +193,7 @@ class Cells extends Drawing {
 
   /** Opens the calculation of a cell, or chooses the cell whose tokens stay; its outline moves at once. */
   open(cell) {
-    if (!cell) return;
+    if (!cell || !this.header.opens) return;
     this.opened = cell;
     this.map.cursor = cell;
     this.choose({ query: cell.row, key: cell.column });

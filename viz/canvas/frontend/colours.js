@@ -70,3 +70,9 @@ function mixed(scheme) {
 function shadesOf(maskedWord, stops, placeOfCode) {
   return Uint32Array.from({ length: 257 }, (_, at) => (at ? word(between(stops, placeOfCode(at - 1))) : maskedWord));
 }
+
+/** A bar of colors above a drawing: what its numbers are, and those at its ends. */
+function colourBar(title, [low, high], stops) {
+  const bar = el("i", { style: `background: linear-gradient(to right, ${stops.map((stop) => `rgb(${stop.join()})`).join()})` });
+  return [el("span", {}, title), el("span", {}, low), bar, el("span", {}, high)];
+}

@@ -41,17 +41,6 @@ function iconButton(path, label, onclick, attributes = {}) {
   return el("button", { type: "button", class: "icon", title: label, "aria-label": label, onclick, ...attributes }, drawn);
 }
 
-/** Sizes a canvas to `width` × `height` CSS pixels at the screen's resolution; returns its context, scaled to CSS pixels. */
-function sized(canvas, width, height, ratio = resolution(canvas)) {
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
-  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // whole device pixels, also at a ratio of 1.5
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  return pen;
-}
-
 /** `text`, shortened with an ellipsis to at most `width`; whole characters only. */
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
@@ -217,6 +206,12 @@ class Drawing {
       const layout = this.layout();
       if (layout) this.root.dataset.layout = JSON.stringify(layout);
     });
+  }
+
+  /** Reports, once, that it is painted: the page then draws the rest. */
+  tellPainted() {
+    if (!this.painted) requestAnimationFrame(() => setTimeout(() => this.setStateValue("painted", true)));
+    this.painted = true;
   }
 
   /** Rectangles for `data-layout`, in CSS pixels of the drawing; null: none. */

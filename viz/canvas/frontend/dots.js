@@ -96,8 +96,7 @@ class Dots extends Drawing {
       ...dots.map((dot) => this.dot(dot)), this.ring, this.around, ...dots.flatMap((dot) => this.label(dot)), this.box,
     );
     this.mark();
-    if (!this.painted && this.inApp) requestAnimationFrame(() => setTimeout(() => this.setStateValue("painted", true))); // the page then draws the rest
-    this.painted = true;
+    if (this.inApp) this.tellPainted();
   }
 
   /** What stands above the dots: the kinds of sites with their symbols, and the scale of colors. */
@@ -108,9 +107,7 @@ class Dots extends Drawing {
       el("svg:path", { d: DOT_SHAPES[kind.symbol], transform: "scale(5)", style: `fill: ${scale ? this.colours.card : this.paint(place)}` }));
     this.kinds.replaceChildren(...(kinds.length > 1 ? kinds.map(([kind, place]) => el("span", {}, symbol(kind, place), kind.name)) : []));
     this.scale.hidden = !scale;
-    if (!scale) return;
-    const bar = el("i", { style: `background: linear-gradient(to right, ${this.stops().map((stop) => `rgb(${stop.join()})`).join()})` });
-    this.scale.replaceChildren(el("span", {}, scale.title), el("span", {}, scale.ends[0]), bar, el("span", {}, scale.ends[1]));
+    if (scale) this.scale.replaceChildren(...colourBar(scale.title, scale.ends, this.stops()));
   }
 
   paint(kind) {

@@ -54,7 +54,7 @@ class Heatmap {
   }
 
   /** Lays out labels and cells in `width` × at most `tallest` CSS pixels. */
-  layout(width, tallest, font) {
+  layout(width, tallest, font, square) {
     const { queries, keys, above } = this.measured(font);
     const left = Math.ceil(Math.min(queries, width * (width < NARROW ? 0.3 : 0.32))) + 8;
     const slant = Math.ceil(Math.min(keys, 92) * Math.SQRT1_2) + 12;
@@ -67,7 +67,7 @@ class Heatmap {
     const widest = Math.min((width - left - right) / columns, fills ? Infinity : 54);
     const room = rows <= ALL_NAMED && !fills && roomAbove() === Infinity ? Math.max(tallest, slant + 2 + LINE_HEIGHT * rows) : tallest;
     const cellHeight = Math.min((room - slant - 2) / rows, fills ? Infinity : 34, Math.max(widest * 1.25, 13));
-    const cellWidth = fills ? Math.min(widest, Math.max(cellHeight * WIDEST, 8)) : widest;
+    const cellWidth = square ? Math.min(widest, cellHeight) : fills ? Math.min(widest, Math.max(cellHeight * WIDEST, 8)) : widest;
     const spare = Math.max(0, Math.floor((width - left - right - cellWidth * columns) / 2));
     const [wide, high] = [cellWidth * columns, cellHeight * rows];
     return { x: left + spare, y: slant, width: wide, height: high, total: slant + high + 2 };
@@ -75,10 +75,10 @@ class Heatmap {
 
   /**
    * Draws into `width` CSS pixels. `lit` is the {row, column} pointed at, `selected` the selected row, `revealed` the number of rows
-   * computed so far, `known` the number of keys known so far.
+   * computed so far, `known` the number of keys known so far; cells that are `square` are no wider than high.
    */
-  draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns }) {
-    const box = this.layout(width, tallest, font);
+  draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns, square }) {
+    const box = this.layout(width, tallest, font, square);
     const pen = sized(this.canvas, width, box.total);
     const ratio = resolution(this.canvas);
     const pixel = (at) => Math.round(at * ratio);

@@ -10,6 +10,17 @@ function resolution(node) {
   return (window.devicePixelRatio || 1) * zoomOf(node);
 }
 
+/** Sizes a canvas to `width` × `height` CSS pixels at the screen's resolution; returns its context, scaled to CSS pixels. */
+function sized(canvas, width, height, ratio = resolution(canvas)) {
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) Object.assign(canvas, { width: wide, height: high });
+  Object.assign(canvas.style, { width: `${wide / ratio}px`, height: `${high / ratio}px` }); // whole device pixels, also at a ratio of 1.5
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return pen;
+}
+
 /** Where a pointer event is, in CSS pixels of its element. */
 function pointerIn({ offsetX, offsetY, currentTarget }) {
   const zoom = zoomOf(currentTarget);

@@ -7,6 +7,7 @@ import numpy as np
 from model.attribution.costs import Measures, Sizes
 from model.engine.api import Run
 from model.spec.request import KEEP
+from viz.canvas.scenes import matrix
 from viz.canvas.wire.strings import cells as texts_of_cells
 from viz.i18n.translate import _, amount_of_bytes, number
 from viz.labels import tokens
@@ -91,7 +92,7 @@ def of_latents(page: Page) -> Iterator[PanelWithScene]:
         ("made", made, "", found.made.reshape(len(found.made), -1), _("key and value of head 1, then of the other heads")),
     ):
         names = [str(place + 1) for place in range(table.shape[1])]
-        yield Panel("Cells", scene, title, note), panels.numbers(table[: len(rows)], rows, names, (down, across))
+        yield Panel("Cells", scene, title, note), matrix.numbers(table[: len(rows)], rows, names, (down, across))
 
 
 def of_length(page: Page) -> Iterator[PanelWithScene]:
@@ -126,7 +127,7 @@ def of_linear(page: Page) -> Iterator[PanelWithScene]:
         ("linear", _("{head}: linear attention", head=name), instead),
     ):
         shown = np.where(own.mask, weights, np.nan)
-        yield Panel("Cells", scene, title, half=True), panels.numbers(shown, rows, keys, axes, "weights")
+        yield Panel("Cells", scene, title, half=True), matrix.numbers(shown, rows, keys, axes, "weights")
 
 
 def of_tiles(page: Page) -> Iterator[PanelWithScene]:
@@ -160,6 +161,6 @@ def of_tiles(page: Page) -> Iterator[PanelWithScene]:
         title = _("Tile {step} of {steps}: largest difference of a context {difference}", **gaps)
     frame = [tile.queries.start, tile.keys.start, tile.queries.stop, tile.keys.stop]
     value = {"value": texts_of_cells("scores")["value"]}
-    scene = panels.changed(panels.numbers(scores, rows, keys, axes), value, frame=frame)
+    scene = panels.changed(matrix.numbers(scores, rows, keys, axes), value, frame=frame)
     yield Panel("Cells", "tiles", title, half=True), scene
     yield Panel("Table", "sums", half=True), tables.table(columns, table)

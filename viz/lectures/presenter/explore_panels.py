@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.types import Site
+from viz.canvas.scenes import matrix
 from viz.export import tables as export
 from viz.i18n.translate import _, error_message, join_sentences, number
 from viz.labels import tokens
-from viz.lectures.presenter import panels, tables
+from viz.lectures.presenter import tables
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
 from viz.metrics import head_statistics
@@ -41,7 +42,7 @@ def of_reading(page: Page) -> Iterator[PanelWithScene]:
         return
     axes = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
     columns = [keys[key] for key in shown.keys]
-    yield Panel("Cells", "reading", title, said), panels.numbers(shown.values, rows, columns, axes)
+    yield Panel("Cells", "reading", title, said), matrix.numbers(shown.values, rows, columns, axes)
 
 
 def of_cell(page: Page, query: int, key: int) -> Iterator[PanelWithScene]:

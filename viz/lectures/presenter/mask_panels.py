@@ -7,13 +7,14 @@ import numpy as np
 from model.engine.api import Explain, Tensors
 from model.errors import UnknownTensor
 from model.trace.types import Array, Attention
+from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.figures.costs import Line
 from viz.figures.positions import alike
 from viz.figures.rotary import shown_pairs
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
-from viz.lectures.presenter import panels, tables
+from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
@@ -27,7 +28,7 @@ from viz.views.relative_positions import ALIKE, FARTHEST
 def of_kinds(page: Page) -> Iterator[PanelWithScene]:
     """The mask of the site, and a table of the masks of all layers of its stack."""
     own, layers = page.attention, page.trace.of(page.attention.site.stack, "self")
-    scene = panels.mask(own.mask, tokens.queries(page.trace, own), tokens.keys(page.trace, own), strings.cells("mask"))
+    scene = matrix.mask(own.mask, tokens.queries(page.trace, own), tokens.keys(page.trace, own), strings.cells("mask"))
     yield Panel("Cells", "mask", tokens.site(own.site)), scene
     table = tables.of_frame(mask_kinds.table(layers).iloc[:, :1])
     yield Panel("Table", "kinds", _("The mask of each layer"), mask_kinds.reaches(layers)), table
@@ -53,7 +54,7 @@ def of_sinks(page: Page) -> Iterator[PanelWithScene]:
     rows, keys = tokens.queries(page.trace, own), [*tokens.keys(page.trace, own), _("sink")]
     axes = tokens.query_axis(page.trace, own.site), tokens.key_axis(page.trace, own.site)
     title = _("{head}: its sink is the last column", head=tokens.head_name(page.trace, own.site, page.head))
-    yield Panel("Cells", "learned", title), panels.numbers(shown, rows, keys, axes, "weights")
+    yield Panel("Cells", "learned", title), matrix.numbers(shown, rows, keys, axes, "weights")
     means = np.array([each.mean(axis=1) for each in lacks])
     yield Panel("Cells", "sink", _("Learned sinks"), strings.axes(_("head"), _("layer"))), _of_heads(means)
 
@@ -61,7 +62,7 @@ def of_sinks(page: Page) -> Iterator[PanelWithScene]:
 def _of_heads(shares: Array) -> bytes:
     """The scene of numbers [layer, head], layers from left to right."""
     heads, layers = (tuple(str(place + 1) for place in range(size)) for size in shares.T.shape)
-    return panels.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights")
+    return matrix.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights")
 
 
 def of_rotation(page: Page) -> Iterator[PanelWithScene]:
@@ -114,7 +115,7 @@ def of_rotation(page: Page) -> Iterator[PanelWithScene]:
     if wanted in ("all", "similarity"):
         vectors, places = position_vectors(rotation, ALIKE), [str(place + 1) for place in range(ALIKE)]
         note = _("The mean cosine, over all pairs, of the angle between two positions: it depends only on their distance.")
-        scene = panels.numbers(alike(vectors, cosine=True), places, places, (_("position"), _("position")))
+        scene = matrix.numbers(alike(vectors, cosine=True), places, places, (_("position"), _("position")))
         yield Panel("Cells", "alike", _("Similarity between positions"), note), scene
 
 

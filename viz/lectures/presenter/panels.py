@@ -6,15 +6,13 @@ and their parts under the paths at which the app serves them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from model.trace.types import Array
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, pack, unpack
-from viz.figures.theme import SCHEMES
-from viz.i18n.translate import _
 
 LONGEST = 64
 """Most tokens per side of a head that is drawn as lines."""
@@ -123,69 +121,3 @@ def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
     header, blobs = unpack(scene)
     del header["blobs"]
     return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
-
-
-def numbers(
-    table: Array, rows: Sequence[str], columns: Sequence[str], axes: tuple[str, str], scale: Literal["scores", "weights"] = "scores"
-) -> bytes:
-    """The scene of a panel `Cells` for any table.
-
-    Args:
-        table: [row, column]; a cell that is not finite is empty.
-        rows, columns: their labels.
-        axes: titles of both axes.
-        scale: `scores`: numbers of any size and sign; `weights`: numbers from 0 to 1.
-    """
-    there = np.isfinite(table)
-    known = np.where(there, table, 0.0)
-    largest = float(np.abs(known).max(initial=0)) or 1.0
-    codes = np.rint(128 + 127 * np.clip(known / largest, -1, 1)) if scale == "scores" else np.rint(255 * np.clip(known, 0, 1))
-    texts = {
-        "query": axes[0],
-        "key": axes[1],
-        "value": _("value"),
-        "none": "",
-        "cellValue": "{query}, {key}: {value}",
-        "hint": "",
-        "hintTouch": "",
-        "cellsLabel": "{head}",
-    }
-    return _cells(texts, (list(rows), list(columns)), known, codes.astype(np.uint8), there.astype(np.uint8), scale)
-
-
-def mask(allowed: Array, rows: Sequence[str], columns: Sequence[str], texts: Mapping[str, str]) -> bytes:
-    """The scene of a panel `Cells` for a mask: 0 where a key is allowed, −∞ where not.
-
-    Args:
-        allowed: [query, key], whether the query may attend to the key.
-        texts: as `viz.canvas.wire.strings.cells` gives them.
-    """
-    values = np.where(allowed, 0.0, -np.inf).astype(np.float32)
-    codes = np.where(allowed, 128, 1).astype(np.uint8)
-    return _cells(
-        dict(texts) | {"hint": "", "hintTouch": ""}, (list(rows), list(columns)), values, codes, allowed.astype(np.uint8), "mask"
-    )
-
-
-def _cells(
-    texts: Mapping[str, str], labels: tuple[list[str], list[str]], values: Array, codes: Array, there: Array, scale: str
-) -> bytes:
-    header = {
-        "schemes": SCHEMES,
-        "texts": dict(texts),
-        "axes": "",
-        "queries": labels[0],
-        "keys": labels[1],
-        "queryStrip": "",
-        "keyStrip": "",
-        "name": "",
-        "site": "",
-        "head": 0,
-        "scale": scale,
-        "largest": 1.0,
-        "opened": [-1, -1],
-        "description": "",
-    }
-    blobs = {"exact": values.astype(np.float32), "codes": codes, "there": there.astype(np.uint8)}
-    blobs["wrong"] = np.zeros(values.shape, np.uint8)
-    return pack(header, blobs)

@@ -13,7 +13,7 @@ from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, film, network, overlay, sound
+from viz.canvas.scenes import beam_tree, film, matrix, network, overlay, sound
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
@@ -196,7 +196,7 @@ def _numbers_of(page: Page, trace: Trace, stage: Stage) -> tuple[str, bytes]:
     array = array[:, :MOST_COLUMNS]
     columns = [str(number + 1) for number in range(array.shape[1])]
     axes = titles.down(trace, stage), titles.across(stages.AXES[stage.name][1])
-    return "Cells", panels.numbers(array, numbers.row_labels(trace, stage, len(array)), columns, axes)
+    return "Cells", matrix.numbers(array, numbers.row_labels(trace, stage, len(array)), columns, axes)
 
 
 def _of_vocabulary(page: Page, trace: Trace) -> bytes:
@@ -229,7 +229,7 @@ def _masks(engine: Engine, view: ViewState) -> Picture:
         title, read, allowed = named[name]
         if allowed is not None:
             rows, keys = tokens.queries(trace, read), tokens.keys(trace, read)
-            scenes[name] = panels.mask(allowed, rows, keys, strings.cells("mask"))
+            scenes[name] = matrix.mask(allowed, rows, keys, strings.cells("mask"))
             half = len(order) > 1 and max(allowed.shape) <= BESIDE
             shown.append(Panel("Cells", name, f"{title} · {tokens.site(read.site)}", half=half))
     return Picture(shown, scenes, {}, _choice(page))
@@ -247,8 +247,8 @@ def _positions(engine: Engine, view: ViewState) -> Picture:
     wide = table[:, :MOST_COLUMNS]
     dimensions = [str(place + 1) for place in range(wide.shape[1])]
     scenes = {
-        "table": panels.numbers(wide, places, dimensions, (_("position"), _("dimension"))),
-        "alike": panels.numbers(alike(table), places, places, (_("position"), _("position"))),
+        "table": matrix.numbers(wide, places, dimensions, (_("position"), _("dimension"))),
+        "alike": matrix.numbers(alike(table), places, places, (_("position"), _("position"))),
     }
     shown = [
         Panel("Cells", "table", _("All values"), _("One row per position, one column per dimension."), half=True),
