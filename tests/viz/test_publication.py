@@ -21,8 +21,8 @@ from viz.export.print import fonts, writers
 from viz.export.print.catalogue import Choice, caption, figure_called, standard_figures
 from viz.export.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
 from viz.export.print.plotly_chart import chart
-from viz.export.print.shapes import MM, Drawing
-from viz.figures import arithmetic, positions, training
+from viz.export.print.shapes import MM, Circle, Drawing, Polygon
+from viz.figures import arithmetic, heads, positions, training
 from viz.figures.difference import difference
 from viz.figures.dumbbells import dumbbells
 from viz.figures.importance import curves, scatter
@@ -294,6 +294,10 @@ def test_a_png_has_twice_the_dots_that_printers_ask_for() -> None:
     assert image.height == pytest.approx(sheet.height / 25.4 * 600, abs=2)
 
 
+SHADE = heads.Shade(np.array([0.5, np.nan, 2.0]), "entropy of heads")
+HEADS = heads.dots(["a", "b", "c"], ["k", "l", "k"], np.arange(3.0), np.arange(3.0), ["", "first", ""], SHADE)
+
+
 def of_every_page() -> dict[str, go.Figure]:
     """Plotly figures of the pages that are in no list of standard figures."""
     some = np.random.default_rng(0).normal(size=(12, 8))
@@ -305,6 +309,7 @@ def of_every_page() -> dict[str, go.Figure]:
         "dumbbells": dumbbells(["a", "b"], np.array([0.1, 0.9]), np.array([0.3, 0.2]), ("A", "B"), dark=False),
         "lens": lens(["x", "y"], ["1", "2"], words, np.full((2, 2, 2), 0.4), dark=False, title="position", query=1),
         "scatter": scatter(some[0], some[1], ["n"] * 8, ["k"] * 4 + ["l"] * 4, dark=False, titles=("sharp", "matters")),
+        "heads": heads.scatter(HEADS, ["k", "l"], ("x", "y"), 1, dark=False, shade=SHADE),
         "prune": curves({"least": some[0], "most": some[1]}, 2, dark=False),
         "entropy": entropy(RUN, SITE, np.ones(12), np.full(12, 2.5), dark=False, query=3),
         "vectors": vectors(some, [f"t{row}" for row in range(12)], "position", "model", dark=False),
@@ -326,6 +331,13 @@ def test_every_figure_of_every_page_can_be_printed(name: str, figure: go.Figure)
     marks = sum(np.isfinite(np.asarray(each.z, float)).sum() for each in figure.data if each.type == "heatmap")
     assert len(drawing.boxes) >= marks
     assert math.isfinite(sheet.height)
+
+
+def test_the_dots_of_heads_are_printed_in_the_colors_of_their_scale() -> None:
+    sheet = chart(heads.scatter(HEADS, ["k", "l"], ("x", "y"), -1, dark=False, shade=SHADE), Options(), "heads")
+    filled = [shape.fill for shape in sheet.shapes if isinstance(shape, Circle | Polygon)]
+    assert filled[:2] == [LIGHT.card, LIGHT.card]  # of the legend: a color says how large the number is, not which kind it is
+    assert filled[2:] == [LIGHT.weights[1], LIGHT.weights[-1], LIGHT.card]
 
 
 def test_the_outline_of_the_selected_row_is_drawn() -> None:

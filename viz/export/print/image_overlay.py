@@ -85,13 +85,13 @@ def _between(values: Array, size: int) -> Array:
     return np.stack([np.interp(places, middles, one) for one in values.T], axis=-1)
 
 
-def _scale(tint: str, most: float) -> dict[str, object]:
-    """The color bar, as plotly would describe it: from the gray of a middle tone to the color of the largest weight."""
+def _scale(tint: str, most: float) -> legend.Scale:
+    """The scale of colors: from the gray of a middle tone to the color of the largest weight."""
     gray = "#808080"
     mixed = [round(a + DENSEST * (b - a)) for a, b in zip(rgb(gray), rgb(tint), strict=True)]
     ticks = {"tickvals": (0, most or 1.0), "ticktext": ("0", localized(f"{most:.2g}"))}
     stops = [(0.0, gray), (1.0, "#{:02x}{:02x}{:02x}".format(*mixed))]
-    return {"colorscale": stops, "zmin": 0, "zmax": most or 1.0, "colorbar": ticks}
+    return legend.Scale(0, most or 1.0, stops, ticks)
 
 
 def _told(

@@ -1,7 +1,7 @@
 """The parts above a chart: its title, the names of its curves, and the color bar of its cells."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,19 @@ from viz.figures.theme import LIGHT
 _STEPS = 64
 """Rectangles of a color bar."""
 
+
+class Scale(NamedTuple):
+    """A scale of colors: the numbers at its ends, its colors as Plotly has them, and how its bar is labeled."""
+
+    low: float
+    high: float
+    colours: Sequence[Any]
+    bar: Mapping[str, Any]
+
+
 _STOPS = [(at / (len(LIGHT.weights) - 1), colour) for at, colour in enumerate(LIGHT.weights)]
-WEIGHTS: dict[str, Any] = {"colorscale": _STOPS, "zmin": 0, "zmax": 1, "colorbar": {"tickvals": (0, 0.5, 1)}}
-"""The scale of weights, from 0 to 1, as plotly would describe it."""
+WEIGHTS = Scale(0, 1, _STOPS, {"tickvals": (0, 0.5, 1)})
+"""The scale of weights, from 0 to 1."""
 
 
 def wrapped(text: str, size: float, room: float) -> list[str]:
@@ -76,17 +86,30 @@ def _sample(trace: Mapping[str, Any], x: float, y: float, wide: float, pen: Draw
         drawn += stroke([(x, y), (x + wide, y)], trace.get("line") or {}, pen)
     if "markers" in mode:
         look = {"color": (trace.get("line") or {}).get("color")} | (trace.get("marker") or {})
+        if look.get("colorscale"):  # the colors of its points say something else than whose they are
+            look |= {"colorscale": None, "color": pen.palette.scheme.card}
         drawn += marker((x + wide / 2, y), look_of(look, 0), pen)
     return drawn
 
 
-def colour_bar(trace: Mapping[str, Any], named: str, pen: DrawContext, right: float, y: float) -> tuple[list[Shape], float]:
-    """The color bar of a heatmap with its name, whose right end is at `right`, from `y` down, and where it ends."""
-    bar, size = trace["colorbar"], max(SMALLEST_FONT, 0.9 * pen.options.font_size)
+def scales(traces: Sequence[Mapping[str, Any]]) -> list[Scale]:
+    """The scales that have a bar: those of heatmaps and those of dots."""
+    heatmaps = [(trace, "z") for trace in traces if trace["type"] == "heatmap" and trace.get("showscale", True)]
+    dots = [(trace.get("marker") or {}, "c") for trace in traces]
+    return [
+        Scale(float(own[f"{axis}min"]), float(own[f"{axis}max"]), own["colorscale"], own["colorbar"])
+        for own, axis in (*heatmaps, *dots)
+        if own.get("colorbar")
+    ]
+
+
+def colour_bar(scale: Scale, named: str, pen: DrawContext, right: float, y: float) -> tuple[list[Shape], float]:
+    """The color bar of a scale with its name, whose right end is at `right`, from `y` down, and where it ends."""
+    low, end, _colours, bar = scale
+    size = max(SMALLEST_FONT, 0.9 * pen.options.font_size)
     high, wide, text = 0.32 * size * MM, min(26.0, 0.4 * pen.options.width), size * MM
     left, top = right - wide, y + LINE * text
-    low, end = float(trace["zmin"]), float(trace["zmax"])
-    stops = pen.palette.stops([(float(place), colour) for place, colour in trace["colorscale"]])
+    stops = pen.palette.stops([(float(place), colour) for place, colour in scale.colours])
     shades = painted((np.arange(_STEPS) + 0.5) / _STEPS, stops)
     step = wide / _STEPS
     drawn: list[Shape] = [

@@ -115,11 +115,10 @@ class _Chart:
         if named:
             more, y = legend.names(named, self.pen, y)
             drawn += more
-        for trace in self.traces:
-            if trace["type"] == "heatmap" and trace.get("showscale", True) and trace.get("colorbar"):
-                quantity = axes.plain((self.layout.get("title") or {}).get("text"))
-                more, y = legend.colour_bar(trace, quantity, self.pen, self.options.width - _EDGE, y)
-                drawn += more
+        quantity = axes.plain((self.layout.get("title") or {}).get("text"))
+        for scale in legend.scales(self.traces):
+            more, y = legend.colour_bar(scale, quantity, self.pen, self.options.width - _EDGE, y)
+            drawn += more
         return drawn, y
 
     def _measured(self, top: float) -> tuple[_Box, dict[str, Labels]]:

@@ -185,7 +185,7 @@ def look_of(marker: Mapping[str, Any], index: int) -> dict[str, Any]:
     """The look of one point where some parts of it are given for each point."""
     found = {}
     for name, value in marker.items():
-        several = isinstance(value, list | tuple | np.ndarray)
+        several = isinstance(value, list | tuple | np.ndarray) and name != "colorscale"
         if not several or index < len(value):
             found[name] = look_of(value, index) if isinstance(value, Mapping) else value[index] if several else value
     return found
@@ -225,7 +225,11 @@ def marker(place: tuple[float, float], look: Mapping[str, Any], pen: DrawContext
         return
     (x, y), half = place, pen.pixel * float(look.get("size", 6)) / 2
     edge = look.get("line") or {}
-    colour = pen.palette.colour(look.get("color") or edge.get("color") or pen.palette.scheme.accent)
+    if look.get("colorscale"):  # its color is a number
+        part = (np.array(look["color"], float) - look["cmin"]) / (look["cmax"] - look["cmin"])
+        colour = hexadecimal(painted(part, pen.palette.stops(look["colorscale"])))
+    else:
+        colour = pen.palette.colour(look.get("color") or edge.get("color") or pen.palette.scheme.accent)
     wide = max(0.15, 0.75 * pen.pixel * float(edge.get("width", 1)))
     rim = pen.palette.colour(edge["color"]) if edge.get("color") else None
     if symbol == "circle-open":

@@ -47,7 +47,9 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     if not page.view.big:
         subtitle = _("Each dot is the mean of one head over all texts. Click or tap a dot to select its head.")
         st.html(heading(_("All heads"), subtitle))
-    weight = _chosen(page, found, names)
+    if page.view.big:
+        _choices(page, found, names)
+    weight = _mattering(found) if page.view.dots else None
     titles, shade = labels.of_heads(), _shade(page, found)
     across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
     named = (titles[page.view.across], titles[page.view.up])
@@ -60,6 +62,10 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     said, there = labels.scatter(names, across, up, named), [head for head in marked() if head < len(names)]
     scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, named, selected, there, said, shade)
     canvas.draw("dots", scene, key=DOTS, chosen=update, keeps=("marked", "painted"))
+    if not painted():
+        return  # what follows takes the browser as long as the dots
+    if not page.view.big:
+        _choices(page, found, names)
     title = _("All heads: {up}, {across}", across=named[0], up=named[1])
 
     def printed() -> list[Figure]:
@@ -71,8 +77,8 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))
 
 
-def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
-    """Draws what decides place, color and size of the dots; returns how much heads matter, if that is their size."""
+def _choices(page: Page, found: Survey, names: Sequence[str]) -> None:
+    """Draws what decides place, color and size of the dots."""
     titles, big = labels.of_heads(), page.view.big
     kind = {"": _("kind of attention")} | titles
     label: Literal["collapsed", "visible"] = "collapsed" if big else "visible"  # in big mode the axes and the legend say it
@@ -81,12 +87,13 @@ def _chosen(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
         st.selectbox(_("From bottom to top"), SURVEYED, format_func=titles.__getitem__, label_visibility=label, **bind("up"))
         if big:
             st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, label_visibility=label, **bind("shade"))
-            return _mattering(found) if page.view.dots else None
+            return
     sizes = {"": _("all the same"), "matters": _("how much the head matters")}
     with st.container(horizontal=True):
         st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
         st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
-    return _weight(page, found, names) if page.view.dots else None
+    if page.view.dots:
+        _weight(page, found, names)
 
 
 def spreads(page: Page, found: Survey) -> list[tuple[Array, float]]:
@@ -136,8 +143,8 @@ def grid(page: Page, found: Survey, names: Sequence[str], selected: int) -> None
     clickable(figure, "survey-grid", lambda data: select(found, int(data[1])), alt, (page.trace, shade.title), fills=True)
 
 
-def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | None:
-    """How much each head matters, where it was measured; draws what measures it, or how far that is."""
+def _weight(page: Page, found: Survey, names: Sequence[str]) -> None:
+    """Draws what measures how much each head matters, or how far that is, and which matters most."""
     own: making.Making[Matters] | None = st.session_state.get(MATTERS)
     mine = own if own is not None and own.model == _key(found) else None
     if mine is not None and mine.runs:
@@ -146,9 +153,9 @@ def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
         making.ended(mine)
     if mine is None or not mine.runs:
         _form(page, found, again=found.matters is not None)
-    matters, shade = found.matters, _mattering(found)
-    if matters is None or shade is None:
-        return None
+    matters = found.matters
+    if matters is None or not matters.count:
+        return
     most = int(np.nanargmax(matters.mean))
     loss, error = labels.with_error(float(matters.mean[most]), float(matters.error[most]), 3)
     gaps = {"count": matters.count, "head": names[most], "loss": loss, "error": error}
@@ -164,7 +171,6 @@ def _weight(page: Page, found: Survey, names: Sequence[str]) -> figures.Shade | 
     )
     if skipped := matters.done - matters.count:
         st.caption(_("Texts that could not be run, and do not count: {count:,}.", count=skipped))
-    return shade
 
 
 def _mattering(found: Survey) -> figures.Shade | None:
