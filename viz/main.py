@@ -32,7 +32,7 @@ from viz.session.state import (
     store_view,
     sync_url,
 )
-from viz.url.default_run import SiteSelector, conversing, opening
+from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
 from viz.views.checkpoint import opener, uploads

@@ -155,17 +155,14 @@ class LocalEngine:
         Raises:
             HeadlightError: what is asked for is not there, cannot be run, or not now.
         """
-        return cast(Answer, self._answer(self._pinned(question)))
-
-    def _pinned(self, question: Question[Any]) -> Question[Any]:
-        """The question about a Hub's model with the commit that is in the cache now, and the image that its run names here."""
+        pinned: Question[Any] = question  # about a Hub's model with the commit that is in the cache now
         if isinstance(question, ModelQuestion):
-            return replace(question, model=self._store.pinned(question.model))
+            pinned = replace(question, model=self._store.pinned(question.model))
         if isinstance(question, RunQuestion):
             if isinstance(source := question.request.source, str) and source.lstrip().startswith(Uploads.SENT):
-                self._uploads.look_for(source)
-            return replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
-        return question
+                self._uploads.look_for(source)  # another replica may hold the image or the sound that it names
+            pinned = replace(question, request=replace(question.request, model=self._store.pinned(question.request.model)))
+        return cast(Answer, self._answer(pinned))
 
     def _answer(self, question: Question[Any]) -> Any:
         match question:

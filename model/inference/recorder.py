@@ -188,6 +188,7 @@ def attentions(
         scale: the factor of a site's scores; None: 1 / √(head width).
     """
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
+    target = "target" if "target" in tokens else "source"
     sites = {}
     for site in map(Site.parse, names):
         tensors = {n: arrays[path] for n in TENSORS_OF_ATTENTION if (path := f"attention/{site}/{n}") in arrays}
@@ -196,16 +197,11 @@ def attentions(
             spec = specs[site.stack]
             factor = spec.head_dim**-0.5 if scale is None else scale(site)
             tensors["weights"] = LazyAttention(tensors["q"], tensors["k"], tensors["mask"], factor, spec.empty_rows).array
-        queries, keys = _strips(site, len(tensors["mask"]), tokens)
-        sites[site] = Attention(site, queries, keys, **tensors)
+        # A decoder whose queries come from the encoder's output has one for each source position: more than target tokens.
+        of_source = site.stack == "encoder" or site.kind == "memory" or len(tensors["mask"]) > len(tokens[target])
+        queries = "source" if of_source else target
+        sites[site] = Attention(site, queries, queries if site.kind == "self" else "source", **tensors)
     return sites
-
-
-def _strips(site: Site, queries: int, tokens: Mapping[str, Tokens]) -> tuple[str, str]:
-    """Names of the strips of a site's queries and keys. More queries than target tokens: there is one for each source position."""
-    target = "target" if "target" in tokens else "source"
-    own = "source" if site.stack == "encoder" or site.kind == "memory" or queries > len(tokens[target]) else target
-    return own, own if site.kind == "self" else "source"
 
 
 def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:

@@ -20,7 +20,7 @@ from tests import chats
 from tests.chats import LONG
 from viz.export.run_archive import Place, archive
 from viz.url import links
-from viz.url.default_run import DRAWN, NO_TURNS, conversing, opening
+from viz.url.links import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns
 from viz.url.view_state import ViewState, second_side
 from viz.widgets.conversation import changed

@@ -31,19 +31,15 @@ def head(trace: Trace, attention: Attention, index: int) -> str:
     """
     said, key = _HEADS.setdefault(trace, {}), (current(), attention, index)
     if key not in said:
-        said[key] = _head(trace, attention, index)
+        rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
+        count = min(len(rows), MOST_ROWS)
+        weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
+        said[key] = _joined(_rows(rows[:count], keys, weights), len(rows))
     return said[key]
 
 
 _HEADS: WeakKeyDictionary[Trace, dict[tuple[str, Attention, int], str]] = WeakKeyDictionary()
 """What was said of the heads of a run: a page says it of the map, the lines and the card."""
-
-
-def _head(trace: Trace, attention: Attention, index: int) -> str:
-    rows, keys = tokens.queries(trace, attention, longest=None), tokens.keys(trace, attention, longest=None)
-    count = min(len(rows), MOST_ROWS)
-    weights = np.where(attention.mask[:count], attention.head(index)[:count], 0.0)
-    return _joined(_rows(rows[:count], keys, weights), len(rows))
 
 
 def kept(trace: Trace, attention: Attention, values: Array, places: Sequence[int]) -> str:

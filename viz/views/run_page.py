@@ -28,7 +28,7 @@ from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.session.patient_engine import CachedEngine
 from viz.session.state import Page, my_engine, store_view, the_engine
-from viz.url.default_run import SiteSelector, conversing, opening
+from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import NEW_SENTENCE, WITHOUT_EDITS, ViewState
 from viz.views.checkpoint import questions
 from viz.widgets import sidebar

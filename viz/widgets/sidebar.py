@@ -16,7 +16,7 @@ from viz.i18n.translate import _, in_millions, join_list, join_sentences, said
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import bind, update
-from viz.url.default_run import NO_TURNS
+from viz.url.links import NO_TURNS
 from viz.url.parsers import PLAIN
 from viz.url.view_state import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, ViewState
 from viz.widgets.sentence_box import most_characters

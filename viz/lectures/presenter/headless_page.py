@@ -7,7 +7,7 @@ from model.errors import OpenQuestions, UnknownModel
 from model.trace.types import Site, Trace
 from viz.i18n.translate import _, problem
 from viz.session.state import Page
-from viz.url.default_run import SiteSelector, conversing, opening
+from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState
 
 

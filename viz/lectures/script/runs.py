@@ -18,7 +18,7 @@ from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.lectures.script.lecture import Head, Named, Scope, Step, Token
 from viz.metrics.teacher_forcing import teacher_forced_request
-from viz.url.default_run import conversing, opening
+from viz.url.links import conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState, second_side
 
 EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")

@@ -104,28 +104,15 @@ def take_drops(engine: Engine, refuse_here: Callable[[str], None] | None) -> Non
             _receive(engine, key, refuse_here)
             st.session_state[_ARRIVED] = st.session_state[_MORE]
 
-        def refuse(name: str, megabytes: float) -> None:
-            _refuse_too_large(name, megabytes)
+        def refuse() -> None:
+            found = st.session_state[catcher].refused
+            _refuse_too_large(str(found["name"])[:200], float(found["megabytes"]))
             st.session_state[_ARRIVED] = True
 
         st.file_uploader(label, accept_multiple_files=True, key=key, label_visibility="collapsed", on_change=receive)
-        _catch_drops(label, limit(), refuse)
-
-
-def _catch_drops(label: str, megabytes: int, refuse: Callable[[str, float], None]) -> None:
-    """Hands files that are dropped beside the uploaders of a page to the one in the container with the key `dropped`.
-
-    Args:
-        label: shown over the page while a file is dragged over it.
-        megabytes, refuse: as for `viz.widgets.upload_limit.watch`.
-    """
-    key = "drops"
-
-    def tell() -> None:
-        found = st.session_state[key].refused
-        refuse(str(found["name"])[:200], float(found["megabytes"]))
-
-    _DROPS(key=key, data={"label": label, "megabytes": megabytes}, on_refused_change=tell, height="content")
+        # Hands files that are dropped beside the uploaders of a page to the one above; shows `label` while one is dragged.
+        catcher = "drops"
+        _DROPS(key=catcher, data={"label": label, "megabytes": limit()}, on_refused_change=refuse, height="content")
 
 
 def arrived() -> bool:

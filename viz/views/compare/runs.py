@@ -9,7 +9,7 @@ from model.trace.types import Trace
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.url.default_run import conversing
+from viz.url.links import conversing
 from viz.url.view_state import ViewState, second_side
 
 

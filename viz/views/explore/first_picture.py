@@ -8,7 +8,7 @@ from viz.i18n.translate import _, _n
 from viz.labels import tokens
 from viz.session import visits
 from viz.session.state import Page, update
-from viz.url.default_run import language_model
+from viz.url.links import language_model
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.explore import reading, tour
 
