@@ -182,6 +182,15 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
     return PageFrame(info, view, problems)
 
 
+# The next two functions are fragments of Streamlit: parts of a page that can run again without the rest. Four rules shape them:
+# 1. A widget reruns the innermost fragment that it was drawn in: the sentence box both of them, a choice on the page only `_page`.
+# 2. A fragment that runs again gets the arguments of its last call. So `around` may be older than a choice: the view is read anew,
+#    and `around.problems` is emptied when it was shown.
+# 3. It may draw in its own place, and elsewhere only where it drew in the whole run. So the foot of the sidebar is taken in every
+#    run, and what the sidebar itself shows changes by a whole run alone (`st.rerun`).
+# 4. It runs in a new thread, without the context variables of the whole run: the session says the language (`translate.current`).
+
+
 @st.fragment
 def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""

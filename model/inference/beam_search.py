@@ -60,6 +60,17 @@ def beam(
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
 
+    A step of a search of `size` 2, where A and B are alive and `.` ends a text. Numbers are the log-probabilities of whole texts:
+
+        A −0.5 ── A x −0.9    kept: the likeliest
+               └─ A y −2.0    kept: the second of those that go on
+        B −0.8 ── B . −1.0    finished: it is among the 2 likeliest, and leaves the beam
+               └─ B z −2.4    pruned
+
+    Of all continuations the 2 · `size` likeliest are looked at, so that `size` of them go on even if all others end. One that ends
+    outside the `size` likeliest is pruned. The cache has a row for each hypothesis: here both that go on continue row 0, so
+    `select([0, 0])` copies it, and `lineage` is (…, 0) in both.
+
     Args:
         select: called with the batch rows that go on, in their new order, so that the cache follows.
         prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the

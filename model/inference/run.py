@@ -221,8 +221,16 @@ class _Job:
         return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
 
     def _decode(self, reads: Reads, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
+        """Writes tokens after a prompt, one way or another: none, those of another run, a beam search, or one hypothesis.
+
+        Args:
+            reads: makes the call of the network that reads ids from a position on; earlier positions are in the cache.
+            prompt: ids that are read before the first token is written: the start token, or a language model's whole source.
+            shown: the strips of what is written so far, for whoever watches.
+            source: number of positions that the encoder has read; 0: there is no encoder.
+        """
         decoding, writer = self.request.decoding, self._writer()
-        most = min(decoding.max_length, writer.limit + 1 - len(prompt))
+        most = min(decoding.max_length, writer.limit + 1 - len(prompt))  # the last token is written and never read
 
         def tell(written: Written) -> None:
             self.report(lambda: self.maker.progress(shown, written, most))
@@ -231,7 +239,7 @@ class _Job:
             tell(Written(prompt))
         if not decoding.max_length:  # nothing is to be written: the prompt is still read
             return Written(prompt, forced(self._read(reads), prompt, writer, self.device))
-        if self.dictated:
+        if self.dictated:  # the float32 run beside a run in lower precision (`run_in`)
             following = iter(self.dictated)
             return self._write(reads, prompt, lambda _: following, len(self.dictated), tell)
         if decoding.method == "beam":

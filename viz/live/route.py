@@ -105,7 +105,16 @@ async def frames(live: LiveSession, page: PageContext, question: Question, run: 
 
 
 async def _progress(call: Call, left: "asyncio.Future[None]") -> AsyncIterator[Progress]:
-    """How far a run has come that still decodes; what comes while a frame is made is left out, but for the newest."""
+    """How far a run has come that still decodes; what comes while a frame is made is left out, but for the newest.
+
+        begun ── LOOK_SECONDS ──▶ paused until `due` ──▶ listening ── a token ──▶ making a frame ──┐
+                                      ▲                                                            │
+                                      └──── `due` = now + SHARE × what the frame took to make ◀────┘
+
+    Each arrow also ends when the run has ended or the browser has left. A run that has two tokens after LOOK_SECONDS is quick: its
+    first `due` is FIRST_SECONDS after its begin, by which time it has usually ended. While the encoder alone has run, listening
+    goes on up to ENCODER_SECONDS. `due` is also that of all other sessions' frames (BUDGET).
+    """
     began, seen = time.monotonic(), 0
     done = asyncio.wrap_future(call.done)
 

@@ -58,8 +58,13 @@ def my_calls() -> Calls:
 
 @contextmanager
 def raise_if_slow() -> Iterator[None]:
-    """Context in which slow calls of a NonBlockingEngine raise Pending."""
-    if _UNTIL.get() is None:
+    """Context in which slow calls of a NonBlockingEngine raise Pending.
+
+    All calls of one context share PATIENCE_S seconds. Contexts nest: a part of a page that may be missing has one of its own, whose
+    `show_pending` ends that part alone. Answers are held until a context ends with no call pending: a page that needs several slow
+    answers is begun again for each of them, and must find the earlier ones.
+    """
+    if _UNTIL.get() is None:  # the outermost context: nothing on this page waits yet
         st.session_state[_WAITS] = False
     before = _UNTIL.set(time.monotonic() + background_calls.PATIENCE_S)
     try:

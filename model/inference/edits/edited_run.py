@@ -44,6 +44,16 @@ Traced = Callable[[RunRequest], Trace]
 class EditedRun:
     """The edits of one run. Its interventions do not refer to it: a cycle would keep the tensors of the run in memory.
 
+    An edit becomes a function of one of the values that the network shows to `Run.see`, by that value's name. Of the edits
+    `silence site=decoder.0.2.cross head=4` and `forbid site=decoder.0.2.cross query=3 key=1`:
+
+        attention/decoder.0.2.cross/context    [batch, head, query, head_dim] -> the same, zeros in head 4
+        attention/decoder.0.2.cross/mask       [batch, 1, query, key] -> the same, False in row 3 at key 1
+
+    Edits of one mask, or of one table of positions, make a single function. Several functions of one value follow each other in the
+    order of the edits; last come those that only look, since an edit further on needs the value (`_looked_at`). Exchanged words are
+    no interventions: the network reads other ids (`source`, `target`). Swapped layers are a second network of the same modules.
+
     Args:
         checkpoint: the network and its tokenizers.
         request: what is run.

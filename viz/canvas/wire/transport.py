@@ -1,11 +1,19 @@
 """Transport of scenes: their byte format, and the cache and the route of the parts that browsers fetch by themselves.
 
-A scene is a uint32 (little endian) with the length of the header, the header (JSON, UTF-8), zeros up to a multiple of four, then
-the blobs, each padded to a multiple of four. `header["blobs"][name]` has the start of a blob (`at`, counted from the first blob),
-its `shape` and its `type` (`uint8` or `float32`). `unpack` in common.js reads this format.
+A *scene* is what one drawing gets: a header and arrays, its *blobs*. The header says the *place* of each blob: its start, counted
+from the first blob, its shape, and its type, `uint8` or `float32`. `unpack` in common.js reads this format. The scene of a header
+{"kind": "demo"} with the blobs `mask` [[1, 0, 1]] of uint8 and `exact` [0.5] of float32, byte by byte:
 
-A part is made once, however often it is drawn, and cached by its content hash. If a browser requests a part that was evicted, it
-triggers a script run, which makes the part again.
+    0    133 0 0 0    length of the header: uint32, little endian
+    4    {"kind": "demo", "blobs": {"mask": {"at": 0, "shape": [1, 3], "type": "uint8"}, "exact": {"at": 4, …}}}    JSON, UTF-8
+    137  0 0 0        zeros up to a multiple of four, so that a browser can view a blob as numbers without copying it
+    140  1 0 1 0      the blob `mask`, and a zero up to a multiple of four
+    144  0 0 0 63     the blob `exact`, four bytes for each number
+
+A *part* is an array that grows with tokens × tokens (parts.py). It is made once, however often it is drawn, and cached by the hash
+of its content. A small part is a blob of its scene. Of a larger one the scene has the hash, and the browser fetches it in *pieces*:
+the whole of it, or the tiles that come into view. If a browser requests a part that was evicted, it triggers a script run, which
+makes the part again.
 """
 
 import json
