@@ -23,11 +23,12 @@ WRITTEN = """() => {
   window.written = [];
   const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
   pen.fillText = function (text, x, y) {
-    written.push({ text, align: this.textAlign, y });
+    const drawing = this.canvas.closest(".hl")?.dataset.drawing;
+    written.push({ text, drawing, align: this.textAlign, y, size: parseFloat(this.font.match(/([\\d.]+)px/)[1]) });
     return fillText.call(this, text, x, y);
   };
 }"""
-"""Notes what drawings write, and where."""
+"""Notes what drawings write, where, and in which size."""
 
 Open = Callable[[str], Page]
 

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -20,12 +21,14 @@ from tests.browser.test_canvas_component import WRITTEN
 from tests.browser.test_pages import box, overlap
 from tests.browser.visits import TILES, drawing, has_parameters, overflow, rest, until
 from tests.known import bundled_engine
+from viz.canvas.scenes.motion import MOST_KEYS
 
 pytestmark = pytest.mark.browser
 
 Serve = Callable[[Path], str]
 Within = Callable[[str], Page]
 MODEL, TEXT = "multi30k-de-en", "Ein Hund spielt im Schnee."
+LONG = "Ein alter Mann mit Hut spielt im Park auf einer Bank Gitarre."
 SITE, HEAD, ROW = "decoder.0.1.cross", 2, 3
 
 FRAMES = """(data) => new Promise((done, failed) => {
@@ -178,18 +181,25 @@ def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: 
 
 
 @pytest.mark.parametrize(
-    "stage", ["encoder/positioned", "encoder.0.0.self/normed", "decoder.0.2.feed_forward/contracted", "output/chosen"]
+    "stage", ["encoder/positioned", "encoder.0.0.self/weights", "decoder.0.2.feed_forward/residual", "output/chosen"]
 )
 def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within, serve: Serve, stage: str) -> None:
-    page = within(inside(serve, stage))
+    page = within(inside(serve, stage, text=LONG))
     page.evaluate(WRITTEN)
     for width, height in ((1440, 900), (1024, 768), (390, 844)):
-        page.evaluate("written.length = 0")
         page.set_viewport_size({"width": width, "height": height})
         rest(page)
-        if stage.endswith("normed"):
+        page.evaluate("written.length = 0")
+        page.evaluate("dispatchEvent(new Event('resize'))")
+        rest(page)
+        written = page.evaluate("written.filter(({ drawing }) => drawing === 'network')")
+        assert [each["text"] for each in written if "…" in each["text"]] == [], width
+        if stage.endswith("weights"):
             titles = {"Weighted values", "Heads concatenated", "Residual connection"}
-            assert titles <= {each["text"] for each in page.evaluate("written")}, (width, "a title was cut")
+            assert titles <= {each["text"] for each in written}, width
+            scores = {each["y"]: each["size"] for each in written if each["align"] == "right" and each["size"] > 11}
+            assert len(scores) == MOST_KEYS, "the scores are written in a size that can be read"
+            assert min(below - above for above, below in pairwise(sorted(scores))) >= min(scores.values()) - 0.1, width
         network, canvas = drawing(page, "network"), box(picture(page))
         assert overflow(page) <= 1, width
         assert canvas["x"] + canvas["width"] <= width

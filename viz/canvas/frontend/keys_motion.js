@@ -1,31 +1,42 @@
 // The keys that the query of the followed token meets: a line for each, with its vector, score, weight and value.
 
 const LEAST_SHOWN = 0.01; // of a weight, in two decimals
+const HEADED = ["keys", "scores", "weights", "values"];
+const HEADING_LINE = 12;
 
 class KeysMotion extends Motion {
-  /** The columns of the keys: where their words, vectors, scores, weights and values stand. */
+  /** The columns of the keys: where their words, vectors, scores, weights and values stand, below headings of one line or two. */
   get columns() {
     const { x, y, width, height } = this.middle;
-    const at = [0, 0.17, 0.39, 0.51, 0.78, 1].map((share) => x + share * width);
+    const at = [0, 0.17, 0.37, 0.51, 0.79, 1].map((share) => x + share * width);
     const { keys, others } = this.group;
-    const high = Math.min((height - LABEL - (others ? LABEL : 0)) / keys.length, 36);
     const column = (i, inset = 6) => ({ x: at[i], width: at[i + 1] - at[i] - inset });
-    return { high, top: y + LABEL, column };
+    const headings = HEADED.map((name, i) => this.lines(this.network.header.titles[name], column(i + 1).width));
+    const top = y + LABEL + (Math.max(...headings.map((lines) => lines.length)) - 1) * HEADING_LINE;
+    const high = Math.min((y + height - top - (others ? LABEL : 0)) / keys.length, 36);
+    return { high, top, column, headings, size: Math.min(SIZES.text, high) };
+  }
+
+  /** Names a column; the last line of a heading is next to the column. */
+  heading(name) {
+    const { columns: { top, column, headings } } = this;
+    const i = HEADED.indexOf(name);
+    const { x, width } = column(i + 1);
+    headings[i].forEach((line, at, lines) => this.words(line, x, top - 8 - (lines.length - 1 - at) * HEADING_LINE, { width }));
   }
 
   /** The keys that the query meets: a line for each, with its score, its weight and its value. */
   rows(query, own) {
-    const { group, columns: { high, top, column }, network: { colours, header: { titles } } } = this;
+    const { group, columns: { high, top, column, size }, network: { colours } } = this;
     const { keys } = group;
     const lines = keys.map((text, i) => ({ text, y: top + i * high, mine: i === group.own }));
-    const heading = (i, title) => this.words(title, column(i).x, top - 8, { width: column(i).width });
     for (const { text, y, mine } of lines) {
-      this.words(text, column(0).x, y + high / 2, { colour: mine ? colours.accent : colours.text, size: SIZES.text, width: column(0).width });
+      this.words(text, column(0).x, y + high / 2, { colour: mine ? colours.accent : colours.text, size, width: column(0).width });
     }
     for (const [name, i] of [["keys", 1], ["values", 4]]) {
       const t = this.come(name);
       if (t === null) continue;
-      heading(i, titles[name]);
+      this.heading(name);
       lines.forEach((line, key) => this.strip(name, key, line, { ...column(i), y: line.y + 2, height: high - 4 }, own, t));
     }
     this.scores(lines, query);
@@ -48,20 +59,20 @@ class KeysMotion extends Motion {
 
   /** The query goes from key to key; each product is a score, which the mask may forbid. */
   scores(lines, query) {
-    const { columns: { high, top, column }, network: { colours, header: { titles } } } = this;
+    const { columns: { high, top, column, size }, network: { colours, header: { titles } } } = this;
     const t = this.come("scores");
     if (t === null) return;
     const [stage, blocked] = [this.names.get("scores"), this.come("mask")];
     const [scores, mask] = [this.blobs[stage]?.array, this.blobs[this.names.get("mask")]?.array];
     const met = during(t, 0.05, 0.95) * lines.length;
-    this.words(titles.scores, column(2).x, top - 8, { width: column(2).width });
+    this.heading("scores");
     lines.forEach(({ y, text }, key) => {
       if (key + 0.5 > met) return;
       const masked = mask && mask[key] === -Infinity && blocked !== null && blocked * lines.length > key;
       const score = scores?.[key] ?? NaN;
       const shown = masked ? "−∞" : Number.isNaN(score) ? "–" : numberText(score, 2);
       const box = { ...column(2), y, height: high };
-      this.words(shown, box.x + box.width, y + high / 2, { align: "right", size: SIZES.text, colour: masked ? colours.faint : colours.text });
+      this.words(shown, box.x + box.width, y + high / 2, { align: "right", size, colour: masked ? colours.faint : colours.text });
       const [name, from] = masked ? ["mask", this.names.get("mask")] : ["scores", stage];
       this.answers(box, String(from), from, { title: titles[name], row: key, rows: 1, columns: 1, label: text });
     });
@@ -78,11 +89,11 @@ class KeysMotion extends Motion {
 
   /** The bars of the softmax. */
   weights(lines) {
-    const { columns: { high, top, column }, network: { colours, header: { titles } } } = this;
+    const { columns: { high, column, size }, network: { colours, header: { titles } } } = this;
     const t = this.come("weights");
     if (t === null) return;
     const stage = this.names.get("weights");
-    this.words(titles.weights, column(3).x, top - 8, { width: column(3).width });
+    this.heading("weights");
     lines.forEach(({ y, text }, key) => {
       const weight = this.blobs[stage].array[key];
       const { x, width } = column(3, 12);
@@ -90,7 +101,7 @@ class KeysMotion extends Motion {
       this.pen.fillStyle = colours.accent;
       this.pen.fillRect(x, y + 4, Math.max(weight > 0 ? 1 : 0, room * weight * during(t)), high - 8);
       const shown = weight > 0 && weight < LEAST_SHOWN / 2 ? `<${numberText(LEAST_SHOWN, 2)}` : numberText(weight, 2); // 0.00 is exactly 0
-      if (t > 0.6) this.words(shown, x + width, y + high / 2, { align: "right", colour: colours.text });
+      if (t > 0.6) this.words(shown, x + width, y + high / 2, { align: "right", size: Math.min(size, SIZES.small), colour: colours.text });
       this.answers({ x, y, width, height: high }, String(stage), stage, { title: titles.weights, row: key, rows: 1, columns: 1, label: text });
     });
   }

@@ -5,8 +5,9 @@ const EDGE = 8; // CSS pixels around everything
 const LABEL = 15; // height of the words above a shape
 const LARGEST_CELL = 7; // CSS pixels across; a line of cells may be half as high again
 const WIDE = 560; // from this width on, what comes in stands left of the keys, and what goes out right of them; else above and below
-const [ABOVE, BELOW] = [0.2, 0.3]; // shares of a narrow picture's height
-const CAPTION = 76; // height of title and sentence below the picture
+const [ABOVE, BELOW] = [0.17, 0.26]; // shares of a narrow picture's height
+const [CAPTION, NARROW_CAPTION] = [76, 112]; // height of title and sentence below the picture
+const CAPTION_LINE = 17;
 const SIZES = { title: 13, text: 12.5, small: 11 };
 
 /** A stretch [from, to] of a time from 0 to 1, as a time from 0 to 1 that begins and ends slowly. */
@@ -52,7 +53,7 @@ class Motion {
     pen.fillStyle = colours.card; // a film has no page behind it
     pen.fillRect(0, 0, width, height);
     pen.imageSmoothingEnabled = false;
-    Object.assign(this, { at, t, width, height: height - CAPTION, shapes: [], group: this.groupOf.get(at) });
+    Object.assign(this, { at, t, width, height: height - (width < WIDE ? NARROW_CAPTION : CAPTION), shapes: [], group: this.groupOf.get(at) });
     this.names = new Map(this.group.stages.map((stage) => [this.nameOf(stage), stage]));
     this[this.group.kind]();
     this.drawCaption();
@@ -208,16 +209,20 @@ class Motion {
     pen.stroke();
   }
 
-  /** Title and sentence of the stage, in as many lines as there is room for. */
+  /** A text in lines. */
+  lines(text, width, { size = SIZES.small, weight = 400 } = {}) {
+    this.pen.font = this.network.font(size, weight);
+    return this.once(`${this.pen.font} ${width} lines ${text}`, () => brokenInto(this.pen, text, width));
+  }
+
+  /** Title and sentence of the stage. */
   drawCaption() {
-    const { colours } = this.network;
-    const [title, sentence] = this.header.captions[this.at];
-    const [x, width] = [EDGE, this.width - 2 * EDGE];
-    let y = this.height + 10;
-    this.words(title, x, y, { colour: colours.text, size: SIZES.title, weight: 650, width });
-    this.pen.font = this.network.font(SIZES.text);
-    const lines = this.once(`${width} ${sentence}`, () => brokenInto(this.pen, sentence, width));
-    for (const line of lines.slice(0, 3)) this.words(line, x, (y += 17), { size: SIZES.text, width });
+    const width = this.width - 2 * EDGE;
+    const styles = [{ size: SIZES.title, weight: 650, colour: this.network.colours.text }, { size: SIZES.text }];
+    let y = this.height + 10 - CAPTION_LINE;
+    this.header.captions[this.at].forEach((text, at) => {
+      for (const line of this.lines(text, width, styles[at])) this.words(line, EDGE, (y += CAPTION_LINE), { ...styles[at], width });
+    });
   }
 
   shapeAt(x, y) {

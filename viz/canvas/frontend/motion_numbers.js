@@ -11,13 +11,13 @@ function significant(value) {
   return `${numberText(Number(digits), 3)}·10${[...String(Number(power))].map((sign) => POWERS[sign]).join("")}`;
 }
 
-/** A text in lines of at most `width`. Where there are no blanks, a line breaks between any two characters. */
+/** A text in lines of at most `width`. Where there are no blanks, a line breaks between any two characters, but not before punctuation. */
 function brokenInto(pen, text, width) {
-  const pieces = text.split(/(?<=\s)|(?<=[\u3000-\u9fff\uff00-\uffef])/u);
+  const pieces = text.split(/(?<=\s)|(?<=[\u3000-\u9fff\uff00-\uffef])(?![、。，；：！？）」』》])/u);
   const lines = [""];
   for (const piece of pieces) {
     if (pen.measureText(lines.at(-1) + piece.trimEnd()).width <= width) lines[lines.length - 1] += piece;
     else lines.push(piece);
   }
-  return lines;
+  return lines.map((line) => line.trimEnd());
 }

@@ -5,7 +5,8 @@
 const SETTLE_MS = 120;
 const WAIT_MS = 4000; // how long a requested stage stays marked while Python has not answered
 const AROUND_MOTION = 400; // pixels of the window for what is above the moving picture, and for the title of its stage below
-const [LOWEST_MOTION, HIGHEST_MOTION] = [430, 620];
+const AROUND_NARROW_MOTION = 300; // where it is narrow, the page goes on below it
+const [LOWEST_MOTION, LOWEST_NARROW_MOTION, HIGHEST_MOTION] = [430, 520, 620];
 const BELOW_MOTION = 12;
 const FILM_SIGN = "M2.5 4h8v8h-8zM10.5 7l3-2v6l-3-2z";
 const STAGE_CARD = ".st-key-card-stage";
@@ -212,7 +213,8 @@ class Network extends Drawing {
       this.motion.broken.clear(); // the typeface or the width may be another
       const beside = this.window.offsetParent && this.window.offsetTop === this.motion.canvas.offsetTop;
       this.wide = this.motion.canvas.parentElement.clientWidth - (beside ? this.window.offsetWidth + 14 : 0);
-      const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - AROUND_MOTION, LOWEST_MOTION), HIGHEST_MOTION);
+      const [around, lowest] = this.wide < WIDE ? [AROUND_NARROW_MOTION, LOWEST_NARROW_MOTION] : [AROUND_MOTION, LOWEST_MOTION];
+      const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - around, lowest), HIGHEST_MOTION);
       this.high = fillsScreen() ? roomBelow(this.motion.canvas, BELOW_MOTION) : high;
       this.window.style.maxHeight = beside ? `${this.high}px` : "";
       this.drawMotion();
