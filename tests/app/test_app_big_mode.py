@@ -14,7 +14,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("step", {"clock": "computation", "stage": "encoder/ids", "picture": "stage"}),
     ("compare", {"against": "decode=beam"}),
     ("whatif", {}),
-    ("positions", {}),
+    ("positions", {"picture": "curves"}),
     ("training", {"picture": "curves"}),
     ("checkpoint", {}),
 )

@@ -24,7 +24,8 @@ from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
-from viz.views.survey import all_heads, one_head, query_key
+from viz import canvas
+from viz.views.survey import one_head, query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6", "w5 w4") for number in range(4, 10)))
 """With targets: a run that writes its own takes forty steps."""
@@ -45,17 +46,17 @@ def surveyed(stocked: Path, survey: bytes) -> Path:
     return stocked
 
 
-PAINTED = all_heads.painted
+PAINTED = canvas.painted
 
 
 @pytest.fixture(autouse=True)
 def painted(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no browser that paints the dots and reports it."""
-    monkeypatch.setattr(all_heads, "painted", lambda: True)
+    monkeypatch.setattr(canvas, "painted", lambda _key: True)
 
 
 def test_the_dots_come_first_and_the_rest_once_they_are_painted(surveyed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(all_heads, "painted", PAINTED)
+    monkeypatch.setattr(canvas, "painted", PAINTED)
     visitor = Visitor("survey", model="tiny", text="w4 w5", x="entropy", y="largest")
     assert len(visitor.scene("dots")["dots"]) > 1
     assert not visitor.app.get("plotly_chart")

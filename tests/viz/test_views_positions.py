@@ -5,30 +5,58 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from model.trace.types import Array
-from tests.pages import MadeUpEngine, figures, open_view, words
+from tests.pages import MadeUpEngine, figures, open_view, scenes, words
+from viz import canvas
 from viz.figures.positions import sinusoids
 from viz.i18n import translate
 
+PAINTED = canvas.painted
 
-def values(figure: dict[str, Any], axis: str = "z") -> Array:
-    """An array of a figure's first trace, out of the base64 that the browser gets."""
-    packed = figure["data"][0][axis]
-    flat = np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
-    return flat.reshape([int(n) for n in packed["shape"].split(",")]) if "shape" in packed else flat
+
+@pytest.fixture(autouse=True)
+def painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws what follows when the browser has painted the table."""
+    monkeypatch.setattr(canvas, "painted", lambda _key: True)
+
+
+def curve(figure: dict[str, Any]) -> Array:
+    """The first curve of a figure, out of the base64 that the browser gets."""
+    packed = figure["data"][0]["y"]
+    return np.frombuffer(base64.b64decode(packed["bdata"]), packed["dtype"])
+
+
+def tables(app: AppTest) -> dict[str, Array]:
+    """The numbers of the drawn tables."""
+    return {key: blobs["exact"] for key, (_header, blobs) in scenes(app).items()}
+
+
+def test_the_tables_come_before_what_needs_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canvas, "painted", PAINTED)
+    app = open_view("positions", MadeUpEngine())
+    assert list(tables(app)) == ["table-own", "table-paper", "alike-own", "alike-paper"]
+    headers = {key: header for key, (header, _blobs) in scenes(app).items()}
+    assert [key for key, header in headers.items() if header["first"]] == ["table-own"], "the rest follows when it is painted"
+    assert headers["table-own"]["used"] == 12, "a line after the positions of the sentence"
+    assert [header["square"] for header in headers.values()] == [False, False, True, True]
+    assert headers["alike-own"]["bar"]["title"] == "dot product"
+    assert headers["table-own"]["description"].startswith("Learned: this model.")
+    assert not figures(app)
+    assert not app.multiselect
 
 
 def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
     table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
     app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}))
-    drawn = figures(app)
-    assert len(drawn) == 7
-    assert np.array_equal(values(drawn[0]), table)
-    assert values(drawn[1]) == pytest.approx(sinusoids(30, 16).astype(np.float32))
-    assert [curve["name"] for curve in drawn[2]["data"]] == ["dimension 1", "dimension 3", "dimension 5"]
-    assert values(drawn[2], "y") == pytest.approx(table[:, 0])
-    assert values(drawn[4])[3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
+    drawn, shown = figures(app), tables(app)
+    assert (len(drawn), len(shown)) == (3, 4)
+    assert np.array_equal(shown["table-own"], table)
+    assert shown["table-paper"] == pytest.approx(sinusoids(30, 16).astype(np.float32))
+    assert [curve["name"] for curve in drawn[0]["data"]] == ["dimension 1", "dimension 3", "dimension 5"]
+    assert curve(drawn[0]) == pytest.approx(table[:, 0])
+    assert shown["alike-own"][3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
     assert "30 vectors of 16 numbers" in words(app)
     assert "for comparison, not part of this model" in words(app)
     assert "the first 12 positions" in words(app)
@@ -37,7 +65,7 @@ def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
 def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
     spec = {"encoder": {"positions": "sinusoidal"}, "decoder": {"positions": "sinusoidal"}}
     app = open_view("positions", MadeUpEngine(spec=spec))
-    assert len(figures(app)) == 4
+    assert (len(figures(app)), len(tables(app))) == (2, 2)
     assert "comparison" not in words(app)
     assert "The formula of these sinusoids" in words(app)
     assert "Wavelengths range from 6.3 positions (dimension 1) to 19,869 (dimension 16)." in words(app)
@@ -74,9 +102,9 @@ def test_one_stack_needs_no_choice_and_two_have_one() -> None:
 
 
 def test_the_encoder_has_its_own_table() -> None:
-    tables = {"positions/encoder": np.full((20, 8), 2, np.float32), "positions/decoder": np.zeros((30, 16), np.float32)}
-    app = open_view("positions", MadeUpEngine(tables=tables))
-    assert np.array_equal(values(figures(app)[0]), tables["positions/encoder"])
+    own = {"positions/encoder": np.full((20, 8), 2, np.float32), "positions/decoder": np.zeros((30, 16), np.float32)}
+    app = open_view("positions", MadeUpEngine(tables=own))
+    assert np.array_equal(tables(app)["table-own"], own["positions/encoder"])
 
 
 def test_dimensions_and_cosine_can_be_chosen() -> None:
@@ -86,14 +114,14 @@ def test_dimensions_and_cosine_can_be_chosen() -> None:
     app.toggle[0].set_value(True).run()
     assert not app.exception
     drawn = figures(app)
-    assert [curve["name"] for curve in drawn[2]["data"]] == ["dimension 16"]
-    assert values(drawn[2], "y") == pytest.approx(table[:, 15])
-    assert np.diag(values(drawn[4])) == pytest.approx(1)
+    assert [curve["name"] for curve in drawn[0]["data"]] == ["dimension 16"]
+    assert curve(drawn[0]) == pytest.approx(table[:, 15])
+    assert np.diag(tables(app)["alike-own"]) == pytest.approx(1)
 
 
 def test_a_long_table_is_cut_and_said_to_be() -> None:
     app = open_view("positions", MadeUpEngine(tables={"positions/encoder": np.ones((300, 4), np.float32)}))
-    assert values(figures(app)[0]).shape == (256, 4)
+    assert tables(app)["table-own"].shape == (256, 4)
     assert "Only the first 256 positions are shown." in words(app)
 
 
@@ -114,14 +142,15 @@ def test_the_positions_had_no_table_that_the_keyboard_reaches() -> None:
 )
 def test_big_mode_draws_one_picture_of_both_encodings(picture: str, first: str) -> None:
     table = np.random.default_rng(5).normal(size=(30, 16)).astype(np.float32)
-    drawn = figures(open_view("positions", MadeUpEngine(tables={"positions/encoder": table}), big="1", picture=picture))
-    assert len(drawn) == 2
+    app = open_view("positions", MadeUpEngine(tables={"positions/encoder": table}), big="1", picture=picture)
+    drawn, shown = figures(app), list(tables(app).values())
+    assert len(drawn) + len(shown) == 2
     if first == "values":
-        assert np.array_equal(values(drawn[0]), table)
+        assert np.array_equal(shown[0], table)
     elif first == "curves":
-        assert values(drawn[0], "y") == pytest.approx(table[:, 0])
+        assert curve(drawn[0]) == pytest.approx(table[:, 0])
     else:
-        assert values(drawn[0])[3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
+        assert shown[0][3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
 
 
 def test_an_open_table_and_what_was_chosen_were_lost_when_the_language_changed() -> None:

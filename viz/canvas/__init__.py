@@ -130,3 +130,8 @@ def draw(
     reports: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}
     reports |= {f"on_{kept}_change": lambda: None for kept in keeps}
     DRAWINGS[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **reports)
+
+
+def painted(key: str) -> bool:
+    """Whether the browser has painted the drawing `key`, which reports it, since the page was opened."""
+    return bool((st.session_state.get(key) or {}).get("painted"))

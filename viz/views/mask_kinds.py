@@ -23,7 +23,7 @@ from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import mask_kinds
 from viz.metrics.mask_kinds import MaskKind
-from viz.session.state import Page, address, get_view_state, update
+from viz.session.state import Page, address, update
 from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import chart, expander_state, panel, say
 from viz.widgets.offers import SINKS, offer
@@ -158,7 +158,7 @@ def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
 
 
 def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: masks.Form) -> None:
-    """Draws a mask, and outside of big mode the button that saves it for print.
+    """Draws a mask, and the button that saves it for print.
 
     Args:
         named: the key of the drawing, and its title.
@@ -170,8 +170,6 @@ def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[s
     told = matrix.Told(title, titled(title, described), strings.axes(*axes))
     strips = attention.query_tokens, attention.key_tokens
     canvas.draw("cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, told), key=key)
-    if get_view_state()[0].big:
-        return
     where = _("{what}: {value}", what=title, value=tokens.site(attention.site))
 
     def printed() -> list[Figure]:

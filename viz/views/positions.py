@@ -5,19 +5,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.engine.api import Tensors
 from model.spec.network import TABLELESS
 from model.trace.types import Array
+from viz import canvas
+from viz.canvas.scenes import matrix
+from viz.canvas.wire import strings
+from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import positions
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, titled
 from viz.labels import alt_text
-from viz.session.state import Page
+from viz.session.state import Page, address
 from viz.views import relative_positions
-from viz.widgets import numeric_tables
+from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen
 from viz.widgets.offers import ROTARY, offer
 
@@ -66,7 +69,13 @@ def show(page: Page) -> None:
         if page.info.recorded:
             st.caption(_("A recorded run holds only the positions that it used; the model may have more."))
         _introduce(kind, whole, used)
-    _pictures(page, encodings, used)
+    _tables(page, encodings, used)
+    if not canvas.painted(f"table-{encodings[0].name}"):
+        return  # the table reports it and the rest follows: Plotly keeps the browser busy for seconds
+    with card("curves", "content"):
+        _heading(_("Curves"), _("How each dimension changes from position to position."))
+        dimensions = _chosen_dimensions(encodings[0].table.shape[1])
+        _side_by_side(encodings, lambda encoding: _curves(page, encoding, dimensions, used))
     _numbers(encodings)
     _formula(page, kind, whole)
     _others(page, kind)
@@ -171,19 +180,15 @@ def _encodings(kind: str, table: Array) -> list[Encoding]:
     ]
 
 
-def _pictures(page: Page, encodings: list[Encoding], used: int) -> None:
-    """Draws each kind of picture in its own card."""
+def _tables(page: Page, encodings: list[Encoding], used: int) -> None:
+    """Draws the vectors and their similarity, each in its own card."""
     with card("table", "content"):
         _heading(_("All values"), _("One row per position, one column per dimension."))
-        _side_by_side(page, encodings, "table", lambda table: positions.whole_table(table, page.dark, used))
-    with card("curves", "content"):
-        _heading(_("Curves"), _("How each dimension changes from position to position."))
-        dimensions = _chosen_dimensions(encodings[0].table.shape[1])
-        _side_by_side(page, encodings, "curves", lambda table: positions.curves(table, dimensions, page.dark, used))
+        _side_by_side(encodings, lambda encoding: _values(page, encoding, used))
     with card("alike", "content"):
         _heading(_("Similarity between positions"), _("The dot products of the vectors of all pairs of positions."))
         cosine = st.toggle(_("Cosine similarity (divide by the lengths of both vectors)"), key="cosine")
-        _side_by_side(page, encodings, "alike", lambda table: positions.similarity(table, page.dark, cosine))
+        _side_by_side(encodings, lambda encoding: _alike(page, encoding, cosine))
 
 
 def _one_picture(page: Page, encodings: list[Encoding], used: int) -> None:
@@ -192,12 +197,12 @@ def _one_picture(page: Page, encodings: list[Encoding], used: int) -> None:
     with one_screen():
         picture = choose_picture(names)
         dimensions = _first_dimensions(encodings[0].table.shape[1])
-        drawn: dict[str, Callable[[Array], go.Figure]] = {
-            "values": lambda table: positions.whole_table(table, page.dark, used),
-            "curves": lambda table: positions.curves(table, dimensions, page.dark, used),
-            "similarity": lambda table: positions.similarity(table, page.dark, cosine=False),
+        drawn: dict[str, Callable[[Encoding], None]] = {
+            "values": lambda encoding: _values(page, encoding, used),
+            "curves": lambda encoding: _curves(page, encoding, dimensions, used),
+            "similarity": lambda encoding: _alike(page, encoding, cosine=False),
         }
-        _side_by_side(page, encodings, {"similarity": "alike"}.get(picture, picture), drawn[picture], fills=True)
+        _side_by_side(encodings, drawn[picture])
 
 
 def _numbers(encodings: list[Encoding]) -> None:
@@ -211,25 +216,43 @@ def _numbers(encodings: list[Encoding]) -> None:
             numeric_tables.draw(table)
 
 
-def _side_by_side(
-    page: Page, encodings: list[Encoding], name: str, draw: Callable[[Array], go.Figure], *, fills: bool = False
-) -> None:
-    """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone.
-
-    Args:
-        fills: whether they fill the screen in big mode.
-    """
+def _side_by_side(encodings: list[Encoding], draw: Callable[[Encoding], None]) -> None:
+    """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone."""
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
             _heading(encoding.title, encoding.whose)
-            figure, title = draw(encoding.table), encoding.title
-            chart(figure, (page.trace, title), fills=fills, config=CONFIG, key=f"{name}-{encoding.name}", alt=_alt(encoding, name))
+            draw(encoding)
 
 
-def _alt(encoding: Encoding, name: str) -> str:
-    """The picture in words."""
-    values = positions.alike(encoding.table) if name == "alike" else encoding.table
-    across = _("positions") if name == "alike" else _("dimensions")
+def _values(page: Page, encoding: Encoding, used: int) -> None:
+    """Draws all values of an encoding."""
+    key, alt = f"table-{encoding.name}", _alt(encoding, encoding.table, _("dimensions"))
+    rows, columns = ([str(place + 1) for place in range(size)] for size in encoding.table.shape)
+    across = _("position"), _("dimension")
+    bar = _("value"), positions.Scale.of(encoding.table, bounded=False)
+    told = matrix.Told(encoding.title, alt, strings.axes(*across), bar, used, first=encoding.name == "own")
+    canvas.draw("cells", matrix.numbers(encoding.table, rows, columns, across, told=told), key=key, keeps=("painted",))
+
+    def printed() -> list[Figure]:
+        return [of_chart(key, encoding.title, positions.whole_table(encoding.table, dark=False, used=used), alt)]
+
+    print_dialog.button(printed, page.trace, address(), key)
+
+
+def _alike(page: Page, encoding: Encoding, cosine: bool) -> None:
+    """Draws how alike the positions of an encoding are."""
+    alt = _alt(encoding, positions.alike(encoding.table, cosine), _("positions"))
+    relative_positions.draw_similarity(page.trace, encoding.table, (f"alike-{encoding.name}", encoding.title), alt, cosine)
+
+
+def _curves(page: Page, encoding: Encoding, dimensions: list[int], used: int) -> None:
+    """Draws some dimensions of an encoding as curves."""
+    figure, alt = positions.curves(encoding.table, dimensions, page.dark, used), _alt(encoding, encoding.table, _("dimensions"))
+    chart(figure, (page.trace, encoding.title), fills=True, config=CONFIG, key=f"curves-{encoding.name}", alt=alt)
+
+
+def _alt(encoding: Encoding, values: Array, across: str) -> str:
+    """Numbers of an encoding in words."""
     title = _("{what}: {value}", what=encoding.title, value=encoding.whose)
     return titled(title, alt_text.table(values, across))
 

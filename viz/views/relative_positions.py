@@ -7,13 +7,18 @@ from model.engine.api import Explain, Tensors
 from model.errors import HeadlightError, UnknownTensor
 from model.spec.network import ROTARY
 from model.trace.cell_arithmetic import Explanation
-from model.trace.types import Array, Attention
+from model.trace.types import Array, Attention, Trace
+from viz import canvas
+from viz.canvas.scenes import matrix
+from viz.canvas.wire import strings
+from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import positions, rotary
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import alt_text, tokens
 from viz.metrics.rotary import position_vectors, scores_by_distance, turned
-from viz.session.state import Page, bind
+from viz.session.state import Page, address, bind
+from viz.widgets import print_dialog
 from viz.widgets.cards import by_pointer, card, chart, choose_picture, one_screen, say
 
 FARTHEST = 64
@@ -122,9 +127,30 @@ def _alike(page: Page, rotation: Array) -> None:
     st.markdown(f"**{title}**")
     st.caption(_("The mean cosine, over all pairs, of the angle between two positions: it depends only on their distance."))
     vectors = position_vectors(rotation, ALIKE)
-    figure = positions.similarity(vectors, page.dark, cosine=True)
     words = alt_text.table(positions.alike(vectors, cosine=True), _("positions"))
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-alike-chart", alt=words)
+    draw_similarity(page.trace, vectors, ("rotary-alike-chart", title), words, cosine=True)
+
+
+def draw_similarity(trace: Trace, table: Array, named: tuple[str, str], alt: str, cosine: bool) -> None:
+    """Draws the dot products, or the cosines, of all pairs of positions, and the button that saves them for print.
+
+    Args:
+        trace: the run.
+        table: [position, model].
+        named: the key of the drawing, and its title.
+        alt: the picture in words.
+        cosine: whether to show cosines.
+    """
+    key, title = named
+    values, places, axes = positions.alike(table, cosine), [str(place + 1) for place in range(len(table))], (_("position"),) * 2
+    bar = _("cosine") if cosine else _("dot product"), positions.Scale.of(values, bounded=cosine)
+    told = matrix.Told(title, alt, strings.axes(*axes), bar, square=True)
+    canvas.draw("cells", matrix.numbers(values, places, places, axes, told=told), key=key)
+
+    def printed() -> list[Figure]:
+        return [of_chart(key, title, positions.similarity(table, dark=False, cosine=cosine), alt)]
+
+    print_dialog.button(printed, trace, address(), key)
 
 
 def _cell(page: Page, own: Attention, head: int) -> tuple[int, int]:

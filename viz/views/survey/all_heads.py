@@ -111,11 +111,6 @@ def _shade(page: Page, found: Survey) -> figures.Shade | None:
     return figures.Shade(found.of_heads(name), labels.of_heads()[name]) if name else None
 
 
-def painted() -> bool:
-    """Whether the browser has painted the dots since the page was opened."""
-    return bool((st.session_state.get(DOTS) or {}).get("painted"))
-
-
 def marked() -> list[int]:
     """The heads in the box that somebody drew around dots; none: nobody did."""
     found = (st.session_state.get(DOTS) or {}).get("marked")

@@ -12,6 +12,7 @@ from model.errors import BadTexts, from_json
 from model.survey import tables
 from model.survey.survey import Survey
 from model.trace.types import Site
+from viz import canvas
 from viz.export.tables import csv
 from viz.i18n.translate import _, error_message
 from viz.labels import survey as labels
@@ -60,7 +61,7 @@ def show(page: Page, explore: StreamlitPage) -> None:
             _one_picture(page, found, explore)
             return
         _drawn(page, found, explore)
-    if (own is None or not own.runs) and (found is None or all_heads.painted()):
+    if (own is None or not own.runs) and (found is None or canvas.painted(all_heads.DOTS)):
         with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
             form.draw(page)
 
@@ -149,7 +150,7 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     left, one = st.columns([3, 2])
     with left, card("survey"):
         all_heads.draw(page, found, names, _role_names(found), selected)
-    if not all_heads.painted():
+    if not canvas.painted(all_heads.DOTS):
         return  # the dots report it and the rest follows: it keeps the browser busy for seconds, and nobody waits for the dots
     with one, card("survey-head"):
         selected_head.draw(page, found, names, selected)
