@@ -62,7 +62,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     said, there = labels.scatter(names, across, up, named), [head for head in marked() if head < len(names)]
     scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, named, selected, there, said, shade)
     canvas.draw("dots", scene, key=DOTS, chosen=update, keeps=("marked", "painted"))
-    if not painted():
+    if not canvas.painted(DOTS):
         return  # what follows takes the browser as long as the dots
     if not page.view.big:
         _choices(page, found, names)
