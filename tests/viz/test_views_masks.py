@@ -1,11 +1,13 @@
 """The page Masks: what it draws and says for each kind of site, and the padding experiment."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
 
 from model.trace.types import Site
 from tests.pages import MadeUpEngine, open_view, scenes, words
@@ -158,3 +160,23 @@ def test_the_masks_had_no_tables_that_the_keyboard_reaches() -> None:
     assert [[sign == "✓" for sign in row] for row in causal.to_numpy()] == LOWER
     assert (padding == "✓").all(axis=None)
     assert causal.index[1].startswith("2 ")
+
+
+def blocks(block: Block) -> Iterator[Block]:
+    """A block and all blocks in it."""
+    yield block
+    for child in block.children.values():
+        if isinstance(child, Block):
+            yield from blocks(child)
+
+
+def test_a_card_without_a_mask_is_as_high_as_its_words() -> None:
+    made = MadeUpEngine(max_source=12)
+    bare = {site: replace(own, mask_padding=None) for site, own in made.trace.attention.items()}
+    found = {}
+    for name, engine in {"with": made, "without": replace(made, trace=replace(made.trace, attention=bare))}.items():
+        app = open_view("masks", engine, site="encoder.0.0.self")
+        named = [each.proto for each in blocks(app.main) if "-card-" in getattr(each.proto, "id", "")]
+        boxes = {proto.id.split("-", 2)[2]: proto.height_config for proto in named}
+        found[name] = "padding" in drawn(app), boxes["card-mask-padding"].use_stretch, boxes["card-mask-causal"].use_stretch
+    assert found == {"with": (True, True, False), "without": (False, False, False)}

@@ -66,8 +66,15 @@ def show(page: Page) -> None:
     with second, card("mask-both"):
         _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), mask_texts.both())
     third, last = st.columns(2, gap="medium") if attention.mask_causal is not None else (first, second)
-    with third, card("mask-padding"):
-        _padding(page, trace, attention, form, added)
+    read = _reads_padding(trace, attention)
+    with third, card("mask-padding", "stretch" if read.mask_padding is not None else "content"):
+        about = mask_texts.padding(attention, added, page.info)
+        if read is not attention:
+            st.markdown("**" + _("Padding mask") + "**")
+            st.caption(about)
+            about = _("The padding mask of the attention that reads the source: {site}.", site=tokens.site(read.site))
+        title = _("Padding mask") if read is attention else ""
+        _mask(page, trace, read, read.mask_padding, ("padding", form, title), about)
     with last, card("padding-effect", "content"):
         _say_what_padding_did(page, padded)
     mask_kinds.show(page, form)
@@ -101,17 +108,10 @@ def _chosen_form() -> masks.Form:
     return form
 
 
-def _padding(page: Page, trace: Trace, attention: Attention, form: masks.Form, added: int) -> None:
-    """Draws the padding mask of the site, or of one that reads the source if this one does not."""
+def _reads_padding(trace: Trace, attention: Attention) -> Attention:
+    """The site whose padding mask is drawn: this one, or one that reads the source if this one does not."""
     reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
-    title, about = _("Padding mask"), mask_texts.padding(attention, added, page.info)
-    if attention.key_tokens == "source" or not reads:
-        return _mask(page, trace, attention, attention.mask_padding, ("padding", form, title), about)
-    gaps = {"site": tokens.site(reads[-1].site)}
-    st.markdown(f"**{title}**")
-    st.caption(about)
-    about = _("The padding mask of the attention that reads the source: {site}.", **gaps)
-    return _mask(page, trace, reads[-1], reads[-1].mask_padding, ("padding", form, ""), about)
+    return attention if attention.key_tokens == "source" or not reads else reads[-1]
 
 
 def _padded(page: Page) -> Trace | None:
