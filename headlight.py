@@ -117,7 +117,10 @@ MOST_HYPOTHESES = 64
 # part of one axis of the *root* tensor, whose index is the sum of digit · stride over its factors.
 
 Factor = tuple[int, int, int]
+"""(axis of the root, stride, size)."""
+
 Layout = tuple[tuple[Factor, ...], ...]
+"""The factors of each axis of a tensor; an axis without factors has length 1."""
 
 
 def _whole(shape: Sequence[int]) -> Layout:
@@ -401,12 +404,18 @@ VIEWS = frozenset(
     "view _unsafe_view reshape _reshape_alias squeeze unsqueeze expand permute transpose t numpy_T "
     "clone detach alias _to_copy lift_fresh contiguous".split()
 )
+"""Operations that only rearrange or copy numbers. These and the following are names of PyTorch's operations (ATen)."""
+
 SOFTMAX = frozenset("_softmax softmax _safe_softmax _masked_softmax".split())
 PRODUCTS = frozenset("mm bmm baddbmm".split())
 PROJECTIONS = PRODUCTS | frozenset("addmm linear convolution _convolution mkldnn_linear".split())
 KEEPS_WEIGHTS = frozenset("mul div masked_fill where nan_to_num clamp native_dropout".split())
+"""Operations after which weights are still weights: they may stand between the softmax and the product with the values."""
+
 NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_norm native_batch_norm".split())
 PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
+"""Operations of which programs write a normalization out."""
+
 PARTS = frozenset("split split_with_sizes chunk slice narrow select".split())
 SELECTIONS = frozenset(("index_select", "index"))
 SAME_SHAPE = frozenset("native_dropout tril triu _log_softmax".split())

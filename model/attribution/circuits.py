@@ -18,6 +18,8 @@ from model.spec.questions import RunQuestion
 from model.trace.types import Array
 
 Side: TypeAlias = Literal["query", "key", "value"]
+"""What a head makes of the stream that it reads."""
+
 SIDES: tuple[Side, ...] = ("query", "key", "value")
 
 

@@ -12,6 +12,7 @@ from model.spec.questions import ModelQuestion, RunQuestion
 from model.trace.types import Array
 
 Way: TypeAlias = Literal["heads", "model", "window"]
+"""How keys and values are kept: as if each query head had its own; as the model does; only what its windows still reach."""
 
 MOST_PASSES = 64
 """Passes of a decode that are measured: without a cache their cost grows with the square of the length."""

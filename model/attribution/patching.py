@@ -26,6 +26,7 @@ MOST_PATHS = 8192
 """Paths of one question: their maps of 64 × 64 numbers take 128 MB."""
 
 VALUE: Mapping[Side, str] = {"query": "q", "key": "k", "value": "v"}
+"""The name under which a run records what each side makes: attention/SITE/q, k or v."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from model.errors import BadSetting, Phrase, WireError, Words
 from model.spec.validation import read
+from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array
 
 
@@ -250,10 +251,10 @@ def from_bytes(kind: type[Kind], data: bytes) -> Kind:
         WireError: they hold none of this kind.
     """
     try:
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        others: Mapping[str, Any] = json.loads(header["__metadata__"]["headlight"])
-        found: dict[str, Any] = {**load(data), **_others(get_type_hints(kind), others)}
-        known = {str(each): each for each in map(Phrase.from_json, json.loads(header["__metadata__"].get(_PARTS[1], "[]")))}
+        arrays, metadata = tensors_and_metadata(data)
+        found: dict[str, Any] = {**arrays, **_others(get_type_hints(kind), json.loads(metadata[_PARTS[0]]))}
+        phrases = json.loads(metadata.get(_PARTS[1], "[]"))  # older engines send none
+        known = {str(each): each for each in map(Phrase.from_json, phrases)}
         if "missing" in found:
             found["missing"] = {name: known.get(why, why) for name, why in found["missing"].items()}
         return kind(**found)

@@ -17,8 +17,11 @@ from model.trace.types import Array
 PartKind: TypeAlias = Literal[
     "embedding", "position", "embedded", "features", "head", "output-bias", "feed-forward", "norm-bias", "edit", "projection-bias"
 ]
+"""What wrote a part of the stream."""
+
 Index: TypeAlias = Annotated[int, Between(0, 2**31)]
 Closed: TypeAlias = Literal["", "padding", "future", "edit", "mask"]
+"""Why a cell is masked; empty: it is not."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,13 @@ from model.tokenizers.words import Tokenizer, WordTokenizer
 from model.transformer.build import Network, build
 
 WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
+"""The files of a checkpoint's folder."""
+
 FORMAT = 1
+"""The version of spec.json, which changes when older programs could no longer read it."""
+
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""Number types in which weights may be stored."""
 
 
 @dataclass(frozen=True)

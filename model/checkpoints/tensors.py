@@ -17,6 +17,7 @@ from model.transformer.build import Network
 from model.transformer.stacks import CausalLM, Embedding, EmbeddingAlone
 
 NEIGHBOURS = 12
+"""Nearest tokens that are listed for one."""
 
 _COMPUTED = re.compile(
     r"positions/(?P<stack>encoder|decoder)"

@@ -15,6 +15,8 @@ from model.engine.trace_engine import from_environment
 from model.errors import BadSetting
 
 KEEP_ALIVE = 75
+"""Seconds that an unused connection stays open."""
+
 STOP_SECONDS = 10
 """Time for open requests to end when the server is stopped."""
 

@@ -36,6 +36,8 @@ REQUESTS_PER_REPLICA = MOST_RUNNING // 2
 """Open requests per replica above which another replica is started."""
 
 KEEP_ALIVE = 75
+"""Seconds that an unused connection stays open."""
+
 STOP_SECONDS = 10
 """Time for open requests to end when the cluster is stopped."""
 

@@ -6,6 +6,7 @@ from model.errors import BadSetting, phrase
 from model.sharing.caches import BUDGET, default_bytes
 
 MOST_MIB = 2**24
+"""Largest budget that can be asked for: 16 TiB."""
 
 
 def set_budget() -> None:

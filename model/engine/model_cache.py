@@ -33,10 +33,14 @@ MOST_VARIANTS = 64
 """Most networks of uploads, files with settings and snapshots kept in memory: visitors can ask for any number of them."""
 
 MOST_INFOS = 4096
+"""Most models whose facts are kept; these take little memory."""
+
 CUDA_VARIANT_BYTES = 512 * 2**20
 """Memory of a CUDA device for networks of uploads, files with settings and snapshots; the newest always stays."""
 
 KIND = "networks"
+"""What networks are called among the kinds of values that share the budget."""
+
 TENSOR_BYTES = 2048
 """Approximate size of one tensor's statistics in an inspection."""
 

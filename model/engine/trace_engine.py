@@ -28,6 +28,8 @@ TRACE_PREFIX = "trace-"
 """Prefix of the names of uploaded traces."""
 
 MOST_BYTES = 512 * 2**20
+"""Most bytes of uploaded traces, and of those read from files; each kind has so many."""
+
 MOST_TRACES = 32
 MOST_INFOS = 4096
 

@@ -19,6 +19,7 @@ MAIN = "main"
 """The branch that is meant where none is named."""
 
 MOST_NEAR = 3
+"""Most names that are offered where one was not found, of each of two ways to compare."""
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ from model.errors import (
 
 CONFIG = "config.json"
 LARGEST_JSON = 2**26
+"""Most bytes of an answer of the Hub that is read as JSON."""
+
 PIECE = 2**16
 """Bytes that are written at once: at most so many are lost where a download ends."""
 

@@ -42,6 +42,7 @@ LONGEST = 2**26
 """Most bytes of a JSON file."""
 
 MOST_SHARDS = 200
+"""Most weight files of one folder."""
 
 SNAPSHOTS, CACHED = "snapshots", "models--"
 """A Hub's cache has a model in models--ORG--NAME/snapshots/COMMIT."""

@@ -43,6 +43,7 @@ EAGER = "eager"
 """The library's own eager attention."""
 
 CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCausalLM, "both": AutoModelForSeq2SeqLM}
+"""The library's class for the networks of each kind; it chooses the architecture by the config."""
 
 CAPTIONERS: Mapping[str, str] = {"vision-encoder-decoder": "VisionEncoderDecoderModel", "blip": "BlipForConditionalGeneration"}
 """Encoders of images whose decoder attends to the patches and writes: the class of each, by architecture."""
@@ -129,10 +130,12 @@ def has_interface(network: nn.Module) -> bool:
 
 
 def may_change(model_type: str, settings: Mapping[str, Any]) -> bool:
-    """Whether an architecture computes attention by the library's interface, without which nothing in it can be changed."""
+    """Whether anything in an architecture can be changed: where it computes attention by the library's interface, and in
+    captioners, which may write it out (written_out.py).
+    """
     config = config_of(model_type, settings)
     kind = kind_of(config)
-    return kind is not None and bool(_class(kind, config)._can_set_attn_implementation())
+    return kind is not None and (model_type in CAPTIONERS or bool(_class(kind, config)._can_set_attn_implementation()))
 
 
 def new_past(kind: Kind) -> Any:

@@ -19,10 +19,19 @@ PLAIN = frozenset(code.name for code in opcodes if code.arg and not code.stack_b
 """Instructions that push their argument: numbers, strings and bytes."""
 
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+"""Instructions that put one value on the stack. Names are those of Python's pickletools."""
+
 TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+"""Instructions that make a tuple, with the number of its values."""
+
 PUT = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
+"""Instructions that remember the topmost value."""
+
 GET = frozenset({"GET", "BINGET", "LONG_BINGET"})
+"""Instructions that fetch a remembered value."""
+
 NOTHING = frozenset({"PROTO", "FRAME"})
+"""Instructions that change neither stack nor memo."""
 
 
 class Machine:

@@ -22,6 +22,8 @@ from model.safe_loading.sandbox_process import look_into
 
 OpenFile = BufferedReader | BufferedRandom
 USUAL = frozenset({"float32", "int64", "bool"})
+"""Number types that are not reported as unusual."""
+
 PIECE = 2**15
 """Numbers that are summed at once: torch does not split so few among its threads, which wait for each other on a busy machine."""
 

@@ -11,6 +11,8 @@ from model.safe_loading.inert_values import Storage, Tensor
 from model.safe_loading.plan import ITEM_SIZES, Stored, shown
 
 LENGTH = 8
+"""Bytes at the beginning of a file that hold the length of its header."""
+
 METADATA = "__metadata__"
 
 _DTYPES: Mapping[str, str] = {

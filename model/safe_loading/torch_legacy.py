@@ -10,6 +10,8 @@ from model.safe_loading.pickle_machine import Machine
 from model.safe_loading.plan import Stored, shown
 
 PROTOCOL = 1001
+"""The version of torch's older format, the only one there is."""
+
 COUNT = 8
 """Bytes of the count before each storage."""
 

@@ -21,6 +21,8 @@ SHARE = 4
 """Of the machine's memory, a fourth is the default budget, within these bounds."""
 
 LEAST, MOST = 256 * 2**20, 2 * 2**30
+"""Smallest and largest default budget, in bytes."""
+
 UNKNOWN = 2**30
 """The default budget where the machine does not say how much memory it has."""
 

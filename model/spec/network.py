@@ -16,14 +16,27 @@ Positions: TypeAlias = Literal[
     "rotary", "rotary-pairs",
 ]  # fmt: skip
 DecodePositions: TypeAlias = Literal["running", "zero"]
+"""Where a step of a cached decode begins to count: behind the earlier ones, or at 0 each time."""
+
 NormOrder: TypeAlias = Literal["post", "pre"]
+"""Whether the norm comes after the residual sum or before the sublayer."""
+
 Norm: TypeAlias = Literal["standard", "bias-free", "unbiased", "rms"]
 Activation: TypeAlias = Literal["relu", "gelu", "gelu-tanh", "silu"]
 EmbedScale: TypeAlias = Literal["sqrt", "none"]
+"""Factor of embeddings: √d_model, or 1."""
+
 EmptyRows: TypeAlias = Literal["uniform", "zeros"]
+"""Weights of a query that may attend to no key: equal, or 0."""
+
 Projections: TypeAlias = Literal["separate", "shared"]
+"""Whether each head has matrices of its own, or one small matrix serves all heads."""
+
 Wiring: TypeAlias = Literal["standard", "no-feed-forward", "attention", "memory"]
+"""What a layer is made of; `memory` is the layer of reference document 003."""
+
 OutputSoftmax: TypeAlias = Literal["vocab", "batch"]
+"""The axis of the output's softmax; over the batch, one example's probabilities are all 1."""
 
 WITHOUT_FEED_FORWARD = ("attention", "no-feed-forward")
 """Wirings whose layers have no feed-forward network."""

@@ -20,6 +20,7 @@ Settings: TypeAlias = tuple[tuple[str, str], ...]
 Method: TypeAlias = Literal["greedy", "sample", "beam"]
 
 Keep: TypeAlias = Literal["scores", "qkv", "context", "output", "hidden", "stages"]
+"""What a run can record besides weights, masks, positions and logits."""
 
 
 Precision: TypeAlias = Literal["float32", "bfloat16", "float16"]
@@ -30,7 +31,11 @@ KEEP: tuple[Keep, ...] = get_args(Keep)
 """Tensors that a run records on request. It always records weights, masks, positions and logits. `hidden` includes `embedded`."""
 
 MOST_TOKENS = 1000
+"""Largest number of new tokens that can be asked for."""
+
 MOST_CANDIDATES = 1_000_000
+"""Largest top k that can be asked for: more than any vocabulary has."""
+
 _ABOVE_0 = math.nextafter(0, 1)
 
 

@@ -3,6 +3,7 @@
 from urllib.parse import SplitResult, urlsplit
 
 DIGITS = 20
+"""Most digits of a whole number, whatever its limits."""
 
 
 def whole_number(text: str, lowest: int, highest: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from model.errors import NoTextRan, WireError, from_json
 from model.spec.edits import Edit
@@ -17,6 +17,7 @@ from model.survey.agreement import Compared
 from model.survey.alignment import Gold, read_links
 from model.survey.measures import MEASURES, VERSION
 from model.survey.relations import Relations
+from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array
 
 Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "compared"]
@@ -151,8 +152,8 @@ class MeasuredTexts:
             WireError: the bytes hold something else.
         """
         try:
-            arrays = load(data)
-            others = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["headlight"])
+            arrays, metadata = tensors_and_metadata(data)
+            others = json.loads(metadata["headlight"])
             values, tokens = arrays["values"], arrays["tokens"]
             sites = {str(name): int(heads) for name, heads in others["sites"].items()}
             if values.shape[1:] != (sum(sites.values()), len(MEASURES)) or tokens.shape != values.shape[:1]:

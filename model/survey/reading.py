@@ -11,13 +11,14 @@ from typing import Any, Self
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from model.errors import CannotSurvey, WireError, phrase
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
 from model.spec.validation import read as validated
 from model.survey.questions import Text, none_ran
+from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array, Tokens
 
 AT_ONCE = 32
@@ -117,8 +118,8 @@ class HeadRead:
             WireError: the bytes hold something else.
         """
         try:
-            arrays = load(data)
-            others = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["headlight"])
+            arrays, metadata = tensors_and_metadata(data)
+            others = json.loads(metadata["headlight"])
             found = [_unpacked(others["tokens"].get(str(number)), arrays, number) for number in range(int(others["count"]))]
             problems = {int(text): dict(error) for text, error in others["problems"].items()}
             return cls(str(others["fingerprint"]), tuple(found), problems)

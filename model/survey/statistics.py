@@ -17,6 +17,8 @@ from model.survey.questions import MeasuredTexts
 from model.trace.types import Array
 
 BINS = 20
+"""Bins of a histogram, of equal width, from 0 to the highest value of a measure."""
+
 EXTREMES = 10
 """Texts with the largest and the smallest numbers that are remembered for each head and measure."""
 
@@ -24,7 +26,10 @@ SAMPLE = 200
 """Texts of which all numbers are kept: those with the smallest hashes of their numbers, whatever order they come in."""
 
 PER_DECILE = 3
+"""Texts that are named for each tenth of the sample."""
+
 HIGHEST = np.array([measure.highest for measure in MEASURES.values()])
+"""[measure], the end of the histogram of each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,8 @@ BATCH = 32
 """Texts of one question to the engine: another visitor's run waits for at most one such batch."""
 
 BASELINES: tuple[Variant, ...] = ("shuffled", "untrained")
+"""What a survey is compared with: the same maps with the weights of each row in random order, and the network untrained."""
+
 BASELINE_TEXTS = 200
 """Texts that the baselines read: the first ones of the survey."""
 

@@ -39,6 +39,7 @@ NAMES = ("site", "measure", "unit")
 """Columns that are there for other readers: the metadata say which heads these are, and texts could unfold to any length."""
 
 RANKED = ("strongest", "weakest", "strongest_values", "weakest_values")
+"""Columns with the texts of the largest and the smallest numbers, and these numbers, EXTREMES of each."""
 
 
 def write(survey: Survey, path: Path) -> None:

@@ -22,6 +22,8 @@ FOLDER = Path(__file__).parent / "corpora"
 """The bundled texts, one file a corpus; LICENSES.md there says whose they are."""
 
 MOST_TEXTS = 100_000
+"""Most texts of one survey."""
+
 MOST_BYTES = 64 * 2**20
 
 OF_MODELS = {

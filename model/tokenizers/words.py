@@ -20,6 +20,7 @@ from model.tokenizers import bpe
 from model.trace.types import Tokens
 
 Split: TypeAlias = Literal["spacy-de", "spacy-en", "words", "basic-english", "characters"]
+"""Ways to split a text into words; the first two are spaCy's."""
 
 UNKNOWN, PAD, START, END = "<unk>", "<pad>", "<sos>", "<eos>"
 SPECIALS = (UNKNOWN, PAD, START, END)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Fate: TypeAlias = Literal["kept", "finished", "pruned"]
+"""What became of a continuation: followed further, ended, or dropped."""
 
 
 @dataclass(frozen=True)

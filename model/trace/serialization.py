@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from safetensors import SafetensorError, deserialize
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from model.errors import BadSetting, Phrase, UnknownSite, WireError, Words, phrase
 from model.spec.validation import read
@@ -141,6 +141,17 @@ def from_bytes(data: bytes) -> Trace:
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
     return trace_of(header, stored)
+
+
+def tensors_and_metadata(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:
+    """The tensors of a safetensors file in memory, and its metadata, which the library reads from files on a disk alone.
+
+    Raises:
+        SafetensorError, KeyError, TypeError, ValueError: the bytes are no such file, or have no metadata.
+    """
+    tensors = load(data)
+    metadata: dict[str, str] = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+    return tensors, metadata
 
 
 def trace_of(file_header: Any, stored: dict[str, Array]) -> Trace:

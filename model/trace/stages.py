@@ -54,10 +54,15 @@ class Stage:
 
 
 ATTENTION = ("queries", "keys", "values", "scores", "mask", "weights", "context", "output")
+"""Stages of an attention sublayer, in the order in which they are computed."""
+
 OF_HEADS = ("queries", "keys", "values", "scores", "weights", "context")
+"""Those of which each head has a tensor of its own."""
+
 OF_CELLS = ("scores", "mask", "weights")
 """Stages whose tensors are [query, key]: one number for each cell of an attention map."""
 OUTPUT = ("logits", "probabilities", "chosen")
+"""Stages after the last layer."""
 
 AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -85,6 +90,7 @@ AXES: Mapping[str, tuple[str, str]] = MappingProxyType(
 """The axes of each stage's tensor (of one head, where each head has its own). Stages that are not listed have no tensor."""
 
 NAMES = ("tokens", "ids", *AXES, "probabilities", "chosen")
+"""All stages; those beside AXES have no tensor: they are read from the steps of the run."""
 
 
 def walk(trace: Trace) -> tuple[Stage, ...]:

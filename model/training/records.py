@@ -22,6 +22,7 @@ from model.errors import DamagedFile
 from model.training.recipes import Optimisation
 
 PARTS = ("network", "average", "optimizer", "schedule")
+"""What a saved state consists of, beside the numbers of its epoch and step."""
 
 
 @dataclass
@@ -102,6 +103,7 @@ COLUMNS = ("epoch", "step", "train_loss", "validation_loss", "validation_ppl", "
 """Columns of curve.csv. Losses are in nats per target token (training with label smoothing and dropout, validation without)."""
 
 SNAPSHOTS, FIRST, COUNT = "snapshots", 512, 14
+"""Folder of the snapshots; the first after step 0 is saved at 1/512 of the training; how many there are."""
 
 
 def board(out: Path, writes: bool) -> SummaryWriter:

@@ -70,14 +70,22 @@ POSITIONS: dict[str, Callable[[int, int], PositionalEncoding]] = {
     "rotary": NoPositions,  # nothing is added to the embeddings: see ROTATIONS
     "rotary-pairs": NoPositions,
 }
+"""What makes a positional encoding, given the number of positions and the width of the model."""
+
 ROTATIONS: dict[str, Callable[..., Tensor]] = {"rotary": rotary_halves, "rotary-pairs": rotary_pairs}
+"""How encodings that add nothing to the embeddings rotate queries and keys."""
+
 NORMS: dict[str, Callable[[int, float], nn.Module]] = {
     "standard": nn.LayerNorm,
     "bias-free": norm_without_bias,
     "unbiased": norm_of_a_sample,
     "rms": RMSNorm,
 }
+"""What makes a norm, given the width of the model and ε."""
+
 RESIDUALS: dict[str, type[PostNorm] | type[PreNorm]] = {"post": PostNorm, "pre": PreNorm}
+"""The order of residual sum and norm."""
+
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
@@ -85,8 +93,13 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "silu": nn.SiLU,
 }
 FIRST_POSITIONS: dict[str, Callable[[int], int]] = {"running": running, "zero": from_zero}
+"""The position of a step's first token in a cached decode."""
+
 SOFTMAXES = {"uniform": softmax_uniform, "zeros": softmax_zeros}
+"""What a row becomes in which no key is allowed."""
+
 WRITING_LAYERS: dict[str, type[CrossAttentionLayer] | type[MemoryLayer]] = {"standard": CrossAttentionLayer, "memory": MemoryLayer}
+"""The layers of a decoder that attends to an encoder."""
 
 
 def build(spec: ModelSpec) -> Network:

@@ -42,6 +42,7 @@ class NoCache:
 
 
 NO_CACHE = NoCache()
+"""The cache of a run that has none; it holds nothing, so all runs share it."""
 
 
 class KVCache:

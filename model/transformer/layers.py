@@ -15,6 +15,7 @@ from model.transformer.attention import Dropout, MultiHeadAttention, Run, record
 from model.transformer.masks import Mask
 
 Sublayer: TypeAlias = Callable[[Tensor], Tensor]
+"""[batch, position, model] -> the same: what a residual connection is put around."""
 
 
 class FeedForward(nn.Module):

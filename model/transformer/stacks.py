@@ -86,7 +86,10 @@ class Features(nn.Module):
 
 
 ReadingLayer: TypeAlias = SelfAttentionLayer | ResidualAttentionLayer | AttentionLayer
+"""Layers that attend to their own stream alone."""
+
 WritingLayer: TypeAlias = CrossAttentionLayer | MemoryLayer
+"""Layers that also attend to the encoder's output."""
 
 
 class Encoder(nn.Module):

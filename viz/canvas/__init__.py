@@ -94,6 +94,7 @@ def _is_site(text: str) -> bool:
 
 
 DRAWINGS = {kind.lower(): st.components.v2.component(f"headlight.{kind.lower()}", **component(kind)) for kind in KINDS}
+"""The Streamlit component of each kind of drawing."""
 
 
 def draw(

@@ -8,6 +8,7 @@ from model.errors import UnknownSite
 from model.trace.types import Site
 
 Act: TypeAlias = Literal["forbid", "allow", "onehot", "uniform", "silence", "hide"]
+"""What a gesture in a drawing asks for."""
 
 MOST_PLACES = 100_000
 """No stack has more positions or heads than this."""

@@ -39,6 +39,7 @@ LANGUAGES = {"en": "English", "de": "Deutsch", "zh-CN": "简体中文", "zh-TW":
 """The languages of the pages, each in its own words. English is the language of the source."""
 
 SERVER_SETTING = "HEADLIGHT_LANGUAGE"
+"""The variable that names the language of visitors whose browser asks for none of LANGUAGES."""
 
 _SCRIPTS = {("zh", "Hans"): "zh-CN", ("zh", "Hant"): "zh-TW"}
 _SPOKEN: ContextVar[str] = ContextVar("spoken", default="")

@@ -40,6 +40,7 @@ from viz.views import run_page
 
 PATH = f"{transport.address()}/live"
 MEDIA = "application/x-headlight-frames"
+"""The media type of a stream of frames."""
 
 BODY = 8 * CHARACTERS_PER_POSITION * POSITIONS
 """Most bytes of a question: the longest text that any model accepts, in JSON."""

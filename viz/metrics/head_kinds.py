@@ -34,6 +34,7 @@ ORDERS: Mapping[str, tuple[str, bool, str]] = MappingProxyType(
 """How heads can be sorted: by name of a reading its direction in words, whether the largest come first, and what it is."""
 
 MOST = 0.5
+"""Share of a head's weight above which it is called after where that lies."""
 
 
 def readings(weights: Array, mask: Array, distance: Array, rescaled: bool) -> Array:

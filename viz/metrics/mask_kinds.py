@@ -9,7 +9,11 @@ import numpy as np
 from model.trace.types import Array
 
 Kind: TypeAlias = Literal["all", "causal", "window", "both-sides", "chunks", "prefix", "documents", "other"]
+"""What a mask looks like; docs/today.md defines each."""
+
 Made: TypeAlias = Literal["causal", "window", "chunks", "prefix", "documents"]
+"""The kinds that the page Masks can put in the place of a model's own."""
+
 MADE: tuple[Made, ...] = get_args(Made)
 
 

@@ -35,6 +35,7 @@ MOST_OFFERS = 2**12
 """Heads of runs whose cells can be asked about; the page of a forgotten one is loaded again."""
 
 LARGEST = 2**31
+"""Largest query and key that a browser may name."""
 
 OfCell: TypeAlias = Callable[[int, int], Question[Any]]
 """Makes the question about a cell of its query and key, counted from 0."""

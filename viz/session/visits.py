@@ -8,6 +8,8 @@ import streamlit as st
 from viz.session.state import FIRST_PICTURE, known_view
 
 COOKIE = "headlight-last"
+"""Name of the cookie that says where a visitor was last."""
+
 LONGEST = 3000
 """Most characters of a link that the cookie holds; browsers keep 4,096 bytes. Of a longer one only that somebody was here."""
 

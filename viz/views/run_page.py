@@ -35,6 +35,8 @@ from viz.widgets import sidebar
 from viz.widgets.cards import say
 
 AGAIN_SECONDS = 3
+"""How often a page asks whether the engine's host is back."""
+
 _LAST = "last"
 
 

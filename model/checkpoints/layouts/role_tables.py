@@ -160,6 +160,7 @@ class Sizes:
 
 
 Asks: TypeAlias = Callable[[Sizes, Mapping[str, str]], tuple[questions.Question, ...]]
+"""Makes the questions that a layout leaves open, from the sizes of its tensors and the answers given so far."""
 
 
 def heads_of_all(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:

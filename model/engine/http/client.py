@@ -60,6 +60,8 @@ FRESH_SECONDS = 2.0
 """How long cached small replies are fresh: one page asks for the same several times."""
 
 REPLY_BYTES, MOST_REPLIES = 2**20, 256
+"""Bytes of a reply up to which it is kept, and how many are; longer ones are asked for again."""
+
 UPLOAD_BYTES = 128 * 2**20
 """Most bytes of uploads kept here, to send them again to a server that was restarted."""
 

@@ -9,6 +9,7 @@ from model.engine.api import Batches, Gauges, SharedEngine
 from model.sharing.caches import BUDGET
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120)
+"""Upper ends of the bins in which durations are counted."""
 
 
 class EngineMetrics:

@@ -31,6 +31,7 @@ from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.survey.reading import HeadRead, ReadHead
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
+from model.trace.serialization import tensors_and_metadata
 from model.trace.types import SCHEMA, Array
 
 VERSION = 1
@@ -40,6 +41,7 @@ WIRE_VERSION = f"{VERSION}.{SCHEMA}"
 """Versions of protocol and trace schema, on which client and server must agree; the header `headlight-speaks` of every reply."""
 
 WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
+"""Headers with the version that an answer is written in, and with the session of a question."""
 
 PHRASES = "phrases"
 
@@ -63,6 +65,8 @@ Who does not know PHRASES gets their sentences in English."""
 
 FIELDS_HEADER = "headlight-fields"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
+"""The media types of answers."""
+
 ZIP, PARQUET = "application/zip", "application/vnd.apache.parquet"
 
 
@@ -154,8 +158,9 @@ def unpack_explanation(data: bytes) -> Explanation:
         WireError: the bytes hold none.
     """
     try:
-        others = json.loads(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]["headlight"])
-        return Explanation(**{name: (load(data) | others)[name] for name in (field.name for field in fields(Explanation))})
+        arrays, metadata = tensors_and_metadata(data)
+        found = arrays | json.loads(metadata["headlight"])
+        return Explanation(**{field.name: found[field.name] for field in fields(Explanation)})
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
 

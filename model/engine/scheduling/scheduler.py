@@ -26,7 +26,11 @@ from model.inference.calls import Ask, Call
 from model.trace.progress import Report
 
 MOST_WAITING = 256
+"""Most requests in the queue; more are refused at once."""
+
 MOST_RUNNING = 32
+"""Most simultaneous runs, each with a thread of its own."""
+
 DEADLINE = 120.0
 """Longest time that a caller waits without hearing how far the work is. Who hears it waits on, and can stop it."""
 

@@ -229,21 +229,24 @@ def test_what_does_not_fit_the_disk_or_the_memory_is_not_downloaded(hub: Hub, mo
     assert not cache.repos()
 
 
-@pytest.mark.parametrize(("kind", "bytes_"), [("gemma2", 2), ("bloom", 4)])
+@pytest.mark.parametrize(("kind", "bytes_"), [("gemma2", 2), ("bloom", 4), ("blip", 2)])
 def test_memory_is_that_of_the_number_type_in_which_a_network_runs(
     kind: str, bytes_: int, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two architectures without a row, in bfloat16, one can be changed and runs in it; the other is recorded, in float32."""
+    """Of architectures without a row, in bfloat16, two can be changed and run in it, one of which writes its attention out; the
+    other is recorded, in float32."""
     import torch
     from transformers import BloomConfig, BloomForCausalLM, Gemma2Config, Gemma2ForCausalLM
 
     from model.huggingface.folder import open_folder
     from model.huggingface.loading import load
+    from tests import captioners
 
     small = {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 20}
     made = {
         "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(vocab_size=2000, hidden_size=16, **small)),
         "bloom": lambda: BloomForCausalLM(BloomConfig(vocab_size=2000, hidden_size=16, n_layer=2, n_head=2)),
+        "blip": lambda: captioners.network("blip"),
     }[kind]()
     made.to(torch.bfloat16).save_pretrained(tmp_path / kind)
     numbers = sum(parameter.numel() for parameter in made.parameters())

@@ -38,6 +38,8 @@ from model.trace.types import Array
 from viz.i18n.translate import current as current_language
 
 PATH = "/headlight"
+"""Begins the URL path of the parts, and of most other routes of the app."""
+
 MOST_KEYS = 2**14
 """Most keys remembered; the part of a forgotten key is made again."""
 

@@ -12,6 +12,8 @@ ONE_COLUMN, TWO_COLUMNS = 85.0, 174.0
 """Widths in millimeters of one column and of two columns of most journals."""
 
 NARROWEST, WIDEST = 40.0, 400.0
+"""Bounds of a figure's width in millimeters."""
+
 SMALLEST_FONT, LARGEST_FONT = 5.0, 24.0
 """Points. No text is drawn smaller than SMALLEST_FONT: what has no room at that size is left out, and a note says so."""
 

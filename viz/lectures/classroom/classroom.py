@@ -17,6 +17,7 @@ LONGEST_VIEW = 64
 """Most characters of the name of a view that a lecturer shows off the path, and of a site."""
 
 LARGEST_INDEX = 1_000_000
+"""Numbers of a steering command must be smaller: steps, places in a list, ids."""
 
 COUNT_SECONDS = 0.25
 """Time in which answers are collected before their counts are sent."""

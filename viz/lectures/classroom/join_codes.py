@@ -16,6 +16,8 @@ ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's base 32: without I, L, O and U."""
 
 LENGTH = 8
+"""Characters of a code: 40 random bits, or 35 where the first one names the process."""
+
 _READ_AS = str.maketrans({"I": "1", "L": "1", "O": "0", "-": None, " ": None})
 
 

@@ -8,7 +8,10 @@ from typing import Any, Literal, TypeAlias
 from viz.lectures.classroom.deck import Question
 
 Phase: TypeAlias = Literal["open", "closed", "revealed"]
+"""Whether a question takes answers, no longer does, or shows what is right."""
+
 Outcome: TypeAlias = Literal["counted", "again", "late", "malformed", "full"]
+"""What became of an answer."""
 
 MOST_DEVICES = 10_000
 """Most devices that may answer one question."""

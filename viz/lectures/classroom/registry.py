@@ -15,6 +15,8 @@ from viz.lectures.classroom.join_codes import hashed, new_code, new_token
 from viz.lectures.classroom.store import Store
 
 MOST_CLASSES = 100
+"""Most classes at once in this process."""
+
 MOST_EACH = 20
 """Most classes that one address may have open, where addresses are counted. A university may have one address for all its rooms."""
 

@@ -20,6 +20,8 @@ from viz.widgets.cards import say
 from viz.widgets.upload_limit import watch
 
 MOST_MEGABYTES = 8
+"""Size limit of an uploaded vocabulary."""
+
 _GIVEN, _MOST_GIVEN = "checkpoint:words", 16
 _SENT, _PATH, _ROUND, _WRONG = "widget:words", "widget:words-path", "checkpoint:words-round", "checkpoint:words-wrong"
 _NONE = ""

@@ -15,6 +15,7 @@ FIELDS = ("model", "text", "target", "edits", "silence", "off")
 """Fields of ViewState that undo restores."""
 
 MOST_STEPS = 100
+"""Most changes that can be taken back."""
 
 _KEY, _EXAMPLE = "whatif:history", "whatif:example"
 

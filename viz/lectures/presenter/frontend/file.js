@@ -22,7 +22,7 @@ const made = {};
 takePrepared(slides, made, JSON.parse(new TextDecoder().decode(await inflated(page.prepared))));
 const question = new QuestionBox(at("question"), texts, async (step, value) => ({ outcome: "counted", value }));
 question.redraw = () => talk.setPhase("revealed");
-const talk = new Talk(slides, draw, stepOf(location.hash, slides));
+const talk = new Talk(slides, draw, stepNamed(location.hash, slides));
 
 function draw() {
   const now = talk.shown(made.views, made.answers);
@@ -47,6 +47,6 @@ onKeys({ PageDown: next, ArrowRight: next, PageUp: back, ArrowLeft: back });
 at("next").addEventListener("click", next);
 at("back").addEventListener("click", back);
 addEventListener("resize", fitWords);
-addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
+addEventListener("hashchange", () => { if (stepNamed(location.hash, slides) !== talk.step) talk.go(stepNamed(location.hash, slides)); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 draw();

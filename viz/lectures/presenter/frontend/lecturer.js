@@ -23,7 +23,7 @@ const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choi
 const question = new QuestionBox(at("question"), texts, null);
 question.redraw = () => draw();
 let moving = false; // whether the page itself moves, so that what it selects is no choice
-const talk = new Talk(slides, (what) => { steer(what); draw(); }, stepOf(location.hash, slides));
+const talk = new Talk(slides, (what) => { steer(what); draw(); }, stepNamed(location.hash, slides));
 const named = location.hash !== "" && performance.getEntriesByType("navigation")[0]?.type !== "reload"; // a link to a step was followed
 
 let noticing = null;
@@ -235,7 +235,7 @@ follow(`${page.deck}/events`, {
     else prepareAround();
   },
 }, () => {});
-addEventListener("hashchange", () => { if (stepOf(location.hash, slides) !== talk.step) talk.go(stepOf(location.hash, slides)); });
+addEventListener("hashchange", () => { if (stepNamed(location.hash, slides) !== talk.step) talk.go(stepNamed(location.hash, slides)); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => stage.again());
 setSize(size);
 draw();

@@ -90,15 +90,11 @@ function chartAxis(low, high, logarithmic) {
   const [from, to] = [scaled(low), scaled(high)];
   const part = (value) => (scaled(value) - from) / (to - from || 1);
   if (logarithmic) {
-    const powers = Array.from({ length: Math.floor(to + 1e-9) - Math.ceil(from - 1e-9) + 1 }, (_, at) => Math.ceil(from - 1e-9) + at);
+    const powers = multiples(1, from, to);
     const every = Math.ceil(powers.length / 5);
     return { part, ticks: powers.filter((power) => power % every === 0).map((power) => 10 ** power) };
   }
-  const rough = (to - from) / 4 || 1;
-  const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((times) => times * unit).find((each) => each >= rough);
-  const first = Math.ceil(from / step - 1e-9);
-  return { part, ticks: Array.from({ length: Math.floor(to / step + 1e-9) - first + 1 }, (_, at) => (first + at) * step) };
+  return { part, ticks: multiples(stepOf((to - from) / 4 || 1), from, to) };
 }
 
 /** Lines over any numbers, with a legend that says the values at the place that is pointed at, or at the last one. */

@@ -107,7 +107,7 @@ function showWords(step, phase) {
 }
 
 /** The step that an address names as the page counts them, from 1; it counts them from 0 inside. */
-function stepOf(hash, slides) {
+function stepNamed(hash, slides) {
   return Math.min(Math.max(0, (Math.trunc(Number(hash.slice(1))) || 1) - 1), slides.length - 1);
 }
 
