@@ -41,7 +41,7 @@ from benchmarks import (
     whatif,
     why,
 )
-from benchmarks.timing import Row, table
+from benchmarks.timing import Row, line, table
 
 PARTS: dict[str, Callable[[int], Iterator[Row]]] = {
     "recording": recording.measure,
@@ -88,7 +88,7 @@ def main(repeats: int, only: tuple[str, ...], out: Path | None, markdown: Path |
         try:
             for row in PARTS[name](repeats):
                 found.append(row)
-                click.echo(f"{name}, after {time.monotonic() - began:.0f} s: {row.case}", err=True)
+                click.echo(f"{name}, after {time.monotonic() - began:.0f} s: {line(row)}", err=True)
         except (browsers.NoBrowser, peers.NoPeers) as error:
             say(str(error))
         except (peers.TooMuch, Error) as error:  # one part that a machine is too busy for does not end the others

@@ -64,10 +64,12 @@ def ratio(own: list[float], baseline: list[float]) -> float:
 
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
-    lines = ["| case | median, ms | ratio | |", "|---|--:|--:|---|"]
-    return "\n".join(
-        lines + [f"| {row.case} | {_told(row, row.milliseconds, '.1f')} | {_times(row)} | {row.note} |" for row in rows]
-    )
+    return "\n".join(["| case | median, ms | ratio | |", "|---|--:|--:|---|", *map(line, rows)])
+
+
+def line(row: Row) -> str:
+    """A row as a line of that table."""
+    return f"| {row.case} | {_told(row, row.milliseconds, '.1f')} | {_times(row)} | {row.note} |"
 
 
 def _told(row: Row, number: float, form: str) -> str:
