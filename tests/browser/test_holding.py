@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
-from tests.browser.visits import drawing
+from tests.browser.visits import drawing, until
 from viz.lectures.script import library
 
 pytestmark = pytest.mark.browser
@@ -84,6 +84,19 @@ CUT = """() => {
 """What is cut off in a lecturer's window, whether the heading is in view, the smallest type, whether changes, or tables without a
 calculation above them, are too low."""
 
+HALVES = """() => {
+  const sheet = document.querySelector(".sheet:not([inert])");
+  const end = document.querySelector("#stage").getBoundingClientRect().bottom;
+  const cut = (nodes, share) => nodes.filter((node) => {
+    const { top, bottom, height } = node.getBoundingClientRect();
+    return height > 1 && top < end - 1 && bottom - end > Math.max(1, share * height);
+  });
+  const drawn = [...sheet.querySelectorAll(".drawing")].map(({ shadowRoot }) => shadowRoot).filter(Boolean);
+  const hints = drawn.flatMap((root) => [...root.querySelectorAll(".foot, [data-drawing=sound] .readout")]);
+  return [...cut([...sheet.querySelectorAll(".panel")].slice(1), 0.25), ...cut(hints, 0)].map(({ textContent }) => textContent);
+}"""
+"""Panels and hints that the end of the stage cuts in two."""
+
 
 @pytest.mark.parametrize(
     ("name", "width", "height"),
@@ -103,6 +116,7 @@ def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
             assert watched.evaluate(CUT)["found"] == [], f"question of step {step + 1}"
             watched.keyboard.press("PageDown")
         expect(watched.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
+        until(watched, lambda: not watched.evaluate(HALVES))
         cut = watched.evaluate(CUT)
         assert (cut["found"], cut["seen"], cut["low"]) == ([], True, False), f"step {step + 1}"
         assert cut["smallest"] >= 15.99

@@ -23,6 +23,7 @@ const PICTURE_FIRST = {
 const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
 const LEAST_MAP = 60; // the map of the network shows the present box at least
 const LEAST_TABLE = 140;
+const MOST_BELOW = 0.25; // of a panel: of one that ends below the stage, what lies there are its hint and its legend
 
 class Sheet {
   /** `chosen(choice)` hears what is selected by hand. */
@@ -34,6 +35,9 @@ class Sheet {
     const last = (place) => this.choice.large && place.panel.kind === "Strips"; // a large head has its tokens at its edges
     const boxes = [...this.places.filter((each) => !last(each)), ...this.places.filter(last)].map(({ box }) => box);
     this.box = el("div", { class: "sheet", inert: true }, ...boxes);
+    this.turned = [];
+    this.sizes = new ResizeObserver(() => this.turnPage());
+    boxes.forEach((box) => this.sizes.observe(box));
     for (const kind of ["pointerdown", "keydown", "wheel"]) {
       this.box.addEventListener(kind, () => { this.touched = true; }, { passive: true, capture: true });
     }
@@ -82,6 +86,7 @@ class Sheet {
   }
 
   remove() {
+    this.sizes.disconnect();
     this.hide();
     this.box.remove();
   }
@@ -145,6 +150,7 @@ class Sheet {
     const { tables } = this;
     for (const cells of tables) {
       cells.room = (usual) => {
+        this.turnBack();
         const bottom = (node) => node.getBoundingClientRect().bottom; // of panels that are enlarged less than their drawings
         const over = Math.max(...this.places.map(({ box }) => bottom(box))) + this.box.scrollTop - bottom(this.box);
         const high = tables.reduce((sum, { canvas }) => sum + canvas.offsetHeight, 0);
@@ -160,10 +166,38 @@ class Sheet {
   fitChanges(atlas) {
     if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
     atlas.tileRoom = () => {
+      this.turnBack();
       const { bottom } = this.box.getBoundingClientRect();
       return (bottom - atlas.cards[0].field.getBoundingClientRect().top - this.box.scrollTop) / zoomOf(atlas.root) - BELOW_TILES;
     };
     if (atlas.header) atlas.redraw();
+  }
+
+  /** Moves what the end of the stage would cut in two below it, where a wheel leads: a panel, or the hint below a drawing. */
+  turnPage() {
+    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
+    this.turnBack();
+    cancelAnimationFrame(this.turning);
+    const end = this.box.getBoundingClientRect().bottom + this.box.scrollTop;
+    const move = (nodes, most) => {
+      const boxes = nodes.map((node) => node.getBoundingClientRect());
+      const cut = boxes.find(({ top, bottom, height }) => height && top < end && bottom - end > Math.max(1, most * height));
+      if (!cut) return;
+      nodes.filter((_, at) => boxes[at].top === cut.top).forEach((node) => {
+        node.style.marginTop = `${(end - cut.top) / zoomOf(node) + parseFloat(getComputedStyle(node).marginTop)}px`;
+        this.turned.push(node);
+      });
+    };
+    move([...this.box.children].slice(1), MOST_BELOW);
+    const hints = this.places.flatMap(({ parent }) => drawings.get(parent) ?? []).map(({ foot, readout }) => foot ?? readout);
+    move(hints.filter((hint) => !hint.classList.contains("unseen")), 0);
+  }
+
+  /** Puts everything back where it belongs, to be measured; its page is turned again in the next frame. */
+  turnBack() {
+    for (const node of this.turned.splice(0)) node.style.marginTop = "";
+    cancelAnimationFrame(this.turning);
+    this.turning = requestAnimationFrame(() => this.turnPage());
   }
 
   wake(place, drawing) {
