@@ -49,7 +49,8 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     if what in _IN_ATTENTION and (inside := _in_attention(network, what, place)) is not None:
         return inside
     if isinstance(network, ForeignNetwork | RecordedNetwork):
-        there = network.tables() | dict(network.state_dict())
+        more = network.added() if isinstance(network, ForeignNetwork) else {}
+        there = network.tables() | more | dict(network.state_dict())
         if name not in there:
             raise UnknownTensor(asked=name, there=", ".join(there))
         return there[name]

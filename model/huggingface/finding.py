@@ -127,6 +127,52 @@ def found_places(
     return places, {stack: _attention(stack, kinds, seen.calls) for stack in stacks}
 
 
+def added_positions(library: nn.Module, call: Callable[[], object], positions: int, close: float) -> str:
+    """The name of the parameter that holds a row for each position and is added to the vectors there; "" if there is none.
+
+    It is told by a run without it: what a module that holds it returns must then lack exactly these rows.
+
+    Args:
+        call: runs the network on a short input, one example.
+        positions: of that input.
+        close: largest difference that rounding explains.
+    """
+    for name, table in list(library.named_parameters()):
+        if "position_embedding" not in name or table.dim() < 2 or table[..., 0].numel() != positions:
+            continue
+        inside = [name[:at] for at, sign in enumerate(name) if sign == "."]
+        holders = [module for each in inside if not isinstance(module := library.get_submodule(each), nn.Embedding)]
+        owner, own = library.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
+        whole = _returned(holders, call)
+        setattr(owner, own, nn.Parameter(torch.zeros_like(table), requires_grad=False))
+        try:
+            without = _returned(holders, call)
+        finally:
+            setattr(owner, own, table)
+        rows = table.reshape(1, positions, -1)
+        pairs = [(one, other) for one, other in zip(whole, without, strict=True) if one.shape == other.shape == rows.shape]
+        if any(bool((one - other - rows).abs().max() <= close * max(1.0, float(one.abs().max()))) for one, other in pairs):
+            return name
+    return ""
+
+
+def _returned(modules: list[nn.Module], call: Callable[[], object]) -> list[Tensor]:
+    """The last tensor that each module returns in a run; of one that returns none, an empty one."""
+    found = dict.fromkeys(modules, torch.empty(0))
+
+    def keep(module: nn.Module, _given: Any, made: Any) -> None:
+        if isinstance(made, Tensor):
+            found[module] = made
+
+    handles = [module.register_forward_hook(keep) for module in modules]
+    try:
+        call()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return list(found.values())
+
+
 def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call]) -> ForeignAttention:
     found = {each.attention for each, (own, _kind_) in zip(calls, kinds, strict=True) if own == stack}
     if len(found) != 1:

@@ -108,6 +108,11 @@ class ForeignNetwork(LibraryHolder):
             found[f"positions/{stack}"] = rows[self._first_position :]
         return found
 
+    def added(self) -> dict[str, Tensor]:
+        """The positional encodings by stack that no run records: [position, model]."""
+        found = {stack: self.library.get_parameter(name) for stack, name in self.places.added.items()}
+        return {f"positions/{stack}": table.reshape(-1, table.shape[-1]) for stack, table in found.items()}
+
     @property
     def _first_position(self) -> int:
         """The row of a table that the first token gets: after the padding's row, if the table has one."""

@@ -26,6 +26,8 @@ class Places:
         outputs: the projection of each site's context; a site where it was not found has none.
         layers: the layers of each stack, in the order in which they run.
         tables: the table of positions of each stack that has one.
+        added: the name of a parameter whose rows are added to the vectors of a stack's positions, as a short run told, and which no
+            module returns alone: it can be read, but is neither recorded nor changed.
         offset: rows at the start of a table that are not positions; None: up to the padding row.
         positions: the kind of positional encoding.
         products: whether each score is the product of a query and a key, scaled, and nothing else.
@@ -42,6 +44,7 @@ class Places:
     layers: Mapping[str, tuple[nn.Module, ...]]
     positions: ForeignPositions
     tables: Mapping[str, nn.Module] = field(default_factory=dict)
+    added: Mapping[str, str] = field(default_factory=dict)
     offset: int | None = 0
     products: bool = True
     found: bool = False

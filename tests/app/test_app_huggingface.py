@@ -136,6 +136,10 @@ def test_an_image_that_is_sent_is_read_by_the_model_that_is_shown_or_the_page_sa
     assert (scene["patches"], scene["query"]) == ({"rows": 4, "columns": 4, "added": 1}, 0)
     trace = LocalEngine(shelf, torch.device("cpu")).ask(Run(RunRequest("vit", visitor.view.text)))
     assert trace.image is not None
+    visitor.go("positions")
+    assert "Learned positions: 17 vectors of 32 numbers, one for each position." in visitor.words
+    assert visitor.scene("cells")["first"]
+    visitor.go("explore")
     assert visitor.tokens("source") == tokens.strip(trace.tokens["source"])
 
 

@@ -44,7 +44,9 @@ def show(page: Page) -> None:
         st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
         return
     stack = _chosen_stack(page)
-    kind = _kind(page, stack)
+    kind, name = _kind(page, stack), f"positions/{stack}"
+    if kind == "unknown" and relative_positions.tensor(page, name) is not None:
+        kind = "learned"  # a run told that a table of the network of images is added, and where
     if kind in TABLELESS and kind != "none":
         if not relative_positions.show(page, stack, kind):
             st.info(_about_attention(kind))
@@ -57,9 +59,7 @@ def show(page: Page) -> None:
     if page.info.recorded and stack not in page.trace.positions:
         st.info(_("This recording holds no positional encodings, so there is nothing to draw."))
         return
-    whole = page.engine.ask(Tensors(page.info.name, names=(f"positions/{stack}",), settings=page.view.parsed_settings()))[
-        f"positions/{stack}"
-    ]
+    whole = page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
     used = len(page.trace.positions.get(stack, ()))
     encodings = _encodings(kind, whole[:MOST_POSITIONS])
     if page.view.big:

@@ -40,7 +40,7 @@ def show(page: Page, stack: str, kind: str) -> bool:
     chosen = page.attention.site in sites
     own, head = sites[page.attention.site if chosen else next(iter(sites))], page.head if chosen else 0
     for name in ("rotation",) if kind in ROTARY else ("biases", "wordless"):
-        if (table := _numbers(page, f"{name}/{own.site}")) is not None:
+        if (table := tensor(page, f"{name}/{own.site}")) is not None:
             break
     else:
         return False
@@ -49,14 +49,6 @@ def show(page: Page, stack: str, kind: str) -> bool:
     else:
         _biases(page, own, head, table, name if kind != "relative" else "learned")
     return True
-
-
-def _numbers(page: Page, name: str) -> Array | None:
-    """A tensor of the model; None: it has none of that name."""
-    try:
-        return page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
-    except UnknownTensor:
-        return None
 
 
 def _one_picture(page: Page, own: Attention, head: int, rotation: Array) -> None:
@@ -256,3 +248,11 @@ def _biases(page: Page, own: Attention, head: int, table: Array, kind: str) -> N
         figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
         words = alt_text.table(table[:, : len(distances)], _("distances"))
         chart(figure, (page.trace, title), fills=True, config=CONFIG, key="biases-chart", alt=words)
+
+
+def tensor(page: Page, name: str) -> Array | None:
+    """A tensor of the model; None: it has none of that name."""
+    try:
+        return page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name]
+    except UnknownTensor:
+        return None

@@ -16,7 +16,7 @@ from torch import Tensor
 import headlight
 from model.errors import phrase
 from model.huggingface import library
-from model.huggingface.finding import OUTSIDE, NotFoundError, found_places
+from model.huggingface.finding import OUTSIDE, NotFoundError, added_positions, found_places
 from model.huggingface.network import (
     NETWORKS,
     AnyForeign,
@@ -62,6 +62,8 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
         with _said_by_the_library():
             writing_out = [] if interface else [own.get_submodule(site.module) for site in sites]
             places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated, writing_out)
+            if image is not None and (name := added_positions(own, lambda: recorded(given), lengths[0], close_of(own))):
+                places = replace(places, added={"encoder": name})
         spec = _described(recorded.spec, places, attentions)
         if image is not None and not recorded.reads.named:
             spec = _of_images(spec, image, int(wanted[0].shape[-1]))

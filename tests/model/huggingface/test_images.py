@@ -12,12 +12,13 @@ import pytest
 import torch
 from click.testing import CliRunner
 from PIL import Image
+from safetensors.numpy import load_file
 
 from model.__main__ import cli
 from model.checkpoints import loader
-from model.engine.api import Describe, Receive, Run
+from model.engine.api import Describe, Receive, Run, Tensors
 from model.engine.local import LocalEngine
-from model.errors import BadImage, BadSetting, HeadlightError, UnknownImage, WireError
+from model.errors import BadImage, BadSetting, HeadlightError, UnknownImage, UnknownTensor, WireError
 from model.huggingface.families import TOWERS
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignViewer
@@ -60,6 +61,18 @@ def same_maps(trace: Trace, wanted: Any) -> None:
     assert len(trace.attention) == len(wanted.attentions)
     for attention, map_ in zip(trace.attention.values(), wanted.attentions, strict=True):
         np.testing.assert_allclose(attention.weights, map_[0].numpy(), rtol=0, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+def test_learned_positions_are_the_table_that_is_added_to_the_patches(engine: LocalEngine, shelf: Path, name: str) -> None:
+    """DINOv2 fits its table to the size of an image, so no row of it is added as it is."""
+    (stored,) = (table for key, table in load_file(shelf / name / "model.safetensors").items() if "position_embedding" in key)
+    asked = Tensors(name, names=("positions/encoder",))
+    if name.startswith("dinov2"):
+        with pytest.raises(UnknownTensor):
+            engine.ask(asked)
+        return
+    assert np.array_equal(engine.ask(asked)["positions/encoder"], stored.reshape(-1, stored.shape[-1]))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
