@@ -293,7 +293,10 @@ def test_a_part_that_ends_early_keeps_what_it_measured_and_ends_no_other(monkeyp
     assert "| measured before | 7.0 |" in done.output
     assert "| another | 8.0 |" in done.output
     told = [line for line in done.stderr.splitlines() if line]
-    assert [line.partition(": ")[2] for line in told if ", after " in line] == ["measured before", "another"]
+    assert [line.partition(": ")[2] for line in told if ", after " in line] == [
+        "| measured before | 7.0 |  |  |",
+        "| another | 8.0 |  |  |",
+    ]
     assert told[-1] == "the part goes on", "a row is told at once, and not at the end of its part"
 
 

@@ -102,7 +102,11 @@ def _cells(
         cells: their numbers, their codes on the color scale, and whether they hold one.
     """
     about = told or Told("", "")
-    label = {"cellsLabel": _("{head}. Arrow keys move between cells.") if about.name else "", "hint": "", "hintTouch": ""}
+    label = {
+        "cellsLabel": _("{head}. Arrow keys move between cells.", head=about.name) if about.name else "",
+        "hint": "",
+        "hintTouch": "",
+    }
     header = {
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
