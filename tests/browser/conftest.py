@@ -111,10 +111,11 @@ def _stays(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def within(watched: Page) -> Callable[[str], Page]:
+def within(watched: Page, tab: SharedTab) -> Callable[[str], Page]:
     """Opens a page of the app by its link, within the page that the test before has left, and waits until it is drawn."""
 
     def opened(url: str) -> Page:
+        tab.settle()
         go(watched, url, slow=True)
         return drawn(watched)
 
@@ -122,11 +123,12 @@ def within(watched: Page) -> Callable[[str], Page]:
 
 
 @pytest.fixture
-def drawings(watched: Page, serve: Serve) -> Callable[[str], Page]:
+def drawings(watched: Page, tab: SharedTab, serve: Serve) -> Callable[[str], Page]:
     """Opens the page of drawings with a query, within the page that the test before has left, and waits until it is drawn."""
 
     def opened(query: str) -> Page:
         number = next(NUMBERS)
+        tab.settle()
         go(watched, f"{serve(DRAWINGS)}/?{query}&number={number}", slow=False)
         expect(watched.get_by_text(f"page {number}", exact=True)).to_be_visible()
         rest(watched, drawn=".hl[data-layout], .hl .chip")
@@ -141,3 +143,13 @@ def watched(page: Page, tab: SharedTab) -> Iterator[Page]:
     page.set_default_timeout(PATIENCE_MS)
     yield page
     assert tab.noise == []
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A phone beside the tab."""
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    yield page
+    context.close()

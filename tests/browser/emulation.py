@@ -5,10 +5,13 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page
 
+from tests.browser.tabs import VIEWPORT
+
 
 @contextmanager
 def another_screen(page: Page, width: int, height: int, ratio: float) -> Iterator[None]:
     """A window of so many CSS pixels on a screen of so many pixels to one of them. Open the page inside."""
+    page.set_viewport_size(VIEWPORT)
     session = page.context.new_cdp_session(page)
     screen = {"width": width, "height": height, "deviceScaleFactor": ratio, "mobile": False}
     session.send("Emulation.setDeviceMetricsOverride", screen)
@@ -34,6 +37,7 @@ def another_language(page: Page, tag: str) -> Iterator[None]:
 @contextmanager
 def a_phone(page: Page, width: int = 390, height: int = 844) -> Iterator[None]:
     """A window without mouse and keyboard, used with fingers. Open the page inside."""
+    page.emulate_media()
     session = page.context.new_cdp_session(page)
     session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
     features = [{"name": "hover", "value": "none"}, {"name": "pointer", "value": "coarse"}]

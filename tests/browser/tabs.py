@@ -11,7 +11,8 @@ from tests.browser.patience import OFTEN_MS, PATIENCE_MS
 from viz.session.visits import COOKIE
 
 HOSTS = ("127.0.0.1", "localhost")
-VIEWPORT = {"width": 1280, "height": 720}
+VIEWPORT: Any = {"width": 1280, "height": 720}
+MEDIA: Any = {"color_scheme": "light", "reduced_motion": "no-preference", "forced_colors": "none"}
 BLANK = "about:blank"
 NOT_UNDONE = ("once", "route_web_socket")
 """Methods of a page whose effect cannot be undone here: the tab is closed after a test that called one."""
@@ -58,6 +59,7 @@ class SharedTab:
         self._profile = profile
         self._page: Page | None = None
         self._changed = False
+        self._usual = set[str]()
         self._listeners: list[tuple[Any, Any]] = []
         self._disposables: list[Any] = []
         self.noise: list[str] = []
@@ -74,9 +76,20 @@ class SharedTab:
         page.context.add_cookies([{"name": COOKIE, "value": "", "url": f"http://{host}"} for host in HOSTS])  # no new visitor
         self._changed = False
         self.noise.clear()
-        page.set_viewport_size(VIEWPORT)  # type: ignore[arg-type]  # a dictionary of its two keys
-        page.emulate_media(color_scheme="light", reduced_motion="no-preference", forced_colors="none")
+        self._usual = {"set_viewport_size", "emulate_media"}
+        if not stays:
+            self.settle()
         return page
+
+    def settle(self) -> None:
+        """Gives the tab its usual size and scheme where its test has not chosen others.
+
+        A page that stays would be drawn once more for the usual ones, and again for those of the test.
+        """
+        if self._page and "set_viewport_size" in self._usual:
+            self._page.set_viewport_size(VIEWPORT)
+        if self._page and "emulate_media" in self._usual:
+            self._page.emulate_media()
 
     def take_back(self, whole: bool, stays: bool) -> None:
         """Puts the tab away after a test, and with it all that the test has opened or stored.
@@ -115,7 +128,19 @@ class SharedTab:
             self._listeners.append((event, handler))
             listen(event, handler)
 
-        setattr(page, "on", listened)  # noqa: B010  # mypy: a method
+        size, emulate = page.set_viewport_size, page.emulate_media
+
+        def chosen_size(viewport: Any) -> None:
+            self._usual.discard("set_viewport_size")
+            size(viewport)
+
+        def chosen_media(**media: Any) -> None:
+            usual = MEDIA if "emulate_media" in self._usual else {}
+            self._usual.discard("emulate_media")
+            emulate(**{**usual, **media})
+
+        for name, method in {"on": listened, "set_viewport_size": chosen_size, "emulate_media": chosen_media}.items():
+            setattr(page, name, method)
         for name in NOT_UNDONE:
             setattr(page, name, self._noted(getattr(page, name)))
         for name in UNDONE:

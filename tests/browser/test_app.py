@@ -54,7 +54,7 @@ def address(serve: Callable[[Path], str]) -> str:
 def visit(watched: Page, within: Callable[[str], Page], address: str) -> Open:
     """Opens a page of the app by its link, and waits until it is drawn."""
     watched.set_viewport_size({"width": 1440, "height": 1500})
-    return lambda path="", **query: within(f"{address}/{path}?{urlencode(query)}")
+    return lambda path="", **query: within(f"{address}/{path}?{urlencode({'model': MODEL} | query)}")
 
 
 def run_of(engine: Engine, text: str, **decoding: Any) -> Trace:

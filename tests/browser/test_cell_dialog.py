@@ -53,27 +53,31 @@ def lies_over_none(page: Page, dialog: Locator, cells: Locator) -> None:
     assert box(cells)["x"] + box(cells)["width"] <= page.evaluate("innerWidth")
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("path", PLACES)
 def test_the_calculation_stands_beside_its_map_and_another_cell_changes_it_in_place(
-    watched: Page, within: Within, serve: Serve, path: str, size: tuple[int, int]
+    watched: Page, within: Within, serve: Serve, path: str
 ) -> None:
-    cells, dialog = visit(watched, within, serve, path, size), watched.get_by_role("dialog")
-    watched.mouse.click(*middle(tiles(watched, "cells")[0], 2, 3))
-    expect(dialog).to_contain_text("attends to “spielt”")
-    lies_over_none(watched, dialog, cells)
-    dialog.evaluate("node => { node.seen = true; }")
-    bars = box(dialog.locator(".js-plotly-plot").first)
-    watched.mouse.click(*middle(tiles(watched, "cells")[0], 2, 5))
-    expect(dialog).to_contain_text("attends to “schnee”")
-    has_parameters(watched, query="2", key="5")
-    lies_over_none(watched, dialog, cells)
-    assert dialog.evaluate("node => node.seen"), "another dialog was opened"
-    assert box(dialog.locator(".js-plotly-plot").first) == bars, "the bars moved"
-    watched.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    rest(watched)
-    until(watched, lambda: watched.evaluate(FOCUSED) == "cells")
+    cells, dialog = visit(watched, within, serve, path, SIZES[0]), watched.get_by_role("dialog")
+    for width, height in SIZES:
+        watched.set_viewport_size({"width": width, "height": height})
+        rest(watched)
+        cells.scroll_into_view_if_needed()
+        rest(watched)
+        watched.mouse.click(*middle(tiles(watched, "cells")[0], 2, 3))
+        expect(dialog).to_contain_text("attends to “spielt”")
+        lies_over_none(watched, dialog, cells)
+        dialog.evaluate("node => { node.seen = true; }")
+        bars = box(dialog.locator(".js-plotly-plot").first)
+        watched.mouse.click(*middle(tiles(watched, "cells")[0], 2, 5))
+        expect(dialog).to_contain_text("attends to “schnee”")
+        has_parameters(watched, query="2", key="5")
+        lies_over_none(watched, dialog, cells)
+        assert dialog.evaluate("node => node.seen"), "another dialog was opened"
+        assert box(dialog.locator(".js-plotly-plot").first) == bars, "the bars moved"
+        watched.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        rest(watched)
+        until(watched, lambda: watched.evaluate(FOCUSED) == "cells")
 
 
 @pytest.mark.parametrize("path", PLACES)

@@ -21,10 +21,10 @@ Open = Callable[[str], Page]
 
 
 @pytest.fixture
-def visit(watched: Page, serve: Callable[[Path], str]) -> Open:
+def visit(within: Open, serve: Callable[[Path], str]) -> Open:
     """Opens a page of the app on the sentence."""
     address = serve(ROOT / "app.py")
-    return lambda page: opened(watched, f"{address}/{page}?model={MODEL}&text={TEXT}&site={SITE}&head=3&query=1")
+    return lambda page: within(f"{address}/{page}?model={MODEL}&text={TEXT}&site={SITE}&head=3&query=1")
 
 
 def is_open(page: Page, query: int, key: int) -> None:
@@ -85,10 +85,10 @@ def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:
     assert drawing(page, "player").get_attribute("data-step") == "2", "the step stays"
 
 
-def test_what_a_cell_writes_is_said_under_the_pointer_by_keys_and_in_the_link(watched: Page, serve: Callable[[Path], str]) -> None:
+def test_what_a_cell_writes_is_said_under_the_pointer_by_keys_and_in_the_link(within: Open, serve: Callable[[Path], str]) -> None:
     text = "fox moon tea harry potter rain key fox moon tea harry"
     link = f"explore?model=induction&text={text}&max=1&reading=writes&site=decoder.0.1.self&head=0"
-    page = opened(watched, f"{serve(ROOT / 'app.py')}/{link}")
+    page = within(f"{serve(ROOT / 'app.py')}/{link}")
     drawing(page, "cells").scroll_into_view_if_needed()
     rest(page)
     written = drawing(page, "cells").locator(".written")

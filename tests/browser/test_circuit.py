@@ -16,8 +16,10 @@ ROOT = Path(__file__).parents[2]
 TEXT = "fox moon tea harry potter rain key fox moon tea harry"
 
 
-def test_a_head_is_selected_in_the_graph_by_pointer_and_keyboard(watched: Page, serve: Callable[[Path], str]) -> None:
-    page = opened(watched, f"{serve(ROOT / 'app.py')}/circuit?model=induction&text={TEXT}&max=1&site=decoder.0.1.self&head=0")
+def test_a_head_is_selected_in_the_graph_by_pointer_and_keyboard(
+    within: Callable[[str], Page], serve: Callable[[Path], str]
+) -> None:
+    page = within(f"{serve(ROOT / 'app.py')}/circuit?model=induction&text={TEXT}&max=1&site=decoder.0.1.self&head=0")
     graph = drawing(page, "circuit")
     expect(graph.locator("canvas").first).to_be_visible()
     rest(page)
@@ -73,9 +75,11 @@ SAID = {
 """What a file of pairs brings about on the page: how many paths can be measured, or why it is not taken."""
 
 
-def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(watched: Page, serve: Callable[[Path], str], tmp_path: Path) -> None:
+def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(
+    within: Callable[[str], Page], serve: Callable[[Path], str], tmp_path: Path
+) -> None:
     link = f"{serve(ROOT / 'app.py')}/circuit?model=induction&text={TEXT}&max=1"
-    page = opened(watched, link)
+    page = within(link)
     panel, box = page.locator(".st-key-panel-paths"), page.locator(".st-key-paths-file input[type=file]")
     for name, said in SAID.items():
         (tmp_path / name).write_bytes(FILES[name])
@@ -85,7 +89,7 @@ def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(watched: Page, se
             button.get_by_role("button").click()
         expect(panel.get_by_test_id("stFileUploaderFileName")).to_have_count(0)
         rest(page)  # a file that is sent before the page has heard of this would be taken away with it
-    page = opened(watched, f"{link}&lang=de")
+    page = opened(page, f"{link}&lang=de")
     for name, said in (("large.tsv", "Die Datei ist größer als 1.0MB"), ("other.csv", "Dateien dieser Art (text/csv)")):
         box.set_input_files(tmp_path / name)
         expect(panel).to_contain_text(said)

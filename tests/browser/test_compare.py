@@ -23,10 +23,10 @@ SILENCED = "silence=encoder.0.0.self:4"
 
 
 @pytest.fixture
-def visit(watched: Page, serve: Callable[[Path], str]) -> Page:
+def visit(watched: Page, within: Callable[[str], Page], serve: Callable[[Path], str]) -> Page:
     watched.set_viewport_size({"width": 1440, "height": 3000})
     link = {"model": MODEL, "text": TEXT, "site": SITE, "head": str(HEAD), "against": SILENCED}
-    return opened(watched, f"{serve(ROOT / 'app.py')}/compare?{urlencode(link)}")
+    return within(f"{serve(ROOT / 'app.py')}/compare?{urlencode(link)}")
 
 
 def test_what_changed_is_the_difference_of_two_runs_a_click_selects_a_head_and_another_sentence_fits_a_phone(visit: Page) -> None:

@@ -13,7 +13,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
-from tests.browser.visits import drawing, has_parameters, opened, overflow, rest
+from tests.browser.visits import drawing, has_parameters, overflow, rest
 from tests.known import bundled_engine
 
 pytestmark = pytest.mark.browser
@@ -48,11 +48,11 @@ def shown(page: Page) -> dict[int, float]:
 
 
 def test_bars_are_the_softmax_in_float64_whatever_the_knobs_say_and_a_click_continues_from_there(
-    watched: Page, serve: Callable[[Path], str]
+    watched: Page, within: Callable[[str], Page], serve: Callable[[Path], str]
 ) -> None:
     watched.set_viewport_size({"width": 1440, "height": 1500})
     link = urlencode({"model": MODEL, "text": TEXT, "decode": "greedy", "max": MOST})
-    page = opened(watched, f"{serve(ROOT / 'app.py')}/explore?{link}")
+    page = within(f"{serve(ROOT / 'app.py')}/explore?{link}")
     asked = RunRequest(MODEL, TEXT, decoding=Decoding(max_length=MOST))
     trace = bundled_engine().ask(Run(asked))
     assert trace.logits is not None

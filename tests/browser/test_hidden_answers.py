@@ -1,14 +1,13 @@
 """While a question is open, nothing in the pages of lecturer and student answers it: no words, no picture, no number of the run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
-from tests.browser.patience import PATIENCE_MS, expect
-from tests.browser.test_class import PHONE, code_of
+from tests.browser.patience import expect
+from tests.browser.test_class import code_of
 
 pytestmark = pytest.mark.browser
 
@@ -23,15 +22,6 @@ WHOLE = """() => {
 """All texts and attributes of a page, also of what is not seen, with those of its scripts and drawings."""
 
 DRAWN = ".sheet, canvas, #question :is(.right, .run, .answer, .verdict)"
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(**PHONE)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    yield page
-    context.close()
 
 
 def test_an_open_question_is_alone_on_projector_and_phone_until_it_is_revealed(watched: Page, phone: Page, serve: Serve) -> None:

@@ -43,11 +43,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     weights = whole["model.safetensors"]
     repos = {
         NAME: Repo(whole),
-        "some/gated": Repo(whole, gated=True),
-        "odd/architecture": Repo(whole | {"config.json": b'{"model_type": "nonesuch"}'}),
-        "very/large": Repo(whole, huge={"model.safetensors": 10**18}),
         "wrong/hash": Repo(whole, announced={"model.safetensors": bytes(len(weights))}),
-        "too/short": Repo(whole | {"model.safetensors": weights[:-8]}, announced={"model.safetensors": weights}),
     }
     hub = Hub(repos, old={"gpt2": NAME})
     with serving(hub):
@@ -127,35 +123,18 @@ def test_checkpoint_begins_with_the_field_and_says_what_failed_and_the_way_out(t
     page.goto(f"{there.address}/checkpoint", wait_until="domcontentloaded")
     rest(page, drawn="[data-testid=stFileUploaderDropzone]")
     expect(page.get_by_text("parameters", exact=True)).to_have_count(0)  # of a model that nobody asked for
-    hub.fails = {}
-    for typed, said in (
-        ("nobody/nothing", "The Hub shows no model “nobody/nothing”"),
-        ("some/gated", "some/gated is available only to those who accept its authors’ terms."),
-        (f"{NAME}@v9", "has no revision “v9”"),
-        ("http://elsewhere.test/gpt2", "is not the page of a model on the Hub"),
-        ("two words", "No model is called “two words”"),
-        ("odd/architecture", "its architecture, nonesuch, is not one of the transformers library"),
-        ("very/large", "or set HF_HOME to a folder on another disk."),
+    for typed, status, said in (
+        ("two words", 200, "No model is called “two words”"),
+        ("nobody/nothing", 200, "The Hub shows no model “nobody/nothing”"),
+        ("another/model", 503, "it has an internal error; try again later"),
     ):
+        hub.fails = {} if status == 200 else {"/api/models/": status}
         ask(page, typed)
         expect(page.get_by_text(said)).to_be_visible()
-    for status, said in (
-        (401, "it rejects the login of this machine"),
-        (403, "the login of this machine may not read this model"),
-        (429, "it received too many requests; try again in a few minutes"),
-        (503, "it has an internal error; try again later"),
-    ):
-        hub.fails = {"/api/models/": status}
-        ask(page, f"another/model-{status}")
-        expect(page.get_by_text(said)).to_be_visible()
     hub.fails = {}
-    for typed, said in (
-        ("wrong/hash", "does not have the hash that the Hub announces"),
-        ("too/short", "is shorter than announced"),
-    ):
-        ask(page, typed)
-        page.get_by_role("button", name="Download").click()
-        expect(page.get_by_text(said)).to_be_visible()
+    ask(page, "wrong/hash")
+    page.get_by_role("button", name="Download").click()
+    expect(page.get_by_text("does not have the hash that the Hub announces")).to_be_visible()
     rest(page)
     for width in (1024, 390):
         page.set_viewport_size({"width": width, "height": 900})

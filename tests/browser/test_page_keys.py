@@ -83,8 +83,8 @@ def test_a_table_is_left_by_one_tab(watched: Page, serve: Serve) -> None:
     assert len([each for each in stops(page) if each.startswith("survey-heads CANVAS")]) == 1
 
 
-def test_the_focus_comes_back_from_the_dialog_of_models(watched: Page, serve: Serve) -> None:
-    page = opened(watched, f"{serve(APP)}/?text=Ein+Hund.")
+def test_the_focus_comes_back_from_the_dialog_of_models(within: Callable[[str], Page], serve: Serve) -> None:
+    page = within(f"{serve(APP)}/?text=Ein+Hund.")
     dialog = page.get_by_role("dialog", name="Open a model")
     ways: tuple[Callable[[], object], ...] = (
         lambda: page.keyboard.press("Escape"),

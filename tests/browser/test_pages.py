@@ -1,5 +1,6 @@
-"""Every page, opened once by its link: quiet, free of barriers, its focus seen in light and dark, and as wide as its window."""
+"""Every page, opened once: quiet, free of barriers, its focus seen in light and dark, and as wide as its window."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ from playwright.sync_api import FloatRect, Locator, Page
 from tests.browser.conftest import Serve
 from tests.browser.focus import unseen
 from tests.browser.patience import expect
-from tests.browser.visits import loud, opened, overflow, rest
+from tests.browser.visits import loud, overflow, rest
 
 pytestmark = pytest.mark.browser
 
@@ -74,10 +75,10 @@ def violations(page: Page, options: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("path", "query"), PAGES)
 def test_a_page_is_quiet_open_to_everybody_and_never_wider_than_its_window(
-    watched: Page, serve: Serve, path: str, query: dict[str, str]
+    watched: Page, within: Callable[[str], Page], serve: Serve, path: str, query: dict[str, str]
 ) -> None:
     watched.set_viewport_size({"width": LAPTOP, "height": 1500})
-    page = opened(watched, f"{serve(APP)}/{path}?{urlencode(query)}")
+    page = within(f"{serve(APP)}/{path}?{urlencode(query)}")
     expect(loud(page)).to_have_count(0)
     expect(page.get_by_role("dialog")).to_have_count(0)
     for scheme, rules in SCHEMES:

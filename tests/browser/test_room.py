@@ -196,28 +196,27 @@ def one_row(group: Locator) -> None:
     assert len(set(tops)) == 1, "a choice wrapped"
 
 
-@pytest.mark.parametrize(("size", "share"), [((1440, 900), 0.4), ((1024, 768), 0.5), ((390, 844), 0.65)])
-def test_ninety_tokens_leave_the_maps_in_view_and_are_all_shown_on_request(
-    watched: Page, within: Within, serve: Serve, size: tuple[int, int], share: float
-) -> None:
-    watched.set_viewport_size({"width": size[0], "height": size[1]})
+def test_ninety_tokens_leave_the_maps_in_view_and_are_all_shown_on_request(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
     page = within(f"{serve(APP)}/?{urlencode(MODEL | {'text': NINETY, 'query': '50'})}")
-    strip = page.locator(".strip[data-strip=source]")
-    folded = box(strip)["height"]
-    inside, line = box(strip.locator(".chips")), box(strip.locator(".chip").first)["height"]
-    assert inside["height"] >= 2 * line + 6, "the second line was cut"
-    assert box(drawing(page, "atlas").locator(".card").first)["y"] < share * size[1]
-    selected = page.locator(".strip[data-strip=target] .chip.selected")
-    assert overlap(box(selected), box(page.locator(".strip[data-strip=target] .chips"))), "the selected token was folded away"
-    more = strip.get_by_role("button", name="Show all (")
-    more.click()
-    until(page, lambda: box(strip)["height"] > 1.9 * folded)
-    strip.get_by_role("button", name="Show two lines").click()
-    until(page, lambda: box(strip)["height"] == folded)
-    strip.locator(".chip").first.focus()
-    page.keyboard.press("End")
-    last = strip.locator(".chip").last
-    assert overlap(box(last), box(strip.locator(".chips"))), "the keyboard led to a token that is not seen"
+    strip, last = page.locator(".strip[data-strip=source]"), page.locator(".strip[data-strip=source] .chip").last
+    for width, height, share in ((1440, 900, 0.4), (1024, 768, 0.5), (390, 844, 0.65)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.get_by_test_id("stMain").evaluate("node => { node.scrollTop = 0; }")
+        rest(page)
+        folded = box(strip)["height"]
+        inside, line = box(strip.locator(".chips")), box(strip.locator(".chip").first)["height"]
+        assert inside["height"] >= 2 * line + 6, "the second line was cut"
+        assert box(drawing(page, "atlas").locator(".card").first)["y"] < share * height
+        selected = page.locator(".strip[data-strip=target] .chip.selected")
+        assert overlap(box(selected), box(page.locator(".strip[data-strip=target] .chips"))), "the selected token was folded away"
+        strip.get_by_role("button", name="Show all (").click()
+        until(page, lambda folded=folded: box(strip)["height"] > 1.9 * folded)  # type: ignore[misc]
+        strip.get_by_role("button", name="Show two lines").click()
+        until(page, lambda folded=folded: box(strip)["height"] == folded)  # type: ignore[misc]
+        strip.locator(".chip").first.focus()
+        page.keyboard.press("End")
+        assert overlap(box(last), box(strip.locator(".chips"))), "the keyboard led to a token that is not seen"
 
 
 def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, serve: Serve) -> None:
@@ -233,12 +232,14 @@ def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, ser
     assert box(page.locator(".st-key-film-of-reverse-digits"))["y"] < box(drawing(page, "film"))["y"]
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1024, 768), (390, 844)])
-def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: Serve, size: tuple[int, int]) -> None:
-    watched.set_viewport_size({"width": size[0], "height": size[1]})
+def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: Serve) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
     page = within(f"{serve(APP)}/survey?model=captions-lm")
     labels = page.locator(".hl[data-drawing=dots] .label").filter(has_text="position")
-    expect(labels.first).to_be_visible()
-    boxes = [box(label) for label in page.locator(".hl[data-drawing=dots] .label").all()]
-    assert len(boxes) >= 4
-    assert not [1 for one, other in combinations(boxes, 2) if overlap(one, other)], "two labels lay over each other"
+    for width, height in ((1440, 900), (1024, 768), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        rest(page)
+        expect(labels.first).to_be_visible()
+        boxes = [box(label) for label in page.locator(".hl[data-drawing=dots] .label").all()]
+        assert len(boxes) >= 4
+        assert not [1 for one, other in combinations(boxes, 2) if overlap(one, other)], f"two labels lay over each other: {width}"

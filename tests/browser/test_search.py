@@ -12,7 +12,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses
 from model.trace.types import Trace
 from tests.browser.patience import expect
-from tests.browser.visits import drawing, has_parameters, hovered_weight, opened, rest, tiles
+from tests.browser.visits import drawing, has_parameters, hovered_weight, rest, tiles
 
 pytestmark = pytest.mark.browser
 
@@ -25,9 +25,9 @@ def shown(engine: Engine, hypothesis: int) -> Trace:
 
 
 def test_a_click_or_keys_choose_a_hypothesis_and_its_rows_are_shown(
-    watched: Page, serve: Callable[[Path], str], engine: Engine
+    within: Callable[[str], Page], serve: Callable[[Path], str], engine: Engine
 ) -> None:
-    page = opened(watched, f"{serve(ROOT / 'app.py')}/step?model={MODEL}&text={TEXT}&decode=beam&site={SITE}")
+    page = within(f"{serve(ROOT / 'app.py')}/step?model={MODEL}&text={TEXT}&decode=beam&site={SITE}")
     tree = shown(engine, 0).tree
     nodes = drawing(page, "tree").locator(".node")
     expect(nodes).to_have_count(len(tree))

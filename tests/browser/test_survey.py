@@ -1,5 +1,6 @@
 """The page Survey: a finger scrolls over its figures, and the picture of queries and keys moves without being drawn anew."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from model.survey import tables
 from tests.browser.conftest import Serve
 from tests.browser.emulation import a_phone
 from tests.browser.patience import expect
-from tests.browser.visits import has_parameters, opened, rest, tiles, until
+from tests.browser.visits import has_parameters, rest, tiles, until
 
 pytestmark = pytest.mark.browser
 
@@ -34,9 +35,9 @@ def swipe(page: Page, up: int) -> None:
     session.detach()
 
 
-def test_a_finger_on_the_dots_scrolls_the_page_or_draws_a_box(serve: Serve, watched: Page) -> None:
+def test_a_finger_on_the_dots_scrolls_the_page_or_draws_a_box(serve: Serve, watched: Page, within: Callable[[str], Page]) -> None:
     with a_phone(watched):
-        opened(watched, f"{serve(APP)}/survey?model=induction&text=fox+moon")
+        within(f"{serve(APP)}/survey?model=induction&text=fox+moon")
         watched.locator(PICTURE).evaluate("each => each.scrollIntoView({ block: 'center' })")
         before = float(watched.evaluate(TOP))
         swipe(watched, 150)
@@ -54,8 +55,10 @@ def places(page: Page) -> dict[int, tuple[float, float]]:
     return {tile["head"]: (tile["x"], tile["y"]) for tile in tiles(page, "dots")}
 
 
-def test_a_head_is_selected_by_a_click_and_by_keys_and_several_are_marked_by_a_box(serve: Serve, watched: Page) -> None:
-    page = opened(watched, f"{serve(APP)}/survey?model=multi30k-de-en&text=Ein+Hund.")
+def test_a_head_is_selected_by_a_click_and_by_keys_and_several_are_marked_by_a_box(
+    serve: Serve, watched: Page, within: Callable[[str], Page]
+) -> None:
+    page = within(f"{serve(APP)}/survey?model=multi30k-de-en&text=Ein+Hund.")
     rest(page, drawn=".js-plotly-plot")  # the rest of the page comes once the dots are painted
     found = tables.read(MODELS / "multi30k-de-en" / "survey.parquet")
     heads, across, up = found.statistics.heads, found.of_heads("entropy"), found.of_heads("previous")
@@ -107,8 +110,10 @@ RANGES = f"""() => {{
 }}"""
 
 
-def test_queries_and_keys_move_as_a_copy_and_are_drawn_once_at_the_end(serve: Serve, watched: Page) -> None:
-    opened(watched, f"{serve(APP)}/survey?model=induction&text=fox+moon&site=decoder.0.1.self&head=1")
+def test_queries_and_keys_move_as_a_copy_and_are_drawn_once_at_the_end(
+    serve: Serve, watched: Page, within: Callable[[str], Page]
+) -> None:
+    within(f"{serve(APP)}/survey?model=induction&text=fox+moon&site=decoder.0.1.self&head=1")
     assert watched.get_by_role("heading", name="All heads", level=2).count() == 1
     watched.locator(".st-key-survey-read-start button").click()
     area = watched.locator(f"{PLANE} .nsewdrag").first
