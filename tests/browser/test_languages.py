@@ -8,6 +8,8 @@ from tests.browser.emulation import another_language
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import PICTURES, chips, rest
+from viz.i18n import translate
+from viz.widgets import appearance
 
 pytestmark = pytest.mark.browser
 
@@ -34,3 +36,17 @@ def test_a_browser_gets_its_language_on_the_main_path(page: Page, serve: Serve, 
         expect(page.get_by_text(title).first).to_be_attached()
         assert page.evaluate("document.documentElement.lang") == language
         assert page.evaluate("document.scrollingElement.scrollWidth <= document.scrollingElement.clientWidth")
+
+
+def test_keys_and_sizes_of_streamlit_are_those_of_the_language(watched: Page) -> None:
+    """A German page said “Ctrl + Z”, which no German keyboard has, and “128MB pro Datei”."""
+    watched.set_content(
+        "<button><kbd aria-label='Shortcut Ctrl + Shift + Z'>Ctrl + Shift + Z</kbd></button>"
+        "<div data-testid=stFileUploader><span>128MB per file</span><span>• TSV</span></div>"
+    )
+    watched.add_script_tag(content=appearance.SCRIPT)
+    with translate.speaking("de"):
+        watched.evaluate("(words) => speakStreamlit(words)", appearance.words())
+    expect(watched.locator("kbd")).to_have_text("Strg + Umschalt + Z")
+    expect(watched.locator("kbd")).to_have_attribute("aria-label", "Taste: Strg + Umschalt + Z")
+    expect(watched.locator("[data-testid=stFileUploader]")).to_have_text("128\u00a0MB pro Datei• TSV")

@@ -36,6 +36,8 @@ _WORDS = {
     "Collapse sidebar": N_("Collapse the sidebar"),
     "Copy to clipboard": N_("Copy"),
     "Copy version to clipboard": N_("Copy the version"),
+    "Ctrl + Shift + Z": N_("Ctrl + Shift + Z"),
+    "Ctrl + Z": N_("Ctrl + Z"),
     "Dark": N_("Dark"),
     "Decrement": N_("Decrease"),
     "Dismiss": N_("Close"),

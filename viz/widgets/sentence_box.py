@@ -102,7 +102,13 @@ def _reader(info: ModelInfo, code: str, models: Sequence[ModelInfo]) -> ModelInf
 
 
 def _name(code: str) -> str:
-    return Locale.parse(current(), sep="-").languages.get(code, code) if code else ""
+    """A language as the titles of models call it; those that no title has, as Babel does, which says 英文 in Taiwan, not 英語."""
+    if not code:
+        return ""
+    english = Locale("en").languages.get(code, code)
+    if (ours := translated(english)) != english:
+        return ours
+    return Locale.parse(current(), sep="-").languages.get(code, code)
 
 
 def unknown_share(trace: Trace) -> float:

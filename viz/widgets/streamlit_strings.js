@@ -17,21 +17,22 @@ const TEXTS = [
   "stSkipToContent",
   "stStatusWidget",
   "stTooltipContent",
-].map((id) => `[data-testid=${id}${id.includes("]") ? "" : "]"}`).join();
+].map((id) => `[data-testid=${id}${id.includes("]") ? "" : "]"}`).join() + ",kbd";
 // Where texts are Streamlit's; elsewhere they are the page's, and a token may well be “Search”.
 
 const replaced = new WeakMap(); // by node and attribute ("" for a text): Streamlit's words, and ours in their place
 let exact = {};
 let patterns = [];
 
-// A label without its Markdown: Streamlit puts it into aria-label as it is.
-const plain = (label) => label.replace(/^:material\/\w+:\s*/, "").replace(/\\([!-/:-@[-`{-~])/g, "$1");
+// A label without its Markdown, which Streamlit puts into aria-label as it is, and a size with the space before its unit: “128 MB”.
+const plain = (label) =>
+  label.replace(/^:material\/\w+:\s*/, "").replace(/\\([!-/:-@[-`{-~])/g, "$1").replace(/^(\d+)([KMG]?B)$/, "$1\u00a0$2");
 
 function ours(theirs, name) {
   if (Object.hasOwn(exact, theirs)) return exact[theirs];
   for (const { pattern, text } of patterns) {
     const found = pattern.exec(theirs);
-    if (found) return text.replace("{name}", () => plain(found[1]));
+    if (found) return text.replace("{name}", () => exact[found[1]] ?? plain(found[1]));
   }
   return name === "aria-label" ? plain(theirs) : theirs;
 }
