@@ -13,7 +13,7 @@ from viz.canvas import fields_of
 from viz.canvas.scenes.film import scene as film
 from viz.canvas.wire.transport import encode, unpack
 from viz.metrics.training_metrics import fed, surprise
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")
 

@@ -51,7 +51,7 @@ views = st.builds(
     pad_to=st.integers(0, 100_000),
     silence=st.lists(st.builds("{}:{}".format, sites, whole), max_size=3).map(" ".join),
     edits=st.sampled_from(["", "forbid kind=cross key=gitarre", 'allow key=",",4,"4"; no-positions stack=encoder']),
-    reading=st.sampled_from(view_state.READINGS),
+    reading=st.sampled_from(values.READINGS),
     hide=st.sampled_from(["", "special", "first", "none"]),
     precision=st.sampled_from(["", *view_state.PRECISIONS]),
     against=st.builds(

@@ -1,11 +1,13 @@
 """Kinds of masks: each pattern against a loop over its definition, and reach against powers of the masks as matrices."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 
 from model.trace.types import Array
-from viz.metrics.mask_kinds import MADE, Kind, Made, MaskKind, farthest, kind_of, pattern, reached
+from viz.metrics.mask_kinds import Kind, Made, MaskKind, farthest, kind_of, pattern, reached
 
 COUNT, STARTS = 9, (3, 7)
 
@@ -29,7 +31,7 @@ def looped(kind: Made, size: int) -> Array:
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("kind", get_args(Made))
 def test_a_pattern_is_what_it_says_and_is_recognized(kind: Made, size: int) -> None:
     made = pattern(kind, COUNT, size, STARTS)
     np.testing.assert_array_equal(made, looped(kind, size))
@@ -50,7 +52,7 @@ def test_masks_of_other_forms() -> None:
     assert kind_of(np.ones((2, 5), bool)) == MaskKind("other")
 
 
-@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("kind", get_args(Made))
 @pytest.mark.parametrize("token", [0, 4, 8])
 def test_what_is_reached_has_a_path_of_open_cells(kind: Made, token: int) -> None:
     masks = [pattern(kind, COUNT, 3, STARTS), pattern("window", COUNT, 2), pattern(kind, COUNT, 3, STARTS)]

@@ -10,7 +10,7 @@ from model.trace.types import Array, Site
 from tests import traces
 from tests.viz.films import STEPS, WHOLE, frames, measured
 from viz.metrics.training_metrics import antidiagonality, explanations, fed, moments, numbers, overlap, specialised, surprise
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")
 

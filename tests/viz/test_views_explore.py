@@ -19,7 +19,7 @@ from viz.canvas.wire.transport import unpack
 from viz.metrics import head_statistics
 from viz.metrics.aggregation import entropies, value_weighted
 from viz.metrics.similar_heads import most_alike
-from viz.url import view_state
+from viz.url.parsers import READINGS
 
 CROSS = "decoder.0.1.cross"
 SPEC = {
@@ -250,7 +250,7 @@ def test_the_reading_and_the_toggle_are_tied_to_the_link() -> None:
     assert list(app.selectbox(key="widget:reading").options) == [
         "This head", "Mean over heads", "Maximum over heads", "Weight × value", "What it writes", "Rollout", "Entropy of each row",
     ]  # fmt: skip
-    assert len(view_state.READINGS) == 7
+    assert len(READINGS) == 7
 
 
 @pytest.mark.parametrize(("scale", "said"), [(0.01, "this weight moves little"), (5.0, "this weight does move something")])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,8 +13,6 @@ Kind: TypeAlias = Literal["all", "causal", "window", "both-sides", "chunks", "pr
 
 Made: TypeAlias = Literal["causal", "window", "chunks", "prefix", "documents"]
 """The kinds that the page Masks can put in the place of a model's own."""
-
-MADE: tuple[Made, ...] = get_args(Made)
 
 
 @dataclass(frozen=True)

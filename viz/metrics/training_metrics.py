@@ -15,7 +15,7 @@ from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics import head_statistics as heads
 from viz.metrics.head_statistics import Explanation
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 
 
 @dataclass(frozen=True, eq=False)

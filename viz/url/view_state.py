@@ -11,10 +11,7 @@ from model.survey.measures import MEASURES as SURVEY_MEASURES
 from model.survey.measures import OF_HEADS
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
-from viz.url.parsers import ALL_OFF as ALL_OFF
-from viz.url.parsers import MEASURES as MEASURES
-from viz.url.parsers import READINGS as READINGS
-from viz.url.parsers import Parameter, parameter
+from viz.url.parsers import ALL_OFF, MEASURES, READINGS, Parameter, parameter
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""

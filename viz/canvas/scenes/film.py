@@ -14,7 +14,7 @@ from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpa
 from viz.labels import alt_text
 from viz.labels import tokens as labels
 from viz.metrics.training_metrics import Course, Frame, explanations, fed, surprise
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 
 
 def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, head: int, query: int, at: int) -> bytes:

@@ -11,7 +11,7 @@ from viz.i18n.translate import _
 from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
 from viz.lectures.script.line_parser import Parts, Unreadable
 from viz.lectures.script.today import KEPT, MOVED
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 
 RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
 WORDS = {"contains", "lacks"}

@@ -16,7 +16,7 @@ from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
 from viz.metrics.head_statistics import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
-from viz.url import view_state
+from viz.url.parsers import READINGS
 from viz.views.explore.reading import LONGEST, Shown, fits, hides, title, with_values
 from viz.widgets.cards import chart, heading
 
@@ -72,7 +72,7 @@ def _controls(page: Page, shown: Shown) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.selectbox(
             _("View"),
-            view_state.READINGS,
+            READINGS,
             format_func=titles.__getitem__,
             label_visibility="collapsed",
             width=190,

@@ -11,7 +11,7 @@ from viz.i18n.translate import _, localized, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.training_metrics import Course, explanations, moments, numbers, specialised
 from viz.session.state import Page, bind
-from viz.url.view_state import MEASURES
+from viz.url.parsers import MEASURES
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, choosing_head, expander_state
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from model.spec.edits import Edit, write_edits
-from viz.url.view_state import ALL_OFF, ViewState
+from viz.url.parsers import ALL_OFF
+from viz.url.view_state import ViewState
 
 
 @dataclass(frozen=True)

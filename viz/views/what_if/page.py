@@ -22,7 +22,8 @@ from viz.metrics.edit_effect import effect
 from viz.metrics.run_difference import Change, changed_kinds, most_changed
 from viz.session.state import Page, get_view_state, update
 from viz.url import links
-from viz.url.view_state import ALL_OFF, WITHOUT_EDITS, differing
+from viz.url.parsers import ALL_OFF
+from viz.url.view_state import WITHOUT_EDITS, differing
 from viz.views.compare.notes import unchanged_kinds
 from viz.views.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
 from viz.views.what_if import effect as effect_view

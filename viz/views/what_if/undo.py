@@ -8,7 +8,7 @@ import streamlit as st
 
 from model.spec.edits import Edit
 from viz.session.state import get_view_state, update
-from viz.url.view_state import ALL_OFF
+from viz.url.parsers import ALL_OFF
 from viz.views.what_if.edit_list import EditList
 
 FIELDS = ("model", "text", "target", "edits", "silence", "off")
