@@ -47,14 +47,14 @@ def taken_apart(question: Why | Writes | CellWrites, runner: Runner, trace: Trac
 
 @dataclass(frozen=True)
 class Place:
-    """Where and within which limits a question is answered.
+    """Where and within which limits a question is answered, also one of a survey.
 
     Attributes:
         device: of the network.
         ask: answers calls of the network.
         most: positions of an input that are read.
-        most_bytes: memory of one batch of copies.
-        on_count: called with the number of copies measured so far.
+        most_bytes: memory of one batch of copies, where a question makes copies.
+        on_count: called with the number of copies or texts measured so far, and of all.
     """
 
     device: torch.device

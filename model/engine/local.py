@@ -63,7 +63,6 @@ from model.inference.run import run_in
 from model.sharing.caches import BUDGET, Budget, LruCache
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import KEEP, Precision, RunRequest, Settings
-from model.survey.answers import Place as SurveyPlace
 from model.survey.answers import answer as measure_texts
 from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.survey.reading import HeadRead, ReadHead
@@ -298,7 +297,7 @@ class LocalEngine:
         base = _usable(self._models.network(question.model, question.settings))
 
         def work(ask: Ask, report: Report) -> MeasuredTexts | HeadRead:
-            place = SurveyPlace(self._device, ask, self._most_positions, _counting(report))
+            place = Place(self._device, ask, self._most_positions, on_count=_counting(report))
             if isinstance(question, ReadHead):
                 return read_head(question, base.runner, place)
             return measure_texts(question, base.runner, place)

@@ -11,14 +11,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from model.attribution.answers import Place
 from model.attribution.circuit_parts import copying_scores
 from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import CannotSurvey, HeadlightError, InputError, NotRecorded, NotTakenApart, phrase
 from model.huggingface.network import ForeignNetwork
-from model.inference.calls import Ask, alone
 from model.inference.run import run
-from model.spec.inputs import POSITIONS
 from model.spec.request import KEEP
 from model.survey.agreement import Compared, compared
 from model.survey.measures import VERSION, measured
@@ -29,24 +28,6 @@ from model.transformer.build import build
 
 AT_ONCE = 8
 """Texts of one question that run at the same time, so that their calls can be batched."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where and within which limits texts are measured.
-
-    Attributes:
-        device: of the network.
-        ask: answers calls of the network.
-        most: positions of an input that are read.
-        on_count: called with the number of texts measured so far, and of all.
-    """
-
-    device: torch.device
-    ask: Ask = alone
-    most: int = POSITIONS
-    on_count: Callable[[int, int], None] = lambda done, of: None
-
 
 Found = TypeVar("Found")
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from model.attribution.answers import Place
 from model.checkpoints.loader import Runner
 from model.errors import CannotSurvey, HeadlightError, InputError, phrase
 from model.inference.run import run
-from model.survey.answers import Place, of_each
+from model.survey.answers import of_each
 from model.survey.questions import Text
 from model.survey.reading import HeadInText, HeadRead, ReadHead
 from model.trace.types import Site
