@@ -59,7 +59,7 @@ def check_settings(folder: Folder, config: Any) -> None:
     """
     for name in folder.config.get("architectures") or ():
         kinds = library.model_types(name) if isinstance(name, str) else set()
-        if kinds and not kinds & _like(folder.model_type):
+        if kinds and not kinds & next((alike for alike in _SAME_CODE if folder.model_type in alike), {folder.model_type}):
             own = ", ".join(sorted(kinds))
             reason = phrase(
                 "its config.json contradicts itself: model_type is {model_type}, but {name}, which saved it, belongs to {own}",
@@ -75,10 +75,6 @@ def check_settings(folder: Folder, config: Any) -> None:
             model_type=folder.model_type,
         )
         raise folder.unsupported(reason)
-
-
-def _like(model_type: str) -> set[str]:
-    return next((alike for alike in _SAME_CODE if model_type in alike), {model_type})
 
 
 def _unread(folder: Folder, config: Any) -> Iterator[str]:

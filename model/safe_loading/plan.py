@@ -89,13 +89,15 @@ def from_json(data: Mapping[str, Any]) -> Plan:
     return Plan(
         format=data["format"],
         storages={key: Stored(**where) for key, where in data["storages"].items()},
-        candidates={name: {key: _described(t) for key, t in table.items()} for name, table in data["candidates"].items()},
+        candidates={
+            name: {
+                key: Described(own["storage"], own["dtype"], own["offset"], tuple(own["shape"]), tuple(own["stride"]))
+                for key, own in table.items()
+            }
+            for name, table in data["candidates"].items()
+        },
         others=tuple(OtherEntry(**entry) for entry in data["others"]),
     )
-
-
-def _described(data: Mapping[str, Any]) -> Described:
-    return Described(data["storage"], data["dtype"], data["offset"], tuple(data["shape"]), tuple(data["stride"]))
 
 
 def shown(text: object, length: int = 80) -> str:

@@ -12,7 +12,6 @@ from model.spec.external import AnySpec, ForeignImage, ForeignSound
 from model.spec.request import RunRequest
 from model.spec.validation import read
 from model.trace.lazy_attention import LazyAttention
-from model.trace.steps import Step
 from model.trace.types import SOURCE_NOTES, Array, Attention, Tokens, Trace, chat_of, image_facts
 
 SUM = {"float32": 1e-3, "bfloat16": 5e-2, "float16": 1e-2}
@@ -155,14 +154,10 @@ def _check_steps(trace: Trace) -> None:
         first, last = step.computed
         if step.index != place or not 0 <= first < last <= len(written):
             _refuse(f"step {place} does not fit its tokens")
-        if any(not candidate.log_probability <= 1e-3 for candidate in _candidates(step)):  # also where it is NaN
+        if any(not candidate.log_probability <= 1e-3 for candidate in (step.chosen, *step.candidates)):  # also where it is NaN
             _refuse(f"step {place} has a log-probability that is no number up to 0")
     if any(not math.isfinite(node.total + node.log_probability) for node in trace.tree):
         _refuse("a log-probability of its beam search is not finite")
-
-
-def _candidates(step: Step) -> tuple[Any, ...]:
-    return (step.chosen, *step.candidates)
 
 
 def _weights_replaced(trace: Trace) -> bool:

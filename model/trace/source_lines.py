@@ -1,7 +1,6 @@
 """The source lines that compute a stage. They are read from model/transformer itself, so what is shown cannot become outdated."""
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -108,15 +107,12 @@ def _read(file: str, qualified: str, begins: str) -> Code:
     for part in qualified.split("."):
         node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
     assert isinstance(node, ast.FunctionDef)
-    statement = next(s for s in _statements(node) if lines[s.lineno - 1].strip().startswith(begins))
+    inside = (found for found in ast.walk(node) if isinstance(found, ast.stmt) and found is not node)
+    statement = next(found for found in inside if lines[found.lineno - 1].strip().startswith(begins))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Code(
         f"model/{file}", qualified, statement.lineno, _cut(lines, statement.lineno, statement), first, _cut(lines, first, node)
     )
-
-
-def _statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
-    return (node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function)
 
 
 def _cut(lines: list[str], first: int, node: ast.stmt) -> str:

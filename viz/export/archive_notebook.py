@@ -117,8 +117,9 @@ def notebook(trace: Trace, site: Site, head: int, link: str, sums: Collection[st
         sums: which sums the archive has, `why` and `writes`.
     """
     gaps = {"file": json.dumps(ARCHIVE), "site": json.dumps(str(site)), "head": str(head)}
+    texts = [f"{name}: `{_plain(' '.join(strip.texts))}`" for name, strip in trace.tokens.items()]  # as code: no token is markup
     cells = [
-        _words("# " + _plain(tokens.model(trace)), *_texts(trace), f"`{link}`" if link else ""),
+        _words("# " + _plain(tokens.model(trace)), *texts, f"`{link}`" if link else ""),
         _code(_READ.format(**gaps)),
         _code(_HEAD.format(**gaps)),
         _code(_SITE),
@@ -137,11 +138,6 @@ def notebook(trace: Trace, site: Site, head: int, link: str, sums: Collection[st
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-
-
-def _texts(trace: Trace) -> list[str]:
-    """The strips, one paragraph each, as code, so that no token is taken for markup."""
-    return [f"{name}: `{_plain(' '.join(strip.texts))}`" for name, strip in trace.tokens.items()]
 
 
 def _plain(text: str) -> str:

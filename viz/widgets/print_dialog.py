@@ -61,7 +61,8 @@ def _draw(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
         options = _options()
     sheet = chosen.draw(options)
     with preview:
-        st.image(writers.png(sheet, PREVIEW_DOTS), caption=_size(sheet), width="stretch")
+        size = _("{width:.0f} × {height:.0f} mm", width=sheet.width, height=sheet.height)
+        st.image(writers.png(sheet, PREVIEW_DOTS), caption=size, width="stretch")
         for note in sheet.notes:
             st.caption(tokens.markdown(note))
     st.caption(_("Caption:"))
@@ -89,10 +90,6 @@ def _options() -> Options:
     title = st.toggle(_("Title"), value=True, key="figure:title")
     names = st.toggle(_("Token labels"), value=True, key="figure:labels")
     return Options(width or ONE_COLUMN, size, title, scheme or "light", names, maps or "vector")
-
-
-def _size(sheet: Drawing) -> str:
-    return _("{width:.0f} × {height:.0f} mm", width=sheet.width, height=sheet.height)
 
 
 def _downloads(sheet: Drawing, trace: Trace, name: str) -> None:

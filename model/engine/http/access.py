@@ -26,7 +26,7 @@ from model.errors import (
 )
 from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS, Chat
 from model.spec.questions import ModelQuestion, Question, RunQuestion
-from model.spec.request import Decoding, RunRequest, check_size
+from model.spec.request import RunRequest, check_size
 from model.spec.sent_text import whole_number
 
 BODY = 4 * 2**20
@@ -159,14 +159,11 @@ class AccessLimits:
                 raise TooLong(found=len(given), allowed=self.positions, strip=strip)
         if (padded := max(request.source_pad_to or 0, request.source_valid or 0)) > self.positions:
             raise TooLong(found=padded, allowed=self.positions, strip="padding")
-        written = 0 if request.target is not None else _written(request.decoding)
+        decoding = request.decoding
+        at_once = decoding.beam_size if decoding.method == "beam" else 1
+        written = 0 if request.target is not None else decoding.max_length * at_once
         if written > self.written:
             raise TooMuchToWrite(found=written, allowed=self.written)
-
-
-def _written(decoding: Decoding) -> int:
-    """Most tokens that a decode may write."""
-    return decoding.max_length * (decoding.beam_size if decoding.method == "beam" else 1)
 
 
 def is_loopback(host: str) -> bool:

@@ -110,14 +110,12 @@ class EditedRun:
     def notes(self) -> list[Phrase]:
         """Sentences about the edits: each by its text, and what came of them."""
         named = [phrase("Edit: {edit}", edit=edit) for edit in self._edits]
-        return [*named, *self._notes.said, *(self._unmade(edit) for edit in self._edits if not self._was_made(edit))]
+        unmade = (edit for edit in self._edits if isinstance(edit, AtSites) and edit not in self._notes.made)
+        return [*named, *self._notes.said, *map(self._unmade, unmade)]
 
     def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
         """The strips of the trace: where a word's embedding was exchanged, both words, and the id that the network read."""
         return self._words.shown(strips)
-
-    def _was_made(self, edit: Edit) -> bool:
-        return not isinstance(edit, AtSites) or edit in self._notes.made
 
     def _unmade(self, edit: Edit) -> Phrase:
         if isinstance(edit, Allow):

@@ -42,7 +42,8 @@ def atlas(trace: Trace, options: Options, title: str = "", description: str = ""
     left = _EDGE + max(fonts.width(row_label(trace, one.site), _small(pen)) for group in groups for one in group.sites) + _GAP
     side = _side(groups, options, left)
     notes = _notes(groups)
-    vectors = options.maps == "vector" and _cells(groups) <= MOST_VECTORS
+    cells = sum(one.heads * min(one.mask.size, FINEST**2) for group in groups for one in group.sites)
+    vectors = options.maps == "vector" and cells <= MOST_VECTORS
     drawn += bar
     for group in groups:
         more, y = _drawn(trace, group, pen, left, y, side, vectors)
@@ -79,10 +80,6 @@ def _side(groups: list[_Group], options: Options, left: float) -> float:
 def _blocks(mask: Array) -> tuple[int, int]:
     down, across = (math.ceil(size / FINEST) for size in mask.shape)
     return down, across
-
-
-def _cells(groups: list[_Group]) -> int:
-    return sum(one.heads * min(one.mask.size, FINEST**2) for group in groups for one in group.sites)
 
 
 def _notes(groups: list[_Group]) -> list[str]:

@@ -53,7 +53,8 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         HeadlightError: the run is not possible, or has no such head, token or step.
     """
     if subject.kind == "padding":
-        return _padding(runs, subject)
+        effect = padding_effect(*runs.padded())
+        return effect.largest_weight if subject.name == "weight" else effect.largest_difference
     if subject.kind in ("survey", "share"):
         return over_texts.number(runs, subject, scope)
     if subject.kind in today.TODAY:
@@ -189,11 +190,6 @@ def _of_film(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         case "alignment":
             return float(training_metrics.overlap(attention, final.at(attention.site))[head])
     return float(all_heads(trace).loc[(str(attention.site), head), subject.name])
-
-
-def _padding(runs: StepRuns, subject: Subject) -> float:
-    effect = padding_effect(*runs.padded())
-    return effect.largest_weight if subject.name == "weight" else effect.largest_difference
 
 
 def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:

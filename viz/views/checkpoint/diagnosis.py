@@ -49,9 +49,9 @@ def what(found: Inspection) -> str:
 def _counts(found: Inspection) -> None:
     statuses = [tensor.status for tensor in found.tensors]
     known, unknown = bool(found.spec), "?"
-    most = max(found.sites.values(), default=0)
+    most, layers = max(found.sites.values(), default=0), {(site.stack, site.layer) for site in map(Site.parse, found.sites)}
     values = {
-        **({_("Layers × heads"): f"{_layers(found)} × {most}"} if most else {}),
+        **({_("Layers × heads"): f"{len(layers)} × {most}"} if most else {}),
         _("parameters"): number(found.parameters, ",") if known else unknown,
         _("matched tensors"): number(statuses.count("matched"), ","),
         _("missing"): number(len(found.missing), ",") if known else unknown,
@@ -61,11 +61,6 @@ def _counts(found: Inspection) -> None:
     with st.container(horizontal=True, gap="medium"):
         for label, value in values.items():
             st.metric(label, value, width="content")
-
-
-def _layers(found: Inspection) -> int:
-    """How many layers have attention."""
-    return len({(site.stack, site.layer) for site in map(Site.parse, found.sites)})
 
 
 def numbers(found: Inspection) -> None:

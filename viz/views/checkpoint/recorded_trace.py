@@ -52,10 +52,7 @@ def sites(trace: Trace) -> pd.DataFrame:
         row = {_("attention"): tokens.site(site), _("heads"): heads, _("queries"): queries, _("keys"): keys}
         if trace.recorded is not None:
             own = trace.recorded.sites[str(site)]
-            row |= {_("module"): own.module, _("weights"): _origin(own.origin), _("largest difference"): own.difference}
+            origin = _("computed by the program") if own.origin == "computed" else _("recomputed from queries and keys")
+            row |= {_("module"): own.module, _("weights"): origin, _("largest difference"): own.difference}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _origin(origin: str) -> str:
-    return _("computed by the program") if origin == "computed" else _("recomputed from queries and keys")

@@ -46,7 +46,8 @@ def show(engine: Engine, model: str, view: ViewState) -> None:
     )
     network, which, name = _head(model)
     told = LayoutFile(name, network, _rows(model, found, network, which))
-    wrong = mistakes(told, _shapes(found), [tensor.name for tensor in found.tensors if tensor.status == "unneeded"])
+    shapes = {tensor.name: tensor.shape for tensor in found.tensors}
+    wrong = mistakes(told, shapes, [tensor.name for tensor in found.tensors if tensor.status == "unneeded"])
     _result(wrong)
     with st.container(horizontal=True):
         st.download_button(
@@ -91,10 +92,6 @@ def _head(model: str) -> tuple[Network, int, str]:
     typed = right.text_input(_("Name of the layout"), "my-program", max_chars=80, key=f"roles-name:{model}")
     name = "".join(letter for letter in typed if letter.isalnum() or letter in " ._-").strip()
     return network, which, name or "my-program"
-
-
-def _shapes(found: Inspection) -> dict[str, Shape]:
-    return {tensor.name: tensor.shape for tensor in found.tensors}
 
 
 def _rows(model: str, found: Inspection, network: Network, which: int) -> dict[str, str]:

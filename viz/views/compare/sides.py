@@ -32,7 +32,9 @@ def control(page: Page, example: str) -> None:
     if page.info.recorded:
         kinds = {"model": _("another recorded run")}
     with card("against", "content"):
-        st.session_state[_KIND] = kind = "model" if page.info.recorded else _kind(page.view)
+        fields = differences(page.view.against)
+        kind = "sentence" if {"text", "target"} & fields.keys() else "settings"
+        st.session_state[_KIND] = kind = "model" if page.info.recorded or "model" in fields else kind
         st.segmented_control(
             _("Compare with"),
             list(kinds),
@@ -75,11 +77,6 @@ def feed(page: Page) -> None:
         key=key,
         on_change=lambda: update(feed="first" if st.session_state[key] else ""),
     )
-
-
-def _kind(view: ViewState) -> str:
-    fields = differences(view.against)
-    return "model" if "model" in fields else "sentence" if {"text", "target"} & fields.keys() else "settings"
 
 
 def _begin(engine: Engine, info: ModelInfo) -> None:

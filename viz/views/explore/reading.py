@@ -302,18 +302,14 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
     read = None if shown is None or raw else _read(page, shown)
     found: dict[str, bytes] = {}
     if trace.image is not None and overlay.fits(trace, site):
-        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read, _hidden(page))
+        hidden = hidden_positions(RunRequest.edits_in(trace.request), trace.tokens)
+        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read, hidden)
     elif fits(page):
         found["lines"] = attention.lines(trace, site, head, query, read, live=True)
     if raw and fits(page):
         writes = cell_words.asks(page) if shown is not None and shown.reading.name == "writes" else None
         found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
     return found
-
-
-def _hidden(page: Page) -> tuple[int, ...]:
-    """The positions that the run's edits hide from every head."""
-    return hidden_positions(RunRequest.edits_in(page.trace.request), page.trace.tokens)
 
 
 def _read(page: Page, shown: Shown) -> ReadingScene | None:

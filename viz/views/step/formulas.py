@@ -127,17 +127,14 @@ def _attention(stage: Stage, stack: Mapping[str, Any], width: int | None, memory
     if stage.name in ("queries", "keys") and is_rotated(stage, stack):
         letter, theirs = ("Q", "x") if stage.name == "queries" else ("K", memory)
         bias = f" + b^{letter}" if spec.get("bias") else ""
-        return rf"{letter}_p = R_p\,({theirs}_p\,W^{letter}{bias}), \qquad R_p:\; \angle = p \cdot {_base(stack)}^{{-2i/d}}"
+        base = f"{stack.get('rotary_base', 10000.0):.10g}"
+        return rf"{letter}_p = R_p\,({theirs}_p\,W^{letter}{bias}), \qquad R_p:\; \angle = p \cdot {base}^{{-2i/d}}"
     return _attention_of(stage.name, spec, width, memory)
 
 
 def is_rotated(stage: Stage, stack: Mapping[str, Any]) -> bool:
     """Whether rotary positions turn the queries and keys of a stage's site."""
     return stack.get("positions") in ROTARY and stage.site is not None and stage.site.kind == "self"
-
-
-def _base(stack: Mapping[str, Any]) -> str:
-    return f"{stack.get('rotary_base', 10000.0):.10g}"
 
 
 def _attention_of(name: str, spec: Mapping[str, Any], width: int | None, memory: str) -> str:

@@ -11,7 +11,7 @@ import streamlit as st
 from model.attribution.sums import LogitSum, ScoreSum, Why
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import TOLERANCE
-from model.trace.types import Array, Attention, Trace
+from model.trace.types import Array, Site, Trace
 from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
@@ -254,7 +254,7 @@ def _trail(page: Page, query: int, key: int) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", key="trail", gap="small"):
         for place, (site, head, row, column) in enumerate(cells(" ".join(walked[:-1]))):
-            if (attention := _attention(page.trace, site)) is None:
+            if (attention := page.trace.attention.get(Site.parse(site))) is None:
                 continue
             keys, reads = tokens.keys(page.trace, attention), tokens.strip(page.trace.tokens[attention.query_tokens])
             gaps = {"head": tokens.site(attention.site, head), "query": _one(reads, row), "key": _one(keys, column)}
@@ -266,10 +266,6 @@ def _trail(page: Page, query: int, key: int) -> None:
                 type="tertiary",
                 on_click=partial(_go, walked[: place + 1], page.view.stage.partition("/")[2], fields),
             )
-
-
-def _attention(trace: Trace, site: str) -> Attention | None:
-    return next((own for place, own in trace.attention.items() if str(place) == site), None)
 
 
 def _one(labels: list[str], place: int) -> str:

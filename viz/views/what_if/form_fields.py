@@ -70,11 +70,8 @@ def token(page: Page, at: Mapping[str, Any], role: str) -> Token:
     titles = {"key": _("Key"), "a": _("First token"), "b": _("Second token"), "at": _("Token")}
     there = _there(page, at, role)
     forget_what_is_gone(f"form:{role}:one", there)
-    return st.selectbox(titles[role], list(there), format_func=there.__getitem__, index=_usual(role, there), key=f"form:{role}:one")
-
-
-def _usual(role: str, there: Mapping[Token, str]) -> int:
-    return min({"a": 1, "b": 2}.get(role, 1), len(there) - 1)
+    usual = min({"a": 1, "b": 2}.get(role, 1), len(there) - 1)
+    return st.selectbox(titles[role], list(there), format_func=there.__getitem__, index=usual, key=f"form:{role}:one")
 
 
 def _there(page: Page, at: Mapping[str, Any], role: str) -> dict[Token, str]:
@@ -101,14 +98,10 @@ def stack(page: Page) -> str:
 
 def layer(page: Page, of: str, name: str, title: str) -> int:
     """One layer of a stack, counted from 0."""
-    count = _layers(page, of)
+    count = 1 + max(site.layer for site in page.trace.attention if site.stack == of)
     forget_what_is_gone(f"form:layer:{name}", range(count))
     found: int = st.selectbox(title, range(count), format_func=lambda one: str(one + 1), key=f"form:layer:{name}")
     return found
-
-
-def _layers(page: Page, of: str) -> int:
-    return 1 + max(site.layer for site in page.trace.attention if site.stack == of)
 
 
 def sublayer(page: Page) -> str:

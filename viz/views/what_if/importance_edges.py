@@ -21,8 +21,8 @@ from viz.views.what_if.undo import change_edits
 
 def draw(page: Page) -> None:
     """Draws sites by keys for one target token, and on demand the heads of one site."""
-    asked = int(st.session_state.get(token_key("edges")) or 0)
-    found = page.engine.ask(Edges(request(page), min(asked, _tokens(page) - 1)))
+    asked, last = int(st.session_state.get(token_key("edges")) or 0), max(1, len(page.trace.steps)) - 1
+    found = page.engine.ask(Edges(request(page), min(asked, last)))
     token_choice(found, "edges", whole=False)
     st.caption(
         _(
@@ -39,11 +39,6 @@ def draw(page: Page) -> None:
         each = page.engine.ask(Edges(request(page), found.token, site))
         names = [_("head {head}", head=head + 1) for head in each.heads]
         _map(page, each, each.strips[0], names)
-
-
-def _tokens(page: Page) -> int:
-    """How many target tokens can be asked about."""
-    return max(1, len(page.trace.steps))
 
 
 def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
@@ -66,14 +61,9 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     each = "heads" if found.heads[rows[0]] >= 0 else "sites"
     places = tuple((found.sites[row], found.heads[row]) for row in rows)
     act = partial(_forbid, places, found.first + found.token - 1)
-    alt = _(
-        "What forbidding each edge does to “{token}”: one row per attention layer or head, one column per key", token=_token(found)
-    )
+    token = labels.word(found.tokens[found.token])
+    alt = _("What forbidding each edge does to “{token}”: one row per attention layer or head, one column per key", token=token)
     clickable(figure, f"matters-edges-{each}-{strip}", act, alt, (page.trace, alt.partition(":")[0]))
-
-
-def _token(found: EdgeEffects) -> str:
-    return labels.word(found.tokens[found.token])
 
 
 def _forbid(places: tuple[tuple[str, int], ...], query: int, at: list[int]) -> None:
