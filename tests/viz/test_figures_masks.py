@@ -5,11 +5,12 @@ import pytest
 
 from tests import traces
 from viz.figures import masks
-from viz.figures.theme import LIGHT
+from viz.figures.theme import ALLOWED, LIGHT
+from viz.labels.tokens import MaskForm
 
 
 @pytest.mark.parametrize("form", ["boolean", "additive"])
-def test_each_cell_has_its_value_colour_and_sign(form: masks.Form) -> None:
+def test_each_cell_has_its_value_colour_and_sign(form: MaskForm) -> None:
     trace = traces.translation(layers=1)
     attention = trace.at("decoder.0.0.self")
     cells = masks.mask(trace, attention, attention.mask, form, dark=False).data[0]
@@ -18,7 +19,7 @@ def test_each_cell_has_its_value_colour_and_sign(form: masks.Form) -> None:
         assert cells.z[query][key] == (1 if key <= query else 0)
         assert cells.text[query][key] == signs[key <= query]
     off, on = cells.colorscale[0][1], cells.colorscale[-1][1]
-    assert (off, on) == (LIGHT.masked, LIGHT.weights[masks.ALLOWED])
+    assert (off, on) == (LIGHT.masked, LIGHT.weights[ALLOWED])
     assert cells.texttemplate == "%{text}"
 
 
@@ -27,7 +28,7 @@ def test_the_legend_says_what_the_colours_mean_and_cannot_be_clicked_away() -> N
     attention = trace.at("decoder.0.0.self")
     figure = masks.mask(trace, attention, attention.mask, "additive", dark=False)
     named = {marker.name: marker.marker.color for marker in figure.data[1:]}
-    assert named == {"0  allowed": LIGHT.weights[masks.ALLOWED], "−∞  masked": LIGHT.masked}
+    assert named == {"0  allowed": LIGHT.weights[ALLOWED], "−∞  masked": LIGHT.masked}
     assert figure.layout.showlegend
     assert figure.layout.legend.itemclick is False
 

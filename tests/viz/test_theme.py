@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from viz.figures.masks import ALLOWED
-from viz.figures.theme import DARK, LIGHT, Scheme, font
+from viz.figures.theme import ALLOWED, DARK, LIGHT, Scheme, font
 
 ROOT = Path(__file__).parents[2]
 CONFIG = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))

@@ -1,16 +1,15 @@
 """A mask in its two forms: boolean (which keys are allowed) and additive (what is added to the scores)."""
 
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array, Attention, Trace
 from viz.figures.layout import BAR_HEIGHT, LEGEND, fitting_height, picture, query_key_axes, whole_labels
-from viz.figures.theme import Scheme, scheme
+from viz.figures.theme import ALLOWED, Scheme, scheme
 from viz.i18n.translate import _
-
-Form: TypeAlias = Literal["boolean", "additive"]
+from viz.labels.tokens import MaskForm, mask_signs
 
 MOST_SIGNS = 20
 """Most rows and columns whose cells show their value as a sign: on a phone, more signs would overlap."""
@@ -22,11 +21,7 @@ MOST_APART = 30
 """Most rows and columns with gaps between the cells."""
 
 
-ALLOWED = 4
-"""The stop of the sequential scale that allowed cells have: its contrast to masked cells is at least 3 : 1, light and dark."""
-
-
-def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: bool) -> go.Figure:
+def mask(trace: Trace, attention: Attention, allowed: Array, form: MaskForm, dark: bool) -> go.Figure:
     """Heatmap of a mask [query, key] in two colors; the cells of small masks show their values.
 
     Args:
@@ -38,7 +33,7 @@ def mask(trace: Trace, attention: Attention, allowed: Array, form: Form, dark: b
     """
     colours = scheme(dark)
     off, on = colours.masked, colours.weights[ALLOWED]
-    (no, _no), (yes, _yes) = signs(form)
+    (no, _no), (yes, _yes) = mask_signs(form)
     size = max(allowed.shape)
     cells = {
         "type": "heatmap",
@@ -68,15 +63,9 @@ _GAPS = {"query": "%{customdata[0]}", "key": "%{customdata[1]}", "value": "<b>%{
 """The gaps that plotly fills when the pointer is over a cell."""
 
 
-def signs(form: Form) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The sign in a masked cell and in an allowed one, each with what a legend says of it."""
-    no, yes = ("✗", "✓") if form == "boolean" else ("−∞", "0")
-    return (no, _("{sign}  masked", sign=no)), (yes, _("{sign}  allowed", sign=yes))
-
-
-def _explain_colours(colours: Scheme, form: Form) -> list[dict[str, Any]]:
+def _explain_colours(colours: Scheme, form: MaskForm) -> list[dict[str, Any]]:
     """Traces that hold nothing but an entry of the legend above the picture, one for each color."""
-    (_no, masked), (_yes, allowed) = signs(form)
+    (_no, masked), (_yes, allowed) = mask_signs(form)
     names = {colours.weights[ALLOWED]: allowed, colours.masked: masked}
     edge = {"width": 1, "color": colours.faint}
     return [

@@ -84,6 +84,9 @@ GRAY = Scheme(
 )
 """For print without color. Masked cells are white as paper, a weight of 0 is a light gray; below 0 is darker, above 0 lighter."""
 
+ALLOWED = 4
+"""The stop of `weights` that allowed cells of a mask have: its contrast to masked cells is at least 3 : 1, light and dark."""
+
 SCHEMES = {"light": asdict(LIGHT), "dark": asdict(DARK)}
 """Both schemes as plain dictionaries, for the headers of drawings."""
 

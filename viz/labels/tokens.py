@@ -12,6 +12,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache, cached
@@ -22,6 +23,8 @@ from model.trace.steps import Step
 from model.trace.types import Attention, Site, Tokens, Trace
 from viz.i18n import translate
 from viz.i18n.translate import _
+
+MaskForm: TypeAlias = Literal["boolean", "additive"]
 
 CACHE_BYTES = 1 << 20
 """Byte limit of each function's cache of texts and results: a few thousand tokens."""
@@ -296,6 +299,12 @@ def head_names(trace: Trace, at: Site, heads: Iterable[int]) -> list[str]:
 def by_hand(trace: Trace) -> tuple[Step, ...]:
     """The steps whose tokens the request chose, not the model."""
     return trace.steps[: len(trace.request.get("begin", ()))]
+
+
+def mask_signs(form: MaskForm) -> tuple[tuple[str, str], tuple[str, str]]:
+    """The sign in a masked cell of a mask and in an allowed one, each with what a legend says of it."""
+    no, yes = ("✗", "✓") if form == "boolean" else ("−∞", "0")
+    return (no, _("{sign}  masked", sign=no)), (yes, _("{sign}  allowed", sign=yes))
 
 
 def number(value: float, form: str) -> str:

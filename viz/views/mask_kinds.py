@@ -21,6 +21,7 @@ from viz.figures import masks, reach
 from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
+from viz.labels.tokens import MaskForm
 from viz.metrics import mask_kinds
 from viz.metrics.mask_kinds import MaskKind
 from viz.session.state import Page, address, update
@@ -32,7 +33,7 @@ LONGEST = 256
 """Most tokens of a text whose masks are named, changed, or proved."""
 
 
-def show(page: Page, form: masks.Form) -> None:
+def show(page: Page, form: MaskForm) -> None:
     """Draws the kinds of masks of the stack of the page's site, another mask on paper, and the proof; none of cross-attention."""
     own = page.attention
     if own.site.kind != "self" or own.mask.shape[0] != own.mask.shape[1] or len(own.mask) > LONGEST:
@@ -100,7 +101,7 @@ def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
         offer(page, "window", _("Show a recorded run with a window"), SINKS, opened="mask-kinds")
 
 
-def _other(page: Page, own: Attention, form: masks.Form, layers: int) -> None:
+def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
     """Draws another mask on paper, and a button that runs the sentence with it."""
     st.markdown("**" + _("What if the mask were different?") + "**")
     names: dict[mask_kinds.Made, str] = {
@@ -157,7 +158,7 @@ def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: masks.Form) -> None:
+def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: MaskForm) -> None:
     """Draws a mask, and the button that saves it for print.
 
     Args:

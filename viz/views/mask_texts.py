@@ -2,11 +2,11 @@
 
 from model.engine.api import ModelInfo
 from model.trace.types import Attention
-from viz.figures import masks
 from viz.i18n.translate import _, _n
+from viz.labels.tokens import MaskForm
 
 
-def forms() -> dict[masks.Form, str]:
+def forms() -> dict[MaskForm, str]:
     """What the two ways to write a mask mean."""
     return {
         "boolean": _("Boolean mask: may the query (row) attend to the key (column)?"),

@@ -7,9 +7,9 @@ from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
 from viz.export import tables
-from viz.figures import masks
 from viz.i18n.translate import _, error_message, localized, number
 from viz.labels import tokens
+from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
 from viz.views import mask_kinds, mask_texts, sinks
@@ -97,13 +97,13 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
         mask_kinds.draw_mask(trace, attention, allowed, (f"mask-{name}", title), st.session_state.get("mask-form") or "boolean")
 
 
-def _chosen_form() -> masks.Form:
+def _chosen_form() -> MaskForm:
     """Draws the control for how the masks are written."""
-    signs: dict[masks.Form, str] = {"boolean": "✓ ✗", "additive": "0 −∞"}
+    signs: dict[MaskForm, str] = {"boolean": "✓ ✗", "additive": "0 −∞"}
     chosen = st.segmented_control(
         _("Show as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
     )
-    form: masks.Form = chosen or "boolean"
+    form: MaskForm = chosen or "boolean"
     st.caption(mask_texts.forms()[form])
     return form
 
@@ -225,7 +225,7 @@ def _about_output(effect: PaddingEffect) -> str:
 
 
 def _mask(
-    page: Page, trace: Trace, attention: Attention, allowed: Array | None, drawn: tuple[str, masks.Form, str], about: str
+    page: Page, trace: Trace, attention: Attention, allowed: Array | None, drawn: tuple[str, MaskForm, str], about: str
 ) -> None:
     """Draws a mask in words and as a picture; only in words if the site has no such mask.
 

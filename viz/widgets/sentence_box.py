@@ -108,7 +108,8 @@ def _name(code: str) -> str:
     english = Locale("en").languages.get(code, code)
     if (ours := translated(english)) != english:
         return ours
-    return Locale.parse(current(), sep="-").languages.get(code, code)
+    other: str = Locale.parse(current(), sep="-").languages.get(code, code)
+    return other
 
 
 def unknown_share(trace: Trace) -> float:

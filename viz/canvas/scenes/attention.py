@@ -20,8 +20,7 @@ from model.trace.steps import Step
 from model.trace.types import Array, Attention, Site, Trace, chat_of
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import encode, pack
-from viz.figures import masks
-from viz.figures.theme import SCHEMES
+from viz.figures.theme import ALLOWED, SCHEMES
 from viz.i18n.translate import _, decimal_sign, titled
 from viz.labels import alt_text
 from viz.labels import tokens as labels
@@ -176,8 +175,8 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
         "opened": [query, key],
         **(followed(trace) if live else {}),
         "opens": True,
-        "signs": masks.signs("additive"),
-        "allowed": masks.ALLOWED,
+        "signs": labels.mask_signs("additive"),
+        "allowed": ALLOWED,
         "description": described,
     }
     codes = encode(exact) if stage.name == "weights" else _centred(exact, largest)

@@ -8,10 +8,10 @@ import numpy as np
 
 from model.trace.types import Array
 from viz.canvas.wire.transport import pack
-from viz.figures import masks
 from viz.figures.positions import Scale
-from viz.figures.theme import SCHEMES
+from viz.figures.theme import ALLOWED, SCHEMES
 from viz.i18n.translate import _, decimal_sign
+from viz.labels.tokens import MaskForm, mask_signs
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def mask(
     columns: Sequence[str],
     texts: Mapping[str, str],
     strips: tuple[str, str] = ("", ""),
-    form: masks.Form = "additive",
+    form: MaskForm = "additive",
     told: Told | None = None,
 ) -> bytes:
     """A mask.
@@ -83,7 +83,7 @@ def mask(
         told: what else it says; None: nothing.
     """
     values = np.where(allowed, 0.0, -np.inf)
-    signs = {"signs": masks.signs(form), "allowed": masks.ALLOWED}
+    signs = {"signs": mask_signs(form), "allowed": ALLOWED}
     return _cells(texts, strips, (rows, columns), (values, np.where(allowed, 128, 1), allowed), "mask", told, signs)
 
 
