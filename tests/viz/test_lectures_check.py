@@ -19,9 +19,10 @@ from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from tests.known import folder_of
 from viz.canvas.scenes import attention, difference
+from viz.lectures.presenter import check as command
 from viz.lectures.presenter import tables as scenes
 from viz.lectures.presenter.check import not_drawn
-from viz.lectures.presenter.panels import Panel, Picture, is_empty
+from viz.lectures.presenter.panels import Panel, Picture
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import library, parser
 from viz.lectures.script.answers import Answer, answer
@@ -310,19 +311,25 @@ def test_words_that_name_wrong_options_too_do_not_tell() -> None:
     assert list(_said(asked, none, "10 of 20, or 0.5")) == []
 
 
-def test_an_empty_picture_and_cut_labels_are_named(engine: Engine) -> None:
-    same = not_drawn(parser.read(lines(view=f"{DIGITS}&head=0"), "t.en"), engine)
-    assert same == []
-    long = "view: /explore?model=multi30k-de-en&site=decoder.0.2.cross&text=" + "Donaudampfschifffahrtsgesellschaft+" * 2
-    found = not_drawn(parser.read(lines(view=long), "t.en"), engine)
-    assert all("labels cut at" in problem.sentence for problem in found)
-    trace = StepRuns(engine, parser.read(lines(), "t.en").steps[0]).run()
+def test_an_empty_picture_and_cut_labels_are_named(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = parser.read(lines(view=f"{DIGITS}&head=0"), "t.en")
+    assert not_drawn(digits, engine) == []
+    long = "view: /explore?model=multi30k-de-en&site=encoder.0.0.self&head=1&text=Ein+Weihnachtsmannkost%C3%BCm."
+    cut = [problem.sentence for problem in not_drawn(parser.read(lines(view=long), "t.en"), engine)]
+    assert cut == [f"labels cut at {window}: 1, such as weihnachtsmannkostüm" for window in ("1024×768", "1440×900")]
+    trace = StepRuns(engine, digits.steps[0]).run()
     changes, _left_out = run_difference.changes(trace, trace)
     atlas = difference.scene(trace, trace, changes, trace.last_cross().site, 0)
-    assert is_empty(Picture([Panel("Atlas", "changes")], {"changes": atlas}, {}, {}))
     strips = attention.strips(trace, trace.last_cross().site, -1)
-    assert not is_empty(Picture([Panel("Strips", "strips")], {"strips": strips}, {}, {}))
-    assert is_empty(Picture([Panel("Table", "none")], {"none": scenes.table(["a"], [])}, {}, {}))
+    for panel, scene, empty in (
+        (Panel("Atlas", "changes"), atlas, True),
+        (Panel("Table", "none"), scenes.table(["a"], []), True),
+        (Panel("Strips", "strips"), strips, False),
+    ):
+        drawn = Picture([panel], {panel.scene: scene}, {}, {})
+        monkeypatch.setattr(command, "picture", lambda *_asked, drawn=drawn: drawn)
+        said = [problem.sentence for problem in not_drawn(digits, engine)]
+        assert [sentence.startswith("the picture of this step is empty") for sentence in said] == [True] * empty
 
 
 def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine: Engine) -> None:
