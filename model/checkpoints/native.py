@@ -28,7 +28,7 @@ from model.spec.snapshots import Losses
 from model.spec.validation import read
 from model.tokenizers import vocabulary, words
 from model.tokenizers.words import Tokenizer, WordTokenizer
-from model.transformer.build import Network, build
+from model.transformer.build import Network, build, needed
 
 WEIGHTS, SPEC, TOKENIZER = "model.safetensors", "spec.json", "tokenizer.json"
 """The files of a checkpoint's folder."""
@@ -211,29 +211,23 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
 
 def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
     """The weights in float32, checked against the spec before anything is built."""
-    needed = _needed(spec)
+    places = needed(spec).state_dict()
     try:
         stored = load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
-    for name in sorted(needed.keys() | stored.keys()):
-        if name not in stored or name not in needed:
+    for name in sorted(places.keys() | stored.keys()):
+        if name not in stored or name not in places:
             missing = phrase("{name} is missing", name=name)
-            raise ShapeMismatch(path=path, detail=missing if name in needed else phrase("{name} has no place in it", name=name))
-        if stored[name].shape != needed[name].shape:
-            shapes = {"found": list(stored[name].shape), "needed": list(needed[name].shape)}
+            raise ShapeMismatch(path=path, detail=missing if name in places else phrase("{name} has no place in it", name=name))
+        if stored[name].shape != places[name].shape:
+            shapes = {"found": list(stored[name].shape), "needed": list(places[name].shape)}
             raise ShapeMismatch(path=path, detail=phrase("{name} is {found}, not {needed}", name=name, **shapes))
         if stored[name].dtype not in DTYPES or not stored[name].isfinite().all():
             raise DamagedFile(
                 path=path, detail=phrase("{name} contains values that are not finite floating-point numbers", name=name)
             )
     return {name: value.float() for name, value in stored.items()}
-
-
-def _needed(spec: ModelSpec) -> dict[str, Tensor]:
-    """The network's tensors by name, on the meta device: shapes without memory."""
-    with torch.device("meta"):
-        return build(spec).state_dict()
 
 
 def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
@@ -243,12 +237,12 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
         MissingFile, DamagedFile: the folder cannot be read.
     """
     info = read_info(folder)
-    path, needed = _existing(folder, weights_file), _needed(info.spec)
+    path, places = _existing(folder, weights_file), needed(info.spec).state_dict()
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
             found = {
-                name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in needed else "unexpected")
+                name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in places else "unexpected")
                 for name, s in slices.items()
             }
             tensors = tuple(each_measured(found, file.get_tensor))
@@ -263,9 +257,9 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
     inspection = Inspection(
         what=kinds.get("".join(info.spec.stacks), both),
         spec=specs.to_json(info.spec),
-        parameters=sum(value.numel() for value in needed.values()),
+        parameters=sum(value.numel() for value in places.values()),
         tensors=tensors,
-        missing=tuple(sorted(needed.keys() - {t.name for t in tensors})),
+        missing=tuple(sorted(places.keys() - {t.name for t in tensors})),
         notes=info.notes,
     )
     return diagnosed(inspection, load_file(path), _network_of(path, info.spec))

@@ -5,9 +5,10 @@ To add a choice, such as a positional encoding: write the module, then add its n
 
 import math
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
@@ -115,6 +116,13 @@ def build(spec: ModelSpec) -> Network:
         if parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
     return network
+
+
+@lru_cache(maxsize=16)
+def needed(spec: ModelSpec) -> Network:
+    """The network of a spec on the meta device: shapes without memory. It is read, never changed."""
+    with torch.device("meta"):
+        return build(spec)
 
 
 def _assemble(spec: ModelSpec) -> Network:

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
 
 from model.checkpoints.layouts.base import ByKeyHead, Rules, Shapes, renamed
 from model.spec.network import ModelSpec
-from model.transformer.build import Network, build
+from model.transformer.build import needed
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -32,13 +31,6 @@ class Placement:
     unexpected: tuple[str, ...]
     missing: tuple[str, ...]
     misshapen: Mapping[str, str]
-
-
-@lru_cache(maxsize=16)
-def needed(spec: ModelSpec) -> Network:
-    """The network of a spec on the meta device: shapes without memory. It is read, never changed."""
-    with torch.device("meta"):
-        return build(spec)
 
 
 def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[str] = ()) -> Placement:

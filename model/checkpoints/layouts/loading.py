@@ -13,7 +13,7 @@ from model.checkpoints.layouts import saved_settings
 from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
 from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
-from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, needed, place
+from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, place
 from model.checkpoints.layouts.layout_files import LISTED, SETTING, layout_of, listing
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
 from model.checkpoints.layouts.saved_settings import SavedAnswer
@@ -28,7 +28,7 @@ from model.safe_loading.reader import OpenedFile, read_tensors
 from model.spec import network as specs
 from model.spec.layout_file import parse
 from model.spec.network import ModelSpec
-from model.transformer.build import Network, build
+from model.transformer.build import Network, build, needed
 
 
 @dataclass(frozen=True)
