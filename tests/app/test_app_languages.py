@@ -1,6 +1,7 @@
 """Languages: each session speaks its own, and none hears another's."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.app.visiting import EVERY_PAGE, Visitor
 from viz.i18n import translate
+from viz.widgets import appearance
 
 SHOWN = "caption markdown info warning button selectbox text_input number_input slider expander toggle".split()
 
@@ -26,8 +28,11 @@ class Marked:
 
 
 @pytest.fixture
-def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+def marked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(translate, "catalogue", Marked)
+    appearance._words.cache_clear()  # of the true languages
+    yield
+    appearance._words.cache_clear()
 
 
 def said(visitor: Visitor) -> str:
