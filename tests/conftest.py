@@ -1,6 +1,7 @@
 """The same examples in every run, on every machine, however busy it is; and how many processes share the tests."""
 
 import gc
+import logging
 import os
 import re
 import sys
@@ -104,6 +105,9 @@ def pytest_collection_finish() -> None:
     """Spares what is loaded by now from garbage collections: one takes a second, and tests of what is freed wait for several."""
     app_runs.spare()
     sandboxes.spare()
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.propagate = True  # pytest hangs six handlers into each one that does not, for each test
     gc.enable()
     gc.collect()
     gc.freeze()
