@@ -5,7 +5,6 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextvars import Context
-from pathlib import Path
 
 import pytest
 
@@ -24,10 +23,19 @@ from tests.runs import CPU
 GREEDY = RunRequest("tiny", "w4 w6 w5", decoding=Decoding(max_length=5))
 
 
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> LocalEngine:
+    """An engine whose network is loaded, and which keeps no run."""
+    folder = tmp_path_factory.mktemp("models")
+    save_checkpoint(folder / "tiny")
+    engine = LocalEngine(folder, CPU, cache_bytes=0)
+    engine.ask(Run(GREEDY))
+    return engine
+
+
 @pytest.fixture
 def uncollected() -> Iterator[None]:
     """No garbage collection meanwhile."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
@@ -51,10 +59,11 @@ REQUESTS = {
 }
 
 
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("listening", [False, True])
 @pytest.mark.parametrize("name", REQUESTS)
 def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
-    name: str, listening: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    engine: LocalEngine, name: str, listening: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[weakref.ref[KVCache]] = []
     freed: list[threading.Event] = []
@@ -64,11 +73,7 @@ def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
         made.append(weakref.ref(cache := cache_of(network), lambda _: event.set()))
         return cache
 
-    save_checkpoint(tmp_path / "tiny")
-    engine = LocalEngine(tmp_path, CPU, cache_bytes=0)
-    engine.ask(Run(GREEDY))
     monkeypatch.setattr(run, "cache_of", watched)
-    request.getfixturevalue("uncollected")
     feed = ProgressFeed()
     Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.ask(Run(REQUESTS[name]))))
     feed.end()

@@ -147,7 +147,7 @@ def test_an_alignment_that_is_typed_is_compared_with_each_head(engine: LocalEngi
 @pytest.mark.slow
 def test_the_induction_heads_are_found_and_none_in_the_untrained_network() -> None:
     engine, question, texts = LocalEngine(BUNDLED, CPU), MeasureTexts("induction", texts=()), bundled("induction")
-    few = type(texts)(texts.name, texts.items[:64])
+    few = type(texts)(texts.name, texts.items[:16])
     *_, found = gone_on(engine.ask, question, few, begun(question, few))
     names = [[role.criterion.role for role in roles] for roles in found.roles]
     assert names == [[], ["previous token"], ["induction"], ["induction"]]
@@ -158,6 +158,6 @@ def test_the_induction_heads_are_found_and_none_in_the_untrained_network() -> No
 @pytest.mark.slow
 def test_the_first_snapshot_has_no_induction_head() -> None:
     engine, question, texts = LocalEngine(BUNDLED, CPU), MeasureTexts("induction@000000", texts=()), bundled("induction@000000")
-    few = type(texts)(texts.name, texts.items[:32])
+    few = type(texts)(texts.name, texts.items[:8])
     *_, found = gone_on(engine.ask, question, few, begun(question, few))
     assert "induction" not in [role.criterion.role for roles in found.roles for role in roles]

@@ -9,11 +9,12 @@ from click.testing import CliRunner, Result
 
 from model import __main__ as program
 from model.engine.local import LocalEngine
-from model.survey import tables
+from model.survey import survey, tables
 from model.survey.measures import MEASURES
-from model.survey.survey import BATCH
 
 pytestmark = pytest.mark.slow
+
+BATCH = 4
 
 
 def told(*arguments: object) -> Result:
@@ -21,13 +22,13 @@ def told(*arguments: object) -> Result:
 
 
 def test_a_table_names_the_heads(tmp_path: Path) -> None:
-    found = told("--most", 40, "--out", tmp_path / "s.parquet")
+    found = told("--most", 12, "--out", tmp_path / "s.parquet")
     assert found.exit_code == 0, found.exception
     assert "decoder.0.1.self head 1: induction: induction 0." in found.output
-    assert "40 texts of repetition.txt.gz" in found.output
+    assert "12 texts of repetition.txt.gz" in found.output
     again = tables.read(tmp_path / "s.parquet")
     assert again.finished
-    assert again.statistics.texts == 40
+    assert again.statistics.texts == 12
 
 
 def test_one_object_has_every_head_with_its_measures_and_roles(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_texts_that_were_skipped_are_told_with_their_numbers(tmp_path: Path) -> 
 
 
 def test_random_tokens_that_repeat_show_induction() -> None:
-    found = json.loads(told("--texts", "repeated:20", "--json").stdout)
+    found = json.loads(told("--texts", "repeated:8", "--json").stdout)
     assert [head["roles"] for head in found["heads"]][2:] == [["induction"], ["induction"]]
 
 
@@ -79,6 +80,7 @@ def test_what_was_saved_before_a_stop_is_not_run_again(tmp_path: Path, monkeypat
         return answer(engine, question)
 
     monkeypatch.setattr(LocalEngine, "ask", counting)
+    monkeypatch.setattr(survey, "BATCH", BATCH)
     assert told("--most", 3 * BATCH, "--out", tmp_path / "s.parquet").exit_code != 0
     assert tables.read(tmp_path / "s.parquet").done == 2 * BATCH
     assert told("--most", 3 * BATCH, "--out", tmp_path / "s.parquet").exit_code == 0
@@ -92,8 +94,8 @@ def test_texts_that_are_not_there(given: str) -> None:
 
 
 def test_two_surveys_are_told_side_by_side(tmp_path: Path) -> None:
-    assert told("--most", 20, "--out", tmp_path / "plain.parquet").exit_code == 0
-    edit = ("--edit", "silence site=decoder.0.0.self head=1", "--most", 20, "--against", tmp_path / "plain.parquet")
+    assert told("--most", 8, "--out", tmp_path / "plain.parquet").exit_code == 0
+    edit = ("--edit", "silence site=decoder.0.0.self head=1", "--most", 8, "--against", tmp_path / "plain.parquet")
     found = json.loads(told(*edit, "--json").stdout)
     first = next(each for each in found if (each["site"], each["head"], each["measure"]) == ("decoder.0.1.self", 1, "induction"))
     assert first["paired"]
@@ -101,16 +103,16 @@ def test_two_surveys_are_told_side_by_side(tmp_path: Path) -> None:
     assert first["errors"] == pytest.approx(first["difference"] / first["error"])
     assert "in errors" in told(*edit).output
     assert "a model that has one" in str(told("--most", 2, "--against", "nothing").exception)
-    assert json.loads(told("--most", 20, "--against", "induction", "--json").stdout)[0]["paired"] is False
+    assert json.loads(told("--most", 8, "--against", "induction", "--json").stdout)[0]["paired"] is False
 
 
 def test_a_film_measures_every_snapshot(tmp_path: Path) -> None:
-    found = json.loads(told("--film", "--most", 4, "--out", tmp_path / "film.parquet", "--json").stdout)
+    found = json.loads(told("--film", "--most", 2, "--out", tmp_path / "film.parquet", "--json").stdout)
     assert (found["steps"][0], found["steps"][-1]) == (0, 4800)
     means = found["heads"][3]["measures"]["induction"]["mean"]
     assert len(means) == len(found["steps"])
     assert means[0] < 0.2 < 0.7 < means[-1]
     assert (tmp_path / "film.parquet").is_file()
-    assert "4 texts of repetition.txt.gz in 19 snapshots" in told("--film", "--most", 4).output
+    assert "2 texts of repetition.txt.gz in 19 snapshots" in told("--film", "--most", 2).output
     refused = CliRunner().invoke(program.cli, ["survey", "tatoeba-en-zh", "--film"])
     assert "a model with snapshots" in str(refused.exception)

@@ -153,7 +153,7 @@ def test_shares_that_do_not_belong_together_are_refused(engine: LocalEngine, sha
 @pytest.mark.slow
 def test_the_command_reads_shares_and_adds_them_up(tmp_path: Path) -> None:
     def told(*arguments: object) -> Any:
-        return CliRunner().invoke(program.cli, ["survey", "induction", "--most", "70", *map(str, arguments)])
+        return CliRunner().invoke(program.cli, ["survey", "induction", "--most", "40", *map(str, arguments)])
 
     files = [tmp_path / f"{number}.parquet" for number in (1, 2)]
     for number, file in enumerate(files, start=1):
