@@ -72,7 +72,7 @@ def bundled(model: str) -> Texts:
     found = read(lines, name or "multi30k.tsv.gz")
     if name:
         return found
-    return Texts("English captions of multi30k", tuple(Text(str(each.target)) for each in found.items), found.empty)
+    return Texts("multi30k (en)", tuple(Text(str(each.target)) for each in found.items), found.empty)
 
 
 def again(model: str, count: int, content: str, spec: Mapping[str, Any]) -> Texts | None:

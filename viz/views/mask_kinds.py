@@ -18,7 +18,6 @@ from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import masks, reach
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.labels.tokens import MaskForm
@@ -220,7 +219,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     rows = [tokens.site(each.site) for each in own]
     figure = reach.changed(differences, rows, names, tokens.query_axis(before, site), page.dark)
     words_ = alt_text.table(differences, _("positions"))
-    chart(figure, (before, _("What changes with a token")), config=CONFIG, key="mask-reach-chart", alt=words_)
+    chart(figure, (before, _("What changes with a token")), key="mask-reach-chart", alt=words_)
 
 
 def _chosen(names: list[str]) -> int:

@@ -15,7 +15,6 @@ from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import positions
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, titled
 from viz.labels import alt_text
 from viz.session.state import Page, address
@@ -248,7 +247,7 @@ def _alike(page: Page, encoding: Encoding, cosine: bool) -> None:
 def _curves(page: Page, encoding: Encoding, dimensions: list[int], used: int) -> None:
     """Draws some dimensions of an encoding as curves."""
     figure, alt = positions.curves(encoding.table, dimensions, page.dark, used), _alt(encoding, encoding.table, _("dimensions"))
-    chart(figure, (page.trace, encoding.title), fills=True, config=CONFIG, key=f"curves-{encoding.name}", alt=alt)
+    chart(figure, (page.trace, encoding.title), fills=True, key=f"curves-{encoding.name}", alt=alt)
 
 
 def _alt(encoding: Encoding, values: Array, across: str) -> str:
@@ -298,7 +297,7 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
         )
         title = _("wavelength of each dimension")
         figure = positions.wavelength_curve(waves, page.dark, count, _("dimension"))
-        chart(figure, (page.trace, title), config=CONFIG, key="wavelengths", alt=title)
+        chart(figure, (page.trace, title), key="wavelengths", alt=title)
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -13,7 +13,6 @@ from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import positions, rotary
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import alt_text, tokens
 from viz.metrics.rotary import position_vectors, scores_by_distance, turned
@@ -110,7 +109,7 @@ def _waves(page: Page, own: Attention, waves: Array) -> None:
         _("Short waves tell neighbors apart; long ones distinguish near from far. The dashed line is the length of your text.")
     )
     figure = positions.wavelength_curve(waves, page.dark, len(page.trace.tokens[own.query_tokens]), _("pair"))
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-waves-chart", alt=title)
+    chart(figure, (page.trace, title), fills=True, key="rotary-waves-chart", alt=title)
 
 
 def _alike(page: Page, rotation: Array) -> None:
@@ -178,7 +177,7 @@ def _arrows(page: Page, own: Attention, found: Explanation, rotation: Array) -> 
         )
     )
     figure = rotary.arrows(turned(found.q, rotation, -found.query), found.q, rotation, page.dark, found.query)
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-arrows", alt=title)
+    chart(figure, (page.trace, title), fills=True, key="rotary-arrows", alt=title)
 
 
 def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> None:
@@ -209,7 +208,7 @@ def _score(page: Page, own: Attention, found: Explanation, rotation: Array) -> N
         _("If both move together, by 1 to 100 positions, the score stays the same: largest difference {error}.", error=error)
     )
     figure = rotary.score_curve(distances, scores, (apart, found.score), page.dark)
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key="rotary-score-chart", alt=title)
+    chart(figure, (page.trace, title), fills=True, key="rotary-score-chart", alt=title)
 
 
 def _biases(page: Page, own: Attention, head: int, table: Array, kind: str) -> None:
@@ -247,7 +246,7 @@ def _biases(page: Page, own: Attention, head: int, table: Array, kind: str) -> N
         names = tokens.head_names(page.trace, own.site, range(own.heads))
         figure = rotary.bias_curves(table[:, : len(distances)], distances, names, head, page.dark)
         words = alt_text.table(table[:, : len(distances)], _("distances"))
-        chart(figure, (page.trace, title), fills=True, config=CONFIG, key="biases-chart", alt=words)
+        chart(figure, (page.trace, title), fills=True, key="biases-chart", alt=words)
 
 
 def tensor(page: Page, name: str) -> Array | None:

@@ -7,7 +7,6 @@ from model.spec.edits import Forbid, write_edits
 from model.trace.types import Array, Attention
 from viz.figures import sinks as figures
 from viz.figures.annotated_heatmap import grid
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _
 from viz.labels import alt_text, tokens
 from viz.metrics import sinks
@@ -102,7 +101,7 @@ def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> N
     if st.toggle(_("Without the sink: each row divided by its sum, as the softmax would have it"), key="sink-without"):
         weights, lack = sinks.without_sink(weights), np.zeros_like(lack)
     figure = figures.with_sink(page.trace, own, weights, lack, page.dark)
-    chart(figure, (page.trace, title), config=CONFIG, key="sink-map", alt=alt_text.table(weights, _("keys")))
+    chart(figure, (page.trace, title), key="sink-map", alt=alt_text.table(weights, _("keys")))
 
 
 def _table(page: Page, shares: Array, title: str, name: str) -> None:
@@ -111,4 +110,4 @@ def _table(page: Page, shares: Array, title: str, name: str) -> None:
     heads = [str(place) for place in range(1, shares.shape[1] + 1)]
     hover = [[alt_text.percent(float(value)) if np.isfinite(value) else "" for value in row] for row in shares]
     figure = grid(layers, heads, shares, hover, page.dark, title, written=".2f", shares=True)
-    chart(figure, (page.trace, title), config=CONFIG, key=f"sink-{name}", alt=alt_text.table(shares, _("heads")))
+    chart(figure, (page.trace, title), key=f"sink-{name}", alt=alt_text.table(shares, _("heads")))

@@ -106,10 +106,11 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, *, fills:
         figure: what is drawn.
         printed: the run that it shows and its title, if it can be saved for print.
         fills: whether it is the one picture of its page in big mode, and as high as its place there.
-        options: those of `st.plotly_chart`.
+        options: those of `st.plotly_chart`; without a `config`, no tool bar.
     """
     big = get_view_state()[0].big
     height: Literal["stretch", "content"] = "stretch" if big and fills else "content"
+    options.setdefault("config", CONFIG)
     st.plotly_chart(projected(figure, fills) if big else figure, width="stretch", height=height, theme=None, **options)
     if printed is not None:
         (trace, title), name = printed, str(options["key"])

@@ -9,7 +9,6 @@ from model.errors import HeadlightError
 from model.inspection.report import Inspection
 from model.trace.types import Array, Site
 from viz.figures import weights
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.url.view_state import ViewState
@@ -94,7 +93,7 @@ def _matrix(values: Array, output: bool, dark: bool, *, fills: bool = False) -> 
 
 
 def _chart(figure: go.Figure, key: str, *, fills: bool = False) -> None:
-    chart(figure, fills=fills, config=CONFIG, key=key)
+    chart(figure, fills=fills, key=key)
 
 
 def _neighbours(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:

@@ -18,7 +18,6 @@ from model.spec.inputs import Given
 from model.trace.types import Site
 from viz.figures import circuit as figures
 from viz.figures.annotated_heatmap import grid
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session import access, patient_engine
@@ -303,7 +302,7 @@ def _kept_picture(page: Page, found: PathEffects) -> None:
         none=ends[0],
         all=ends[1],
     )
-    chart(figure, (page.trace, alt.partition(":")[0]), fills=True, config=CONFIG, key="paths-kept", alt=alt)
+    chart(figure, (page.trace, alt.partition(":")[0]), fills=True, key="paths-kept", alt=alt)
 
 
 def table(found: PathEffects) -> pd.DataFrame:

@@ -9,7 +9,6 @@ import streamlit as st
 
 from model.trace.types import Trace
 from viz.figures.dumbbells import dumbbells
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, language_of
 from viz.labels import tokens as labels
 from viz.metrics.alignment import Pair, align
@@ -102,7 +101,6 @@ def _probabilities(runs: Runs, names: tuple[str, str], dark: bool) -> None:
     chart(
         dumbbells(texts, probabilities[0], probabilities[1], names, dark),
         (runs.first, _("The probability of each token on side A and on side B")),
-        config=CONFIG,
         key="dumbbells",
         alt=_("The probability of each token on side A and on side B"),
     )

@@ -13,7 +13,6 @@ from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import difference as changed_heads
 from viz.figures import heatmap
 from viz.figures.difference import difference
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import run_difference
@@ -201,7 +200,7 @@ def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) 
 
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key=f"map-{name}", alt=titled(title, told))
+    chart(figure, (page.trace, title), fills=True, key=f"map-{name}", alt=titled(title, told))
 
 
 def _apart(page: Page, compared: Compared) -> None:

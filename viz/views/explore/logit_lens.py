@@ -12,7 +12,6 @@ from model.spec.request import RunRequest
 from model.trace.types import Array
 from viz.export import tables
 from viz.figures import lens as figure
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.metrics import logit_lens
@@ -93,7 +92,7 @@ def _picture(page: Page, found: logit_lens.Lens, words: Array) -> None:
     drawn = figure.lens(positions, layers, words, found.probabilities, page.dark, title, page.view.query, decimals(4))
     alt = _("Logit lens: the most likely next token after each layer")
     told = alt_text.lens(positions, layers, words, found.probabilities)
-    chart(drawn, (page.trace, alt), config=CONFIG, key="lens", alt=titled(alt, told))
+    chart(drawn, (page.trace, alt), key="lens", alt=titled(alt, told))
     table = tables.lens_table(positions, layers, words, found.probabilities, title)
     download.csv(table, page.trace, "logit-lens")
 

@@ -10,7 +10,6 @@ from viz import canvas
 from viz.canvas.wire import overviews
 from viz.figures import heatmap
 from viz.figures import row_entropy as rows
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, join_sentences, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
@@ -37,7 +36,7 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
         if cells is not None:
             canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
         else:
-            chart(drawn(page, shown), config=CONFIG, key="heatmap", alt=in_words(page, shown))
+            chart(drawn(page, shown), key="heatmap", alt=in_words(page, shown))
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(

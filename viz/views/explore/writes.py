@@ -14,7 +14,6 @@ from model.attribution.sums import LogitSum, Writes
 from model.errors import HeadlightError
 from model.trace.types import Array, Site
 from viz.figures import importance, stages
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics.ranks import spearman
@@ -140,7 +139,7 @@ def _bars(page: Page, found: LogitSum) -> None:
     names, values = strongest(found)
     axis = _("what it adds to the logit") if found.minus is None else _("what it adds to the difference of the logits")
     figure = stages.bars(values, names, axis, page.dark, chosen=len(values) - 1, probabilities=False, form="z.2f", longest=LONGEST)
-    chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-bars", alt=alt_text.bars(names, values))
+    chart(figure, (page.trace, title(found)), key="writes-bars", alt=alt_text.bars(names, values))
 
 
 def strongest(found: LogitSum) -> tuple[list[str], list[float]]:
@@ -189,7 +188,7 @@ def _sources(page: Page, found: LogitSum) -> None:
     st.markdown("**" + tokens.markdown(_("{head} added {value}, from the tokens that it read:", **gaps)) + "**")
     values = keys[there].tolist()
     figure = stages.bars(values, labels, _("weight × value, as it adds to the logit"), page.dark, probabilities=False, form="z.2f")
-    chart(figure, (page.trace, title(found)), config=CONFIG, key="writes-keys", alt=alt_text.bars(labels, values))
+    chart(figure, (page.trace, title(found)), key="writes-keys", alt=alt_text.bars(labels, values))
 
 
 def table(found: LogitSum, total: Mapping[tuple[str, int], float] | None = None) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from model.errors import HeadlightError
 from model.trace.types import Trace
 from viz.figures import costs
 from viz.figures.costs import Line
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page
@@ -75,7 +74,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
     drawn = kept_lines(sizes, size, across, source)
     figure = costs.lines(across, drawn, (_("tokens read"), _("bytes")), page.dark, at=after - 1)
     words = _("{bytes} after token {count}.", count=after, bytes=amount_of_bytes(size * sizes.kept(after, source)))
-    chart(figure, (page.trace, _("The cache")), config=CONFIG, key="cache-chart", alt=words)
+    chart(figure, (page.trace, _("The cache")), key="cache-chart", alt=words)
     numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
     st.caption(
         _(
@@ -217,7 +216,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     )
     figure = costs.lines(lengths, operation_lines(cached, whole), (_("tokens read"), _("operations of this step")), page.dark)
     words = _("Operations of the last step: {cached:,} with the cache, {whole:,} without.", cached=cached[-1], whole=whole[-1])
-    chart(figure, (page.trace, _("Operations of each step")), config=CONFIG, key="cache-operations", alt=words)
+    chart(figure, (page.trace, _("Operations of each step")), key="cache-operations", alt=words)
     if page.view.request().edits:
         st.caption(_("The time of both is measured for runs without changes."))
         return
@@ -239,4 +238,4 @@ def _computed(page: Page, sizes: Sizes) -> None:
     drawn = operation_lines(found.cached.tolist(), found.whole.tolist())
     figure = costs.lines(found.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
     words = _("Milliseconds: {cached} with the cache, {whole} without.", **gaps)
-    chart(figure, (page.trace, _("Time of each step")), config=CONFIG, key="cache-times", alt=words)
+    chart(figure, (page.trace, _("Time of each step")), key="cache-times", alt=words)

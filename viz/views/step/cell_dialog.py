@@ -9,7 +9,6 @@ from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
 from viz.figures import arithmetic as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session import patient_engine
@@ -74,7 +73,7 @@ def _calculation(page: Page, query: int, key: int) -> None:
             badge(found)
         st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
         names = (page.trace, title)
-        chart(figures.products(found.q, found.k, page.dark), names, config=CONFIG, key="cell-products")
+        chart(figures.products(found.q, found.k, page.dark), names, key="cell-products")
         _lines(cell_calculation.score(found))
         _lines(cell_calculation.weight(found))
         _moves(found, keys, page.dark, names)
@@ -108,7 +107,7 @@ def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace
         )
     )
     figure = figures.row(found.weights, found.moved, keys, found.key, dark)
-    chart(figure, printed, config=CONFIG, key="cell-row")
+    chart(figure, printed, key="cell-row")
     _lines(cell_calculation.share(found))
 
 

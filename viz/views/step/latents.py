@@ -9,7 +9,6 @@ from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Trace
 from viz.figures import stages as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics import latents
@@ -83,7 +82,7 @@ def _drawn(page: Page) -> None:
     ):
         st.markdown(f"**{tokens.markdown(title)}**")
         figure = figures.vectors(table, rows, down, across, page.dark, _edges(found, key))
-        chart(figure, (trace, title), config=CONFIG, key=f"latents-{key}", alt=alt_text.vectors(rows, table))
+        chart(figure, (trace, title), key=f"latents-{key}", alt=alt_text.vectors(rows, table))
 
 
 def _edges(found: Latents, key: str) -> Sequence[float]:

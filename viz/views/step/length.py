@@ -10,7 +10,6 @@ from model.errors import HeadlightError
 from viz.figures import costs
 from viz.figures.costs import Line
 from viz.figures.heatmap import Cells, cells
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, amount_of_bytes, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics import linear_attention
@@ -94,11 +93,11 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
         figure = costs.lines(LENGTHS, operations, (axes, _("operations to read it")), page.dark, logarithmic=True)
         gaps = {"attention": tokens.power_of_ten(attention[-1]), "others": tokens.power_of_ten(others[-1])}
         words = _("Operations at a length of 1,000,000: {attention} in attention, {others} elsewhere.", **gaps)
-        chart(figure, (page.trace, _("Operations over length")), config=CONFIG, key="length-operations", alt=words)
+        chart(figure, (page.trace, _("Operations over length")), key="length-operations", alt=words)
     with right:
         figure = costs.lines(LENGTHS, bytes_, (axes, _("bytes")), page.dark, logarithmic=True)
         words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount_of_bytes(kept[-1]))
-        chart(figure, (page.trace, _("Bytes over length")), config=CONFIG, key="length-bytes", alt=words)
+        chart(figure, (page.trace, _("Bytes over length")), key="length-bytes", alt=words)
     shown = [0, 4, 8, 12]
     columns = {
         _("operations in attention"): [number(round(attention[place]), ",") for place in shown],
@@ -134,7 +133,7 @@ def _measured(page: Page) -> None:
     figure = costs.lines(found.tokens.tolist(), drawn, (_("tokens of the text"), _("milliseconds")), page.dark, logarithmic=True)
     gaps = {"tokens": int(found.tokens[-1]), "fused": number(float(found.fused[-1]), ".0f")}
     words = _("Milliseconds for a text of length {tokens:,}, with a fused kernel: {fused}.", **gaps)
-    chart(figure, (page.trace, _("Time over length")), config=CONFIG, key="length-times", alt=words)
+    chart(figure, (page.trace, _("Time over length")), key="length-times", alt=words)
 
 
 def _linear(page: Page) -> None:
@@ -168,4 +167,4 @@ def _linear(page: Page) -> None:
             st.caption(tokens.markdown(title))
             figure = cells(trace, own, Cells(table, _("weight")), page.dark)
             words = alt_text.table(table, tokens.key_axis(trace, own.site))
-            chart(figure, (trace, title), config=CONFIG, key=f"length-{key}", alt=words)
+            chart(figure, (trace, title), key=f"length-{key}", alt=words)

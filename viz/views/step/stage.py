@@ -14,7 +14,6 @@ from viz import canvas
 from viz.canvas.scenes import attention
 from viz.export.print.catalogue import Choice, standard_figures
 from viz.figures import stages as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, said
 from viz.labels import alt_text, tokens
 from viz.session.state import Page, address, bind, decimals, update
@@ -96,7 +95,6 @@ def _picture(page: Page, trace: Trace, stage: Stage) -> None:
     chart(
         figure,
         (trace, _title(page, trace, stage)),
-        config=CONFIG,
         fills=True,
         key="stage-vectors",
         alt=alt_text.vectors(rows, array),
@@ -142,7 +140,6 @@ def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:
     chart(
         figure,
         (trace, _title(page, trace, stage)),
-        config=CONFIG,
         fills=True,
         key="stage-vocabulary",
         alt=alt_text.bars(texts, values),
@@ -191,7 +188,7 @@ def _taken(page: Page, trace: Trace) -> None:
     texts = [f"{row + 1} {tokens.word(step.chosen.text)}" for row, step in enumerate(trace.steps)]
     figure = figures.bars(table[_("probability")].tolist(), texts, _("probability"), page.dark, form=decimals(4))
     alt = alt_text.bars(texts, table[_("probability")].tolist())
-    chart(figure, (trace, _("probability")), config=CONFIG, fills=True, key="stage-taken", alt=alt)
+    chart(figure, (trace, _("probability")), fills=True, key="stage-taken", alt=alt)
 
 
 def _numbers(page: Page, trace: Trace, stage: Stage) -> None:

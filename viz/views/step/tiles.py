@@ -6,7 +6,6 @@ import streamlit as st
 
 from model.trace.types import Attention, Trace
 from viz.figures import tiles as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n
 from viz.labels import alt_text, tokens
 from viz.metrics import flash_attention
@@ -67,7 +66,7 @@ def _tiled(page: Page, trace: Trace, own: Attention) -> None:
     axes = (tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site))
     figure = figures.scores(table, met, (tile.queries, tile.keys), (rows, columns), page.dark, axes)
     title = _("Scores in tiles")
-    chart(figure, (trace, title), config=CONFIG, key="tiles-chart", alt=alt_text.table(np.where(met, table, np.nan), axes[1]))
+    chart(figure, (trace, title), key="tiles-chart", alt=alt_text.table(np.where(met, table, np.nan), axes[1]))
     names = pd.Index([rows[place] for place in tile.queries], name=_("query"))
     state = {_("largest so far"): tile.largest, _("factor on the earlier sum"): tile.factor, _("sum of exponentials"): tile.total}
     numeric_tables.draw(pd.DataFrame(state, index=names), key="tiles-table")

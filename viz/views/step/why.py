@@ -13,7 +13,6 @@ from model.errors import HeadlightError
 from model.trace.cell_arithmetic import TOLERANCE
 from model.trace.types import Array, Site, Trace
 from viz.figures.annotated_heatmap import grid
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page, bind, update
@@ -206,7 +205,7 @@ def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown]
         LONG,
     )
     alt = _("Matrix: parts of the query × parts of the key; the table below has the numbers")
-    chart(figure, printed, config=CONFIG, key="why-matrix", alt=alt)
+    chart(figure, printed, key="why-matrix", alt=alt)
 
 
 def _heads(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], texts: dict[str, str]) -> None:

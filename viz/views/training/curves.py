@@ -6,7 +6,6 @@ import streamlit as st
 
 from model.trace.types import Array
 from viz.figures import training as figures
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, localized, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.training_metrics import Course, explanations, moments, numbers, specialised
@@ -147,7 +146,7 @@ def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
 
 
 def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
-    chart(figure, (page.trace, title), fills=True, config=CONFIG, key=name, alt=titled(title, told))
+    chart(figure, (page.trace, title), fills=True, key=name, alt=titled(title, told))
 
 
 def _heading(title: str, explanation: str) -> None:

@@ -10,7 +10,6 @@ import streamlit as st
 
 from model.trace.types import Site, Trace
 from viz.figures.annotated_heatmap import grid
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page
@@ -31,7 +30,6 @@ def clickable(
         figure,
         printed,
         fills=fills,
-        config=CONFIG,
         key=key,
         alt=alt,
         on_select=partial(_clicked, key, act),

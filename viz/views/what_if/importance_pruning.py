@@ -8,7 +8,6 @@ from model.attribution.results import PruneCurve
 from model.spec.edits import silences
 from model.trace.types import Site
 from viz.figures.importance import curves
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, _n, join_sentences, number
 from viz.labels import tokens
 from viz.session.state import Page
@@ -43,7 +42,7 @@ def draw(page: Page) -> None:
     st.caption(tokens.markdown(_said(found, at)))
     totals = {titles["least"]: least.curve.sum(axis=1), titles["most"]: most.curve.sum(axis=1)}
     alt = _("Log-probability of the target against the number of silenced heads, for both orders")
-    chart(curves(totals, at, page.dark), printed=(page.trace, alt), config=CONFIG, key="matters-prune", alt=alt)
+    chart(curves(totals, at, page.dark), printed=(page.trace, alt), key="matters-prune", alt=alt)
     greedy = _("Greedy: after each head, the others are ranked again. (Michel, Levy and Neubig 2019 rank the heads only once.)")
     st.caption(join_sentences([_("A silenced head gives zeros."), greedy]))
 

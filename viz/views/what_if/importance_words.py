@@ -11,7 +11,6 @@ from model.attribution.questions import Words
 from model.attribution.results import WordEffects
 from model.trace.types import Array
 from viz.figures.annotated_heatmap import grid
-from viz.figures.layout import CONFIG
 from viz.i18n.translate import _, number, said
 from viz.labels import tokens
 from viz.metrics.ranks import spearman
@@ -40,7 +39,7 @@ def draw(page: Page) -> None:
     )
     figure = _picture(page, inputs, table, measures)
     alt = _("What “{token}” depended on: methods × input tokens; the table below has the numbers", token=found.tokens[token])
-    chart(figure, printed=(page.trace, alt), config=CONFIG, key="matters-words", alt=alt)
+    chart(figure, printed=(page.trace, alt), key="matters-words", alt=alt)
     st.markdown("**" + _("Do they agree with attention?") + "**")
     ranks = correlations(table, measures).dropna(axis="columns", how="all")
     numeric_tables.draw(ranks, decimals=2, key="matters-words-ranks")
