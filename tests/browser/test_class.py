@@ -71,6 +71,15 @@ def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page
     expect(watched.locator("#class").get_by_role("button", name="Close")).to_be_focused()
     watched.keyboard.press("Space")
     expect(watched.locator("#class")).to_be_hidden()
+    watched.keyboard.press("c")
+    expect(watched.locator("#class")).to_be_visible()
+    watched.evaluate(
+        """() => {
+            document.querySelector("#class").close();
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "c", bubbles: true }));
+        }"""
+    )  # before the browser takes the focus away from what is no longer seen
+    expect(watched.locator("#class")).to_be_visible()
     assert watched.locator("body").get_attribute("data-shown") is not None
 
 
