@@ -54,6 +54,22 @@ def test_the_chapter_is_named_whole_and_another_can_be_chosen(serve: Serve, watc
     assert watched.evaluate("[...document.fonts].map(({ family, status }) => family + status)") == ["Source Sansloaded"]
 
 
+BOTTOM = "node => node.getBoundingClientRect().bottom"
+
+
+def test_the_map_of_a_training_film_and_what_the_snapshot_writes_are_on_the_stage(serve: Serve, watched: Page) -> None:
+    watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    watched.goto(f"{serve(APP)}/hold/heads-are-born.en#2")
+    sheet = watched.locator(".sheet:not([inert])")
+    written, large = sheet.locator(".film .own"), sheet.locator(".large")
+    for step in (2, 5):  # the second writes as many words as any
+        watched.evaluate("(step) => { location.hash = `#${step}`; }", step)
+        watched.locator(f"body[data-shown^='{step - 1}/']").wait_for()
+        expect(large).to_be_visible()
+        until(watched, lambda: large.evaluate(BOTTOM) <= sheet.evaluate(BOTTOM))
+        assert written.evaluate(BOTTOM) <= large.evaluate("node => node.getBoundingClientRect().top")
+
+
 def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en#15")  # eight heads, two of which have the same weight
@@ -97,6 +113,21 @@ HALVES = """() => {
 }"""
 """Panels and hints that the end of the stage cuts in two."""
 
+MOVED = """async () => {
+  const sheet = document.querySelector(".sheet:not([inert])");
+  const place = (panel) => Math.round(panel.getBoundingClientRect().top + sheet.scrollTop);
+  const places = () => [...sheet.querySelectorAll(".panel")].map(place);
+  const before = places();
+  if (before.at(-1) < sheet.clientHeight) return [];
+  sheet.scrollTop = 60;
+  document.fonts.dispatchEvent(new Event("loadingdone")); // all drawings are drawn again
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  const moved = places().filter((place, at) => place !== before[at]);
+  sheet.scrollTop = 0;
+  return moved;
+}"""
+"""Panels that move on a sheet where others begin below the stage, when somebody scrolls and the sheet is drawn again."""
+
 
 @pytest.mark.parametrize(
     ("name", "width", "height"),
@@ -117,6 +148,7 @@ def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
             watched.keyboard.press("PageDown")
         expect(watched.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
         until(watched, lambda: not watched.evaluate(HALVES))
+        assert watched.evaluate(MOVED) == [], f"step {step + 1}"
         cut = watched.evaluate(CUT)
         assert (cut["found"], cut["seen"], cut["low"]) == ([], True, False), f"step {step + 1}"
         assert cut["smallest"] >= 15.99

@@ -16,7 +16,6 @@ class Atlas extends Drawing {
   constructor(parent) {
     super(parent, "atlas");
     this.tileRoom = () => 0; // height that a page has left for the tiles of each kind, if it shows one kind at a time
-    this.around = 190; // CSS pixels of the window that a large head leaves to other things
     this.large = new Large(this);
     this.cardBox = el("div", { class: "cards", role: "group" });
     this.ramp = el("span", { class: "ramp" });

@@ -7,12 +7,15 @@ const SIGNS = {
   enlarge: "M9.5 2.5h4v4M13.5 2.5l-5 5M6.5 13.5h-4v-4M2.5 13.5l5-5",
 };
 
+const AROUND_LARGE = 190; // CSS pixels of the window that a large head leaves to other things
+
 class Large {
   /** `atlas` is the Atlas that owns this view. */
   constructor(atlas) {
     this.atlas = atlas;
     this.canvas = el("canvas", { tabindex: 0, role: "application" });
     this.map = new Heatmap(this.canvas);
+    this.room = (usual) => usual; // the height that it may take
     this.brush = new Brush(this);
     this.title = el("h3");
     this.axes = el("p", { class: "axes" });
@@ -98,7 +101,7 @@ class Large {
     this.pooling.setAttribute("aria-pressed", pooling === "mean");
     const width = this.box.clientWidth - 28;
     this.canvas.style.touchAction = this.map.zoom > 1 || this.brush.active ? "none" : "pan-y";
-    this.map.draw(width, mapHeight(this.canvas, atlas.around, 420, 760, atlas.below + 16), {
+    this.map.draw(width, this.room(mapHeight(this.canvas, AROUND_LARGE, 420, 760, atlas.below + 16)), {
       colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
     });
     this.brush.draw(atlas.colours);

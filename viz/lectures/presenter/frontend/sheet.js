@@ -21,6 +21,7 @@ const PICTURE_FIRST = {
 };
 
 const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
+const BELOW_LARGE = 19; // and below a large head
 const LEAST_MAP = 60; // the map of the network shows the present box at least
 const LEAST_TABLE = 140;
 const MOST_BELOW = 0.25; // of a panel: of one that ends below the stage, what lies there are its hint and its legend
@@ -127,14 +128,21 @@ class Sheet {
     if (panel.scene === "changes") this.fitChanges(drawing);
   }
 
-  /** How many CSS pixels of a drawing are below the stage: 0 where the page scrolls as a whole, as on phones. */
-  below(node) {
-    return (node.getBoundingClientRect().bottom - this.box.getBoundingClientRect().bottom) / zoomOf(node);
+  /** Whether the sheet has an end below which a wheel leads; on phones the page scrolls as a whole. */
+  get scrolls() {
+    return getComputedStyle(this.box).overflowY === "auto";
+  }
+
+  /** The height from the top of a part of a drawing to the end of the stage, in CSS pixels of the drawing. */
+  room(node) {
+    if (!this.scrolls) return Infinity;
+    this.turnBack();
+    return (this.box.getBoundingClientRect().bottom - node.getBoundingClientRect().top - this.box.scrollTop) / zoomOf(node);
   }
 
   /** Lets the map of the network end with the stage, so that the present box is in sight. */
   fitMap(network) {
-    const height = network.window.offsetHeight - this.below(network.window) - 6;
+    const height = this.room(network.window) - 6;
     if (height < LEAST_MAP || height >= network.window.offsetHeight) return;
     Object.assign(network.window.style, { minHeight: 0, maxHeight: `${height}px` });
     network.mark();
@@ -146,7 +154,7 @@ class Sheet {
 
   /** Lets tables end with the stage: one that is alone takes all of it, several share what the other panels leave. */
   fitTables() {
-    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
+    if (!this.scrolls) return;
     const { tables } = this;
     for (const cells of tables) {
       cells.room = (usual) => {
@@ -164,21 +172,17 @@ class Sheet {
 
   /** Lets the changes of each kind of attention take what the outputs leave of the stage, so that the first kind is in sight. */
   fitChanges(atlas) {
-    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
-    atlas.tileRoom = () => {
-      this.turnBack();
-      const { bottom } = this.box.getBoundingClientRect();
-      return (bottom - atlas.cards[0].field.getBoundingClientRect().top - this.box.scrollTop) / zoomOf(atlas.root) - BELOW_TILES;
-    };
+    if (!this.scrolls) return;
+    atlas.tileRoom = () => this.room(atlas.cards[0].field) - BELOW_TILES;
     if (atlas.header) atlas.redraw();
   }
 
   /** Moves what the end of the stage would cut in two below it, where a wheel leads: a panel, or the hint below a drawing. */
   turnPage() {
-    if (getComputedStyle(this.box).overflowY !== "auto") return; // on phones the page scrolls as a whole
-    this.turnBack();
-    cancelAnimationFrame(this.turning);
-    const end = this.box.getBoundingClientRect().bottom + this.box.scrollTop;
+    this.turning = false;
+    if (!this.scrolls) return;
+    this.putBack();
+    const end = this.box.getBoundingClientRect().bottom - this.box.scrollTop;
     const move = (nodes, most) => {
       const boxes = nodes.map((node) => node.getBoundingClientRect());
       const cut = boxes.find(({ top, bottom, height }) => height && top < end && bottom - end > Math.max(1, most * height));
@@ -193,11 +197,16 @@ class Sheet {
     move(hints.filter((hint) => !hint.classList.contains("unseen")), 0);
   }
 
-  /** Puts everything back where it belongs, to be measured; its page is turned again in the next frame. */
+  /** Puts everything back where it belongs, to be measured; its page is turned again before the next frame. */
   turnBack() {
+    this.putBack();
+    if (this.turning) return;
+    this.turning = true;
+    queueMicrotask(() => this.turnPage());
+  }
+
+  putBack() {
     for (const node of this.turned.splice(0)) node.style.marginTop = "";
-    cancelAnimationFrame(this.turning);
-    this.turning = requestAnimationFrame(() => this.turnPage());
   }
 
   wake(place, drawing) {
@@ -230,18 +239,15 @@ class Sheet {
     return place?.parent && drawings.get(place.parent);
   }
 
-  /** Opens the selected head large. */
+  /** Opens the selected head large. It ends with the stage, so that its last rows are in sight, whatever is written above it. */
   enlarge() {
     const { atlas, choice } = this;
     if (!atlas?.cards) return;
-    atlas.width = atlas.root.clientWidth;
+    const { large, root } = atlas;
+    atlas.width = root.clientWidth;
     const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
-    const { tile: open } = atlas.large;
-    if (tile && atlas.width && (open?.site !== tile.site || open.head !== tile.head)) atlas.large.show(tile, false);
-    else return;
-    const below = this.below(atlas.large.box);
-    if (below <= 0) return;
-    atlas.around += below + 6; // the last rows of the head are in sight
-    atlas.draw();
+    if (!tile || !atlas.width || (large.open && same(large.tile, tile))) return;
+    large.room = (usual) => Math.min(usual, this.room(large.canvas) - BELOW_LARGE);
+    large.show(tile, false);
   }
 }
