@@ -5,11 +5,11 @@ const TAKES_KEYS = [
   ...["slider", "listbox", "combobox", "tab", "radio", "menuitem", "application", "grid"].map((role) => `[role=${role}]`),
 ].join();
 
-/** True if the focused element uses the keyboard itself, as text fields and sliders do. A dialog just closed may have the focus yet. */
+/** True if the focused element uses the keyboard itself, as text fields and sliders do. */
 function keyboardTaken() {
   let focus = document.activeElement;
   while (focus?.shadowRoot?.activeElement) focus = focus.shadowRoot.activeElement;
-  return Boolean(focus?.closest(TAKES_KEYS)?.checkVisibility());
+  return Boolean(focus?.closest(TAKES_KEYS)?.checkVisibility()); // a dialog that was just closed may still have the focus
 }
 
 /** Lets Streamlit's link to the content, the first thing that the keyboard reaches, lead to the first map, where a page has one. */
