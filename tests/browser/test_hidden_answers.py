@@ -43,8 +43,14 @@ def test_an_open_question_is_alone_on_projector_and_phone_until_it_is_revealed(w
             expect(page.locator("#question .token").first).to_be_visible()
             expect(page.locator(DRAWN)).to_have_count(0)
         before = [page.evaluate(WHOLE) for page in pages]
+        if asks_for_a_number := phone.locator("#question input").count():
+            phone.fill("#question input", "0.5")
+            phone.locator("#question form button").tap()
+            expect(watched.locator("#question .note")).to_have_text("Answers: 1")
         watched.keyboard.press("PageDown")
         expect(watched.locator("#question .note")).to_contain_text("closed")
+        if asks_for_a_number:
+            expect(watched.locator("#question .bars .number")).to_have_text("1")
         for page in pages:
             expect(page.locator("#question :is(.right, .run, .answer)")).to_have_count(0)
             expect(page.locator("#words")).to_have_text("")

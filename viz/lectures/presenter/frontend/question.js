@@ -6,6 +6,8 @@ const LONG = 16; // longer options break into lines beside their numbers
 
 const NEAR = 0.1; // a number is right within this share of the run's, or within half of its second decimal
 
+const BLANK = document.documentElement.lang.startsWith("zh") ? "" : " "; // Chinese sentences follow without a blank
+
 const near = (own, number) => Math.abs(own - number) <= Math.max(NEAR * Math.abs(number), 0.005);
 
 class QuestionBox {
@@ -48,7 +50,7 @@ class QuestionBox {
     const mine = own.get(step);
     const right = answer.number === null ? answer.right.includes(mine) : near(mine, answer.number);
     const said = fill(texts.yours, { answer: answer.number === null ? options[mine] : significant(mine, 6) });
-    return [el("p", { class: `verdict ${right ? "good" : "bad"}`, role: "status" }, `${right ? "✓" : "✗"} ${right ? texts.youRight : texts.youWrong} `, el("span", {}, said))];
+    return [el("p", { class: `verdict ${right ? "good" : "bad"}`, role: "status" }, `${right ? "✓" : "✗"} ${right ? texts.youRight : texts.youWrong}${BLANK}`, el("span", {}, said))];
   }
 
   /** The picture of a question that is not revealed: its tokens, those outlined that it asks about. */
@@ -72,8 +74,7 @@ class QuestionBox {
     const count = counts ? fill(texts.answers, { count: counts.answered }) : "";
     const closed = (this.answered || this.polled) && phase === "closed" ? texts.closed : "";
     const mine = own.has(step) && phase === "open" ? texts.counted : closed;
-    const between = document.documentElement.lang.startsWith("zh") ? "" : " "; // Chinese sentences follow without a blank
-    return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(between));
+    return el("p", { class: "note", role: "status" }, [mine, count].filter(Boolean).join(BLANK));
   }
 
   /** A button for each option; with counts as a bar, or as a shade where the options are tokens. */
@@ -102,7 +103,7 @@ class QuestionBox {
   number(step, phase, counts) {
     const bars = counts?.bars?.length ? [barList({
       texts: counts.bars.map(({ from, to }) => (from === to ? significant(from, 6) : `${significant(from, 3)} – ${significant(to, 3)}`)),
-      values: counts.bars.map(({ count }) => count), chosen: -1,
+      values: counts.bars.map(({ count }) => count), chosen: -1, digits: 0,
     })] : [];
     if (!this.answered || phase !== "open" || this.own.has(step)) return bars;
     const field = this.field?.step === step ? this.field.node : el("input", { type: "text", inputmode: "decimal", "aria-label": this.texts.number });

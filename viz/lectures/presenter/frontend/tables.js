@@ -10,11 +10,11 @@ function significant(value, digits) {
   return new Intl.NumberFormat(LANGUAGE, { maximumSignificantDigits: digits, useGrouping: false, notation }).format(value).replace("-", "−");
 }
 
-/** Bars with names. */
-function barList({ texts: names, values, chosen }) {
+/** Bars with names and values, these to so many decimals. */
+function barList({ texts: names, values, chosen, digits = 2 }) {
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const row = (text, at) => el("li", { class: at === chosen ? "chosen" : "" },
-    el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, fixed(values[at], 2).replace("-", "−")));
+    el("bdi", {}, text), el("span", { class: "bar", style: `--share: ${Math.abs(values[at]) / most}` }), el("span", { class: "number" }, fixed(values[at], digits).replace("-", "−")));
   return el("ol", { class: "bars" }, ...names.map(row));
 }
 
