@@ -135,19 +135,23 @@ BOXES = """() => {
   const all = (selector) => roots.flatMap((root) => [...root.querySelectorAll(selector)]).filter((node) => node.checkVisibility());
   const main = document.querySelector("[data-testid=stMain]");
   const way = document.querySelector(".st-key-big button").getBoundingClientRect();
-  const pictures = all(".player, .hl canvas, .hl svg[role=application], .js-plotly-plot, .hl .window, .head-grid table").map((node) => node.getBoundingClientRect()).filter(({ height }) => height > 40);
-  const over = ({ left, right, top, bottom }) => left < way.right && right > way.left && top < way.bottom && bottom > way.top;
+  const pictures = all(".player, .hl canvas, .hl svg[role=application], .js-plotly-plot, .hl .window, .head-grid td").map((node) => node.getBoundingClientRect()).filter(({ height }) => height > 40);
+  const meet = (one, other) => one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+  const over = (box) => meet(box, way);
+  const lined = ({ left, right, top, bottom }) => ({ left, right, top: top - 2, bottom: bottom + 2 }); // with the line around a picture
   const [top, bottom] = [Math.min(...pictures.map(({ y }) => y)), Math.max(...pictures.map((box) => box.bottom))];
   const [first, last] = [Math.min(...pictures.map(({ x }) => x)), Math.max(...pictures.map(({ right }) => right))];
   return {
     scrolls: Math.max(main.scrollHeight - main.clientHeight, main.scrollWidth - main.clientWidth),
     below: Math.max(bottom, ...all(".hl .readout:not(.unseen), .hl .candidate, .hl .legend, .stMainBlockContainer [data-testid=stCaptionContainer]").map((node) => node.getBoundingClientRect().bottom)) - innerHeight,
-    covered: pictures.some(over) || all(".hl, button").some((node) => !node.closest(".st-key-big") && over(node.getBoundingClientRect())),
+    covered: pictures.some(over) || all(".hl, button").some((node) => !node.closest(".st-key-big") && over(node.getBoundingClientRect()))
+      || all(".transport > *").some((node) => all(".hl canvas").some((canvas) => meet(node.getBoundingClientRect(), lined(canvas.getBoundingClientRect())))),
     cut: Math.max(0, ...all(".hl.fills .foot > *").map((node) => node.scrollHeight - node.clientHeight)),
     share: [(bottom - top) / innerHeight, (last - first) / innerWidth],
   };
 }"""  # noqa: E501
-"""By how much a page scrolls, and its picture ends below the window; what the way out covers; the picture's share."""
+"""By how much a page scrolls, and its picture ends below the window; whether the way out covers
+something, or a picture the buttons above it; the picture's share."""
 
 
 @pytest.mark.parametrize(
