@@ -18,16 +18,17 @@ pytestmark = pytest.mark.browser
 
 APP = Path(__file__).parents[2] / "app.py"
 LONGER = "Ein Mann in einem blauen Hemd steht auf einer hohen Leiter und putzt ein Fenster."
+SHORT = "Ein Mann."
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("", {"text": LONGER}),
     ("step", {"text": LONGER}),
     ("step", {"decode": "beam"}),
     ("step", {"clock": "computation", "stage": "encoder.0.0.self/scores"}),
-    ("masks", {"text": "Ein Mann.", "site": "encoder.0.2.self"}),
-    ("positions", {"text": LONGER}),
+    ("masks", {"text": SHORT, "site": "encoder.0.2.self"}),
+    ("positions", {"text": SHORT}),
     ("compare", {"text": LONGER, "against": "decode=beam"}),
     ("whatif", {"text": LONGER}),
-    ("circuit", {"text": LONGER}),
+    ("circuit", {"text": SHORT}),
     ("training", {"model": "reverse-digits"}),
     ("checkpoint", {}),
     ("checkpoint", {"model": "reverse-digits"}),

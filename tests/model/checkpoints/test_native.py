@@ -138,7 +138,7 @@ def test_a_damaged_file_is_named(folder: Path, name: str, damage: int) -> None:
         native.inspect(folder)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(st.sampled_from(FILES), st.data())
 def test_any_bytes_in_any_file_give_a_network_or_a_sentence(whole: Path, name: str, data: st.DataObject) -> None:
     path = whole / name
@@ -197,7 +197,7 @@ def test_a_description_that_does_not_fit_is_refused_in_words(folder: Path, edit:
 SPEC_PATHS = [("encoder", name) for name in to_json(VARIANTS["paper"])["encoder"]] + [("decoder", "attention"), ("output", "tied")]
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(SPEC_PATHS),
     st.integers(-1, 2**17) | st.booleans() | st.none() | st.sampled_from(["none", "memory", "attention"]),

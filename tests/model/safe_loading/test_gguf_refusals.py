@@ -163,7 +163,7 @@ print(worst, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
 @pytest.mark.slow
 def test_what_was_made_of_a_real_file_is_refused_soon_and_in_little_memory(tmp_path: Path) -> None:
     real = taken_apart(known.smollm2())
-    for number, (change, _) in enumerate(REFUSED.values()):
+    for number, (change, _) in enumerate([*REFUSED.values()][::3]):
         forged = deepcopy(real)
         change(forged)
         forged.write(tmp_path / f"{number}.gguf")

@@ -18,7 +18,7 @@ from tests.model.safe_loading.fuzz import MARKER, files, seeds
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-COUNT = int(os.environ.get("HEADLIGHT_FUZZ", "500"))
+COUNT = int(os.environ.get("HEADLIGHT_FUZZ", "300"))
 
 
 def test_mutated_files_are_opened_or_refused_and_nothing_else_happens() -> None:

@@ -40,7 +40,7 @@ def followed(written: bytes) -> Any:
     return Machine("a.pt").follow(io.BytesIO(written))
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(100))
 @given(VALUES, st.integers(0, 5))
 def test_plain_values_are_what_python_makes_of_them(value: Any, protocol: int) -> None:
     written = pickle.dumps(value, protocol)
