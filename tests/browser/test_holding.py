@@ -151,6 +151,7 @@ def test_nothing_of_the_words_is_cut_and_the_heading_is_in_view_at_every_step(
         assert watched.evaluate(MOVED) == [], f"step {step + 1}"
         cut = watched.evaluate(CUT)
         assert (cut["found"], cut["seen"], cut["low"]) == ([], True, False), f"step {step + 1}"
+        assert watched.locator("#notice").inner_text() == "", f"step {step + 1}"
         assert cut["smallest"] >= 15.99
 
 
@@ -212,6 +213,11 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     cut = "all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
     assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut"
+    watched.goto(f"{serve(APP)}/hold/attention.zh-CN#{titles.index('In how many sentences?') + 1}")
+    expect(watched.locator("body.asking")).to_have_count(1)
+    watched.keyboard.press("PageDown")
+    expect(watched.locator(f"{SHOWN} .scroll")).to_have_count(2)
+    assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut in Chinese"
 
 
 def test_a_larger_screen_begins_with_larger_type_and_a_picture_that_fills_it(serve: Serve, watched: Page) -> None:

@@ -246,7 +246,7 @@ class Sheet {
     const { large, root } = atlas;
     atlas.width = root.clientWidth;
     const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
-    if (!tile || !atlas.width || (large.open && same(large.tile, tile))) return;
+    if (!tile || !atlas.width || (large.open && large.tile.site === choice.site && large.tile.head === choice.head)) return;
     large.room = (usual) => Math.min(usual, this.room(large.canvas) - BELOW_LARGE);
     large.show(tile, false);
   }

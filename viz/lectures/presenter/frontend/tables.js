@@ -18,14 +18,15 @@ function barList({ texts: names, values, chosen, digits = 2 }) {
   return el("ol", { class: "bars" }, ...names.map(row));
 }
 
-const LONG_CELL = 24; // characters of a cell whose text may take several lines
+const LONG_CELL = 24; // letters of a cell whose text may take several lines
+const letters = (text) => [...text].reduce((sum, each) => sum + (each > "\u2e7f" ? 2 : 1), 0); // a Chinese character is as wide as two
 
 /** A table of texts. The first column names the rows; `shades` color the others. */
 function dataTable({ columns, rows, chosen, shades }) {
   const cell = (row) => (text, at) => {
     const shade = shades[row]?.[at - 1];
-    const kind = shade !== undefined ? "shaded" : text.length > LONG_CELL ? "long" : "";
-    return at ? el("td", { class: kind, style: `--share: ${shade ?? 0}` }, text) : el("th", { scope: "row", class: text.length > LONG_CELL ? "" : "short" }, el("bdi", {}, text));
+    const kind = shade !== undefined ? "shaded" : letters(text) > LONG_CELL ? "long" : "";
+    return at ? el("td", { class: kind, style: `--share: ${shade ?? 0}` }, text) : el("th", { scope: "row", class: letters(text) > LONG_CELL ? "" : "short" }, el("bdi", {}, text));
   };
   const head = el("thead", {}, el("tr", {}, ...columns.map((text) => el("th", { scope: "col" }, text))));
   const lines = rows.map((row, at) => el("tr", { class: at === chosen ? "chosen" : "" }, ...row.map(cell(at))));
