@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -206,7 +206,11 @@ def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within,
         assert canvas["y"] + canvas["height"] <= height, "the picture ends below the window"
         parts = [box(part) for part in network.locator(".transport > *").filter(visible=True).all()]
         assert not [part for part in parts if overlap(part, canvas)], width
-        for shape in network.evaluate(TILES):
+        placed: list[dict[str, Any]] = network.evaluate(TILES)
+        inner: Any = [each | {"width": each["width"] - 1, "height": each["height"] - 1} for each in placed]
+        over = [(one["stage"], other["stage"]) for one, other in combinations(inner, 2) if overlap(one, other)]
+        assert over == [], width
+        for shape in placed:
             assert canvas["x"] <= shape["x"], (width, shape)
             assert shape["x"] + shape["width"] <= canvas["x"] + canvas["width"] + 1, (width, shape)
             assert shape["y"] + shape["height"] <= canvas["y"] + canvas["height"], (width, shape)
