@@ -53,7 +53,7 @@ def writes(found: Checkpoint, trace: Trace, token: int, minus: Index | Literal["
 @pytest.mark.parametrize(("name", "forced"), [*((name, False) for name in SPECS), *((name, True) for name in TARGETED)])
 def test_the_parts_of_a_score_add_up_to_what_ran(name: str, forced: bool) -> None:
     found, trace = made(name, forced=forced)
-    for site, head, query, key in cells(trace, 40):
+    for site, head, query, key in cells(trace, 16):
         scores = trace.at(site).scores
         assert scores is not None
         own = why(found, trace, site, head, query, key)

@@ -235,7 +235,7 @@ def test_its_trace_is_whole_again(engine: LocalEngine, name: str) -> None:
 
 
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
-    "huge": (lambda: file_of(Image.new("1", (30_000, 30_000))), r"30,000 × 30,000"),
+    "huge": (lambda: file_of(Image.new("1", (5_001, 5_000))), "5,001 × 5,000 pixels"),
     "truncated": (lambda: png(200, 200)[:3000], "it ends before its data are complete"),
 }
 
