@@ -163,6 +163,10 @@ def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_t
     expect(drawing(page, "lines")).to_contain_text("Tap “park”: where did it look?")
     before = page.evaluate(WHOLE)
     assert before["below"] <= 0
+    page.get_by_role("button", name="Show me in five steps").tap()
+    expect(page.get_by_text("step 1 of 5", exact=True)).to_be_visible()
+    expect(page.get_by_text("any key").filter(visible=True)).to_have_count(0)
+    page.get_by_role("button", name="Leave the tour").tap()
     page.get_by_role("button", name="Show all 72 heads").tap()
     expect(drawing(page, "atlas")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()

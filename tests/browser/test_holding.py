@@ -220,6 +220,16 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut in Chinese"
 
 
+def test_a_view_that_is_not_loaded_is_said_until_the_next_one_is_shown(serve: Serve, page: Page) -> None:
+    page.route("**/headlight/view/*", lambda route: route.fulfill(status=404))
+    page.goto(f"{serve(APP)}/hold/masks.en#2")
+    expect(page.locator("#notice")).to_have_text("This view could not be loaded. Reload the page.")
+    page.unroute("**/headlight/view/*")
+    page.keyboard.press("PageDown")
+    expect(page.locator(f"{SHOWN} canvas")).to_be_visible()
+    expect(page.locator("#notice")).to_be_hidden()
+
+
 def test_a_larger_screen_begins_with_larger_type_and_a_picture_that_fills_it(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 3840, "height": 2160})
     watched.goto(f"{serve(APP)}/hold/masks.en")

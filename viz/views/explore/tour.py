@@ -11,6 +11,7 @@ from viz.i18n.translate import _, _n
 from viz.session.state import TOUR, Page, update
 from viz.views.explore import reading
 from viz.views.step import cell_dialog
+from viz.widgets.cards import by_pointer
 
 STEPS = 5
 
@@ -57,7 +58,9 @@ def show(page: Page) -> None:
     at = int(st.session_state[TOUR])
     title, sentence = _texts(page)[at]
     with st.container(key="first-picture", gap="small"):
-        st.caption(_("Step {step} of {steps}; press any key to leave the tour.", step=at + 1, steps=STEPS))
+        gaps = {"step": at + 1, "steps": STEPS}
+        keys = _("Step {step} of {steps}; press any key to leave the tour.", **gaps)
+        st.html(by_pointer(keys, _("step {step} of {steps}", **gaps)))
         st.html(f"<h1>{title}</h1><p>{sentence}</p>")
         with st.container(horizontal=True, key="tour-buttons"):
             st.button(_("Back"), key="tour-back", disabled=at == 0, on_click=_go, args=(at - 1,))

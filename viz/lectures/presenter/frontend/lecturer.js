@@ -58,7 +58,7 @@ function draw() {
   at("problem").hidden = !problem;
   at("waiting").hidden = Boolean(now.view || now.covered || problem || !slides[step].link);
   moving = true;
-  stage.show(now.view, {}).catch(() => notice(texts.noPicture)).finally(() => { moving = false; document.body.dataset.shown = `${step}/${now.view ?? ""}`; });
+  stage.show(now.view, {}).then(() => { if (at("notice").textContent === texts.noPicture) notice(""); }, () => notice(texts.noPicture)).finally(() => { moving = false; document.body.dataset.shown = `${step}/${now.view ?? ""}`; });
   prepareAround();
   at("chapters").replaceChildren(...chapterStrip(talk));
   at("home").hidden = !talk.away;
