@@ -24,7 +24,10 @@ WRITTEN = """() => {
   const pen = CanvasRenderingContext2D.prototype, { fillText } = pen;
   pen.fillText = function (text, x, y) {
     const drawing = this.canvas.closest(".hl")?.dataset.drawing;
-    written.push({ text, drawing, align: this.textAlign, y, size: parseFloat(this.font.match(/([\\d.]+)px/)[1]) });
+    const { width } = this.measureText(text);
+    const left = x - width * ({ right: 1, center: 0.5 }[this.textAlign] ?? 0);
+    const size = parseFloat(this.font.match(/([\\d.]+)px/)[1]);
+    written.push({ text, drawing, align: this.textAlign, left, right: left + width, y, size });
     return fillText.call(this, text, x, y);
   };
 }"""

@@ -189,10 +189,7 @@ def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within,
     for width, height in ((1440, 900), (1024, 768), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
         rest(page)
-        page.evaluate("written.length = 0")
-        page.evaluate("dispatchEvent(new Event('resize'))")
-        rest(page)
-        written = page.evaluate("written.filter(({ drawing }) => drawing === 'network')")
+        written = within_the_picture(page)
         assert [each["text"] for each in written if "…" in each["text"]] == [], width
         if stage.endswith("weights"):
             titles = {"Weighted values", "Heads concatenated", "Residual connection"}
@@ -214,6 +211,22 @@ def test_nothing_of_the_picture_is_cut_or_covered(watched: Page, within: Within,
             assert canvas["x"] <= shape["x"], (width, shape)
             assert shape["x"] + shape["width"] <= canvas["x"] + canvas["width"] + 1, (width, shape)
             assert shape["y"] + shape["height"] <= canvas["y"] + canvas["height"], (width, shape)
+    if stage.endswith("weights"):
+        for _stage in ("context", "output", "residual"):
+            page.keyboard.press("ArrowRight")
+        rest(page)
+        assert "+ Residual connection" in [each["text"] for each in within_the_picture(page)]
+
+
+def within_the_picture(page: Page) -> list[dict[str, Any]]:
+    """What the picture writes, none of which its edges cut."""
+    page.evaluate("written.length = 0")
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    rest(page)
+    written: list[dict[str, Any]] = page.evaluate("written.filter(({ drawing }) => drawing === 'network')")
+    width = box(picture(page))["width"]
+    assert [each["text"] for each in written if each["left"] < 0 or each["right"] > width] == []
+    return written
 
 
 def test_a_phone_follows_a_token_by_fingers(watched: Page, within: Within, serve: Serve) -> None:

@@ -66,8 +66,9 @@ class SublayerMotion extends KeysMotion {
       this.pen.drawImage(this.image(part.name), x, y, width, height);
       this.pen.globalAlpha = 1;
     }
-    this.words("+", to.x - 9, to.y + to.height / 2, { colour: this.network.colours.accent, size: SIZES.title, weight: 650, align: "center" });
-    return this.shape(String(stage), stage, slot, null, during(t, 0.55, 1), this.network.header.titles[name]);
+    const [title, wide] = [this.network.header.titles[name], this.width >= WIDE];
+    if (wide) this.words("+", to.x - 9, to.y + to.height / 2, { colour: this.network.colours.accent, size: SIZES.title, weight: 650, align: "center" });
+    return this.shape(String(stage), stage, slot, null, during(t, 0.55, 1), wide ? title : `+ ${title}`); // no room beside it
   }
 
   attention() {
