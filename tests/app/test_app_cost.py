@@ -89,10 +89,8 @@ def test_what_is_loaded_at_the_start_is_spared_from_every_later_collection(stock
         async with app.warm_up(app.app):
             return gc.get_freeze_count()
 
-    try:
-        assert asyncio.run(start()) > 100_000
-    finally:
-        gc.unfreeze()
+    gc.unfreeze()  # what tests/conftest.py spares; it is spared again from here on
+    assert asyncio.run(start()) > 100_000
 
 
 def test_numpys_products_leave_the_other_processors_alone(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +101,4 @@ def test_numpys_products_leave_the_other_processors_alone(stocked: Path, monkeyp
             return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
     with threadpool_limits(2, "blas"):
-        try:
-            assert asyncio.run(threads()) == {1}
-        finally:
-            gc.unfreeze()
+        assert asyncio.run(threads()) == {1}
