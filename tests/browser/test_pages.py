@@ -37,6 +37,16 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
 FIRST_LINE = {"": ".st-key-widget-text", "checkpoint": ".stMainBlockContainer > .stVerticalBlock"}
 """What stands below the logo on the pages where the sidebar is put away."""
 
+CUT_PLACEHOLDERS = """() => [...document.querySelectorAll("input[placeholder]")].filter((field) => {
+  const { font, paddingLeft, paddingRight } = getComputedStyle(field);
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = font;
+  const room = field.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  const seen = field.checkVisibility() && field.getBoundingClientRect().right > 0; // the sidebar is put away on a phone
+  return seen && !field.value && pen.measureText(field.placeholder).width > room + 1;
+}).map(({ placeholder }) => placeholder)"""
+"""What empty fields say, where it is longer than the field."""
+
 VIOLATIONS = "(options) => axe.run(options).then(({ violations }) => violations)"
 BARRIERS = ("serious", "critical")
 EVERY_RULE = {"rules": {"label-content-name-mismatch": {"enabled": True}}}
@@ -99,6 +109,7 @@ def test_a_page_is_quiet_open_to_everybody_and_never_wider_than_its_window(
         page.set_viewport_size({"width": width, "height": 844})
         rest(page)
         assert overflow(page) <= 0, f"{path} at {width} px"
+        assert page.evaluate(CUT_PLACEHOLDERS) == [], f"{path} at {width} px"
 
 
 def a_sidebar_that_is_put_away_covers_nothing(page: Page, line: Locator) -> None:

@@ -111,7 +111,7 @@ def _field(mine: Opening) -> None:
     st.session_state.setdefault(uploads.PATH, mine.typed)  # it was not drawn during a download
     st.text_input(
         _("Path, name or address of a model"),
-        placeholder="gpt2, Qwen/Qwen3-0.6B, ~/models/tut6-model.pt",
+        placeholder="gpt2, Qwen/Qwen3-0.6B, ~/mine.pt",
         help=_(
             "A path on this machine: the file is read in place and may be up to 8 GB. Or a model on the Hub: "
             "gpt2, ORG/NAME, ORG/NAME@REVISION, or the address of its page. Nothing is downloaded before you "
