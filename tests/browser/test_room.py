@@ -249,7 +249,7 @@ def test_help_and_labels_keep_to_their_places(watched: Page, within: Within, ser
 
 def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: Serve) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
-    page = within(f"{serve(APP)}/survey?model=captions-lm")
+    page = within(f"{serve(APP)}/survey?model=captions-lm&lang=de")
     labels = page.locator(".hl[data-drawing=dots] .label").filter(has_text="position")
     for width, height in ((1440, 900), (1024, 768), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
@@ -258,3 +258,6 @@ def test_labels_of_heads_lie_over_nothing(watched: Page, within: Within, serve: 
         boxes = [box(label) for label in page.locator(".hl[data-drawing=dots] .label").all()]
         assert len(boxes) >= 4
         assert not [1 for one, other in combinations(boxes, 2) if overlap(one, other)], f"two labels lay over each other: {width}"
+        choices = page.locator(".st-key-card-survey .stSelectbox, .st-key-card-survey-head .stSelectbox")
+        expect(choices).to_have_count(5)
+        assert [choice.evaluate(CUT_INSIDE) for choice in choices.all()] == [0] * 5, f"a choice was cut: {width}"
