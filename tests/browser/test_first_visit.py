@@ -136,6 +136,10 @@ def test_the_tour_is_left_by_any_key_found_again_under_help_and_not_in_the_way_o
     assert page.evaluate(WHOLE)["below"] <= 0
     page.get_by_role("button", name="Next", exact=True).click()
     expect(title).to_have_text("Now change something")
+    above, below = page.get_by_text("Step 5 of 5; press").bounding_box(), title.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert 0 <= below["y"] - above["y"] - above["height"] < 8, "the number of a step stands close above its title"
     type_sentence(page, TYPED)
     has_parameters(page, text=TYPED)
     expect(title).to_have_text("Now change something")
