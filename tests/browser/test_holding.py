@@ -68,6 +68,9 @@ def test_the_map_of_a_training_film_and_what_the_snapshot_writes_are_on_the_stag
         expect(large).to_be_visible()
         until(watched, lambda: large.evaluate(BOTTOM) <= sheet.evaluate(BOTTOM))
         assert written.evaluate(BOTTOM) <= large.evaluate("node => node.getBoundingClientRect().top")
+    watched.set_viewport_size({"width": 390, "height": 844})
+    for part in (large, sheet.locator(".transport")):
+        until(watched, lambda part=part: 340 < part.evaluate("node => node.getBoundingClientRect().width") < 390)  # type: ignore[misc]
 
 
 def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve: Serve, watched: Page) -> None:

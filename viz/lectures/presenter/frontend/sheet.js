@@ -12,7 +12,8 @@ const framed = () => new Promise((done) => requestAnimationFrame(() => setTimeou
  */
 const PICTURE_FIRST = {
   Player: ".player > .strips { order: 1; }",
-  Film: `.hl { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 22px; } .hl > :not(.tip), .film .own { flex: 1 1 100%; min-width: 0; }
+  Film: `.hl[data-drawing=film] { display: flex; flex-flow: row wrap; align-items: baseline; gap: 2px 22px; }
+    .hl > :not(.tip), .film .own { flex: 1 1 100%; min-width: 0; }
     .film, .film .card, .film .strips, .film .numbers { display: contents !important; } .film .numbers > :first-child h4 { display: none; }
     .hl[data-drawing=film] > .transport { order: -2; flex-wrap: nowrap; margin-bottom: 2px; } .transport :is(output, label) { display: none; }
     .film h3, .film .numbers > :first-child { order: -1; }
