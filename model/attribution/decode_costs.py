@@ -154,7 +154,7 @@ def _reader(runner: Runner, request: RunRequest, trace: Trace, device: torch.dev
     ids, memory, mask = torch.tensor([strip.ids], device=device), None, None
     if isinstance(network, EncoderDecoder):
         source = torch.tensor([trace.tokens["source"].ids], device=device)
-        mask = network.source_mask(source, valid_positions(request, source.shape[1], device))
+        mask = network.source_mask(source, valid_positions(request, trace.tokens["source"], runner.info.spec, device))
         memory = ask(Call(network, Run(), source, mask))
 
     def read(now: int, start: int, run: Run) -> tuple[Tensor, float]:

@@ -14,7 +14,7 @@ from model.errors import CannotMeasure, TooManyTokens, phrase
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
-from model.inference.inputs import Reader
+from model.inference.inputs import Reader, valid_positions
 from model.inference.run import run
 from model.spec.edits import Allow
 from model.spec.request import Decoding, RunRequest
@@ -111,8 +111,8 @@ def example_of(runner: Runner, request: RunRequest, trace: Trace, prompt: int, d
     Raises:
         CannotMeasure: the target has no token to be measured.
     """
-    strips = dict(trace.tokens)
-    valid = None if request.source_valid is None else torch.tensor([request.source_valid], device=device)
+    strips, spec = dict(trace.tokens), runner.info.spec
+    valid = None if spec.encoder is None else valid_positions(request, strips["source"], spec, device)
     written = strips["target" if prompt == 0 else "source"].ids
     first = max(prompt - 1, 0)
     if len(written) < first + 2:

@@ -183,11 +183,22 @@ class _Batch:
     def run(self, stack: str, copies: Copies | None = None) -> Run:
         """The run that changes each row of a stack."""
         example = self.example
-        own = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
-        interventions = chained(own, self.also)
+        edits = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
+        interventions = chained(chained(edits, self._padded() if stack == "decoder" else {}), self.also)
         longest = max(example.fed.shape[1], 0 if example.source is None else example.source.shape[1])
         fused = can_fuse(example.runner.network) and longest > LONG and not needs_weights(interventions)
         return Run(interventions=interventions, fused=fused)
+
+    def _padded(self) -> dict[str, Intervention]:
+        """Masks in which the decoder's tokens that a copy replaced by padding are hidden: the network takes no token for padding."""
+        pad_id = self.example.runner.info.spec.pad_id
+        if self.copies.fed is None or pad_id is None:
+            return {}
+        seen = ((self.fed != pad_id) | (self.fed == self.example.fed))[:, None, None, :]  # [row, head, query, key]
+        if bool(seen.all()):
+            return {}
+        sites = (site for site in self.copies.sites if site.stack == "decoder" and site.kind == "self")
+        return {f"attention/{site}/mask": lambda mask, start: mask & seen for site in sites}
 
     def memory(self, network: EncoderDecoder | ForeignTranslator) -> tuple[Tensor, Mask]:
         """The encoder's output [row or 1, key, model] and its mask: each different encoder runs once."""
@@ -198,13 +209,21 @@ class _Batch:
         inverse = [firsts.index(places[change]) for change in changes]
         different = self.copies.rows(np.array(firsts))
         source = self._source(len(firsts), different)
-        mask = network.source_mask(source, self.example.valid)
+        mask = self._source_mask(network, source)
         memory = network.encode(source, mask, self.run("encoder", different))
         if len(firsts) == 1 and not self.wide:
             return memory, mask
         rows = torch.tensor(inverse, device=memory.device)
         padding = mask.padding.expand(len(firsts), -1, -1, -1)[rows] if self.wide else mask.padding
         return memory.expand(len(firsts), -1, -1)[rows], Mask(padding)
+
+    def _source_mask(self, network: EncoderDecoder | ForeignTranslator, source: Tensor) -> Mask:
+        """The mask of the run, in which tokens that a copy replaced by padding are hidden, too."""
+        mask, spec = network.source_mask(source, self.example.valid), self.example.runner.info.spec
+        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        if self.example.valid is None or self.copies.source is None or pad_id is None:
+            return mask
+        return Mask(mask.padding & ((source != pad_id) | (source == self.example.source))[:, None, None, :])
 
     def _source(self, rows: int, different: Copies) -> Tensor:
         """[row or 1, key] of ids, or [row or 1, key, model] of features."""

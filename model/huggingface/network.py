@@ -228,7 +228,7 @@ class ForeignTranslator(ForeignEncoder):
     def decode(self, target: Tensor, memory: Tensor, source_mask: Mask, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits [batch, query, vocab] for the token after each target position from `start` on."""
         past = run.cache.library if isinstance(run.cache, Past) else None
-        everything = torch.ones_like(target, dtype=torch.bool)[:, None, None, :]
+        everything = padding_mask(target, None)
         watch = self._watch(run, "decoder", target, start, {"self": everything, "cross": source_mask.padding})
         logits: Tensor = watch(lambda: self._written(target[:, start:], memory, source_mask, past)).logits
         return replace(run, start=start).see("logits", logits)
@@ -283,17 +283,20 @@ class ForeignWriter(ForeignNetwork):
     def __call__(self, ids: Tensor, run: Run = Run(), start: int = 0) -> Tensor:
         """Logits [batch, query, vocab] for the token after each position from `start` on.
 
-        Padding before a text takes no position: the first token after it has position 0.
+        No token is padding, whatever its id: each was typed or written. A folder may name one of its words as padding.
         """
         past = run.cache.library if isinstance(run.cache, Past) else None
-        padding = padding_mask(ids, self.spec.pad_id)
-        there = padding[:, 0, 0].long()
-        positions = (there.cumsum(dim=-1) - 1).clamp(min=0)[:, start:]
-        watch = self._watch(run, "decoder", ids, start, {"self": padding})
+        everything = padding_mask(ids, None)
+        positions = torch.arange(start, ids.shape[1], device=ids.device).expand(len(ids), -1)
+        watch = self._watch(run, "decoder", ids, start, {"self": everything})
         given = {"position_ids": positions} if "position_ids" in self._takes else {}
         logits: Tensor = watch(
             lambda: self.library(
-                input_ids=ids[:, start:], attention_mask=there, past_key_values=past, use_cache=past is not None, **given
+                input_ids=ids[:, start:],
+                attention_mask=everything[:, 0, 0].long(),
+                past_key_values=past,
+                use_cache=past is not None,
+                **given,
             )
         ).logits
         return replace(run, start=start).see("logits", logits)

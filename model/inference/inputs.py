@@ -61,13 +61,22 @@ class Input:
         return replace(self, tensor=self.tensor.to(dtype)) if self.tensor.is_floating_point() else self
 
 
-def valid_positions(request: RunRequest, size: int, device: torch.device) -> Tensor | None:
-    """[1], the number of source positions that are not padding, as a request says; None: it says nothing.
+def valid_positions(request: RunRequest, source: Tokens, spec: AnySpec, device: torch.device) -> Tensor | None:
+    """[1], the number of source positions that are not padding; None: all that do not have the padding's id.
+
+    A text has no padding but what the request adds behind it, even if a word of it has the padding's id, such as a typed “[PAD]”.
+
+    Args:
+        source: the tokens, padding included.
 
     Raises:
         BadSetting: there are not so many positions.
     """
-    valid = request.source_valid
+    valid, size = request.source_valid, len(source)
+    if valid is None and isinstance(request.source, str) and source.ids:
+        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        words = [position for position, id_ in enumerate(source.ids) if id_ != pad_id]
+        valid = max(words, default=-1) + 1 if request.source_pad_to else size
     if valid is None:
         return None
     if not 0 <= valid <= size:

@@ -151,7 +151,7 @@ class _Job:
     def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
-        mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
+        mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
         ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
         memory = self.ask(Call(network, self.run, ids, mask))
 
@@ -192,7 +192,7 @@ class _Job:
         """Runs an encoder without a decoder; nothing is generated."""
         self._refuse_target(phrase("an encoder alone generates nothing"))
         source = self._source()
-        mask = network.source_mask(source.tensor, valid_positions(self.request, len(source), self.device))
+        mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
         ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
         self.ask(Call(network, self.run, ids, mask))
         return {"source": source.tokens}, Written()
@@ -201,7 +201,8 @@ class _Job:
         """Runs a network without a row: decodes or is fed in passes over all tokens, and records one more pass over them."""
         alone = network.kind == "decoder"
         source, target = self.inputs.source if alone else self._source(), self.inputs.target
-        passes = WholePasses(network, self.ask, self.run, source.tensor, network.valid(source.tensor, self.request.source_valid))
+        valid = valid_positions(self.request, source.tokens, self.spec, self.device)
+        passes = WholePasses(network, self.ask, self.run, source.tensor, network.valid(source.tensor, valid))
 
         def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
             if alone:

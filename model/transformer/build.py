@@ -143,7 +143,7 @@ def _encoder_decoder(spec: ModelSpec, source: StackSpec, target: StackSpec) -> E
     own = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
     source_pad_id = own if source.vocab else None  # vectors hold no ids
     return EncoderDecoder(
-        _encoder(source, spec.dropout), decoder, _output(spec, target, embedding), source_pad_id, _target_mask(spec, target)
+        _encoder(source, spec.dropout), decoder, _output(spec, target, embedding), source_pad_id, _target_mask(target, spec.pad_id)
     )
 
 
@@ -151,7 +151,9 @@ def _causal_lm(spec: ModelSpec, stack: StackSpec) -> CausalLM:
     embedding = _embedding(stack, spec.dropout)
     layers = _self_attention_layers(stack, spec.dropout)
     output = _output(spec, stack, embedding)
-    return CausalLM(embedding, layers, stack.passes, _final_norm(stack), output, _target_mask(spec, stack))
+    # No padding: each token was typed or written, whatever its id is. In training it only comes after a text, in its future.
+    mask = _target_mask(stack, pad_id=None)
+    return CausalLM(embedding, layers, stack.passes, _final_norm(stack), output, mask)
 
 
 def _encoder(stack: StackSpec, dropout: float) -> Encoder:
@@ -159,9 +161,9 @@ def _encoder(stack: StackSpec, dropout: float) -> Encoder:
     return Encoder(_embedding(stack, dropout), layers, stack.passes, _final_norm(stack))
 
 
-def _target_mask(spec: ModelSpec, stack: StackSpec) -> TargetMask:
+def _target_mask(stack: StackSpec, pad_id: int | None) -> TargetMask:
     """The mask of the decoder's self-attention, with its padding id filled in."""
-    return partial(causal_padding_mask if stack.causal else padding_only_mask, pad_id=spec.pad_id)
+    return partial(causal_padding_mask if stack.causal else padding_only_mask, pad_id=pad_id)
 
 
 def _embedding(stack: StackSpec, dropout: float) -> Embedding | Features:

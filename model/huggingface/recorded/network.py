@@ -101,8 +101,8 @@ class RecordedNetwork(LibraryHolder):
             elif site.stack == "program":
                 site.stack = "encoder" if f"{site.module}.".startswith(self._encoder) else "decoder"
 
-    def valid(self, source: Tensor, count: int | None) -> Tensor | None:
-        """[row, position], 0 at the padding of a source: after the first `count` positions, or where the padding id is.
+    def valid(self, source: Tensor, count: Tensor | None) -> Tensor | None:
+        """[row, position], 0 at the padding of a source: after the first `count` [1] positions, or where the padding id is.
 
         None if there is no padding, or nothing that could be.
         """

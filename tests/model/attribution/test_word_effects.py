@@ -111,6 +111,17 @@ def test_a_language_model_depends_on_its_strip_alone() -> None:
         own, base = (network(torch.tensor([ids])).log_softmax(-1) for ids in (swapped(whole, 1, UNKNOWN), whole))
     expected = [float(own[0, row, whole[row + 1]] - base[0, row, whole[row + 1]]) for row in range(len(prompt) - 1, len(whole) - 1)]
     np.testing.assert_allclose(effects.unknown[:, 1], expected, atol=1e-5)
+
+    def hidden(mask: torch.Tensor, start: int) -> torch.Tensor:
+        return mask & (torch.arange(len(whole)) != 1)
+
+    sites = [f"attention/decoder.0.{layer}.self/mask" for layer in range(len(network.layers))]
+    with torch.inference_mode():
+        left_out = network(torch.tensor([swapped(whole, 1, PAD)]), Run(interventions=dict.fromkeys(sites, hidden))).log_softmax(-1)
+    expected = [
+        float(left_out[0, row, whole[row + 1]] - base[0, row, whole[row + 1]]) for row in range(len(prompt) - 1, len(whole) - 1)
+    ]
+    np.testing.assert_allclose(effects.padding[:, 1], expected, atol=1e-5, err_msg="padding is hidden, too")
     np.testing.assert_allclose(np.nansum(effects.rollout, axis=1), 1, atol=1e-5)
     assert np.isnan(effects.unknown[0, len(prompt) :]).all()
 

@@ -151,17 +151,24 @@ def test_beam_search_shows_the_rows_of_the_beginning_that_won(tmp_path: Path, fa
     assert_close(trace.logits, whole.logits[0])
 
 
-@pytest.mark.parametrize("family", ["opt", "gemma"])
-def test_padding_before_a_prompt_changes_nothing_behind_it(tmp_path: Path, family: str) -> None:
-    found, _own = opened(tmp_path, family)
-    plain, padded = (
-        traced(found, source=(found.info.spec.pad_id or 0,) * n + SOURCE, decoding=Decoding(max_length=4)) for n in (0, 3)
-    )
-    assert_close(np.asarray(padded.logits)[3:], plain.logits)
-    assert padded.tokens["source"].ids[3:] == plain.tokens["source"].ids
-    for site, attention in plain.attention.items():
-        assert_close(padded.attention[site].weights[:, 3:, 3:], attention.weights)
-        np.testing.assert_array_equal(padded.attention[site].mask_padding[:, :3], False)  # type: ignore[index]
+@pytest.mark.parametrize("family", ["gpt2", "opt", "gemma", "qwen3", "mistral", "qwen2"])
+@torch.inference_mode()
+def test_a_token_that_was_written_or_typed_is_no_padding(tmp_path: Path, family: str) -> None:
+    """The padding id of the folder is one that the network writes, and one that is typed."""
+    plain = folders.save(tmp_path / "plain" / family, family, eos_token_id=None)
+    prompt = torch.tensor([SOURCE])
+    options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 8, "do_sample": False, "eos_token_id": None}
+    written: torch.Tensor = plain.generate(prompt, pad_token_id=0, **options)  # type: ignore[operator]
+    for name, pad in (("written", int(written[0, 7])), ("typed first", SOURCE[0]), ("typed later", SOURCE[2])):
+        found, own = opened(tmp_path / name, family, pad_token_id=pad, eos_token_id=None)
+        own.load_state_dict(plain.state_dict())
+        found.network.library.load_state_dict(plain.state_dict())
+        trace = traced(found, decoding=Decoding(max_length=8))
+        whole = own(written[:, :-1], attention_mask=torch.ones_like(written[:, :-1]), output_attentions=True)
+        assert found.info.spec.pad_id == pad
+        assert trace.tokens["source"].ids == tuple(written[0].tolist()), name
+        assert_maps(trace, "decoder", "self", whole.attentions)
+        assert_close(trace.logits, whole.logits[0])
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "gpt2", "opt", "marian", "m2m_100", "bart"])

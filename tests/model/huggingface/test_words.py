@@ -1,7 +1,9 @@
 """Tokenizers of folders: readable texts, special tokens, targets; nothing is cut or padded."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
@@ -70,6 +72,30 @@ def test_long_and_empty_texts_are_refused(tmp_path: Path) -> None:
         run(found, RunRequest("x", "  "), CPU, "CPU")
     with pytest.raises(TokenOutOfRange, match=r"^The source has no token with the id 40: its ids run from 0 to 39\.$"):
         run(found, RunRequest("x", (5, 40)), CPU, "CPU")
+
+
+@pytest.mark.parametrize(("family", "tokenizer"), [("bert", folders.word_pieces), ("bart", folders.sentence_pieces)])
+@torch.inference_mode()
+def test_a_padding_token_that_is_typed_is_a_word(tmp_path: Path, family: str, tokenizer: Callable[[], Tokenizer]) -> None:
+    """The library's tokenizer marks it as one, too. Padding that is asked for behind it is hidden."""
+    found = opened(tmp_path, family, made := tokenizer())
+    made.no_padding()
+    made.no_truncation()
+    pad = found.tokenizers["source"].tokens((found.info.spec.pad_id or 0,), "").texts[0]
+    typed = made.encode(f"the {pad} dog")
+    assert found.info.spec.pad_id in typed.ids
+    assert set(typed.attention_mask) == {1}
+    for pad_to in (None, len(typed.ids) + 2):
+        trace = run(
+            found,
+            RunRequest("x", f"the {pad} dog", "the" if "target" in found.tokenizers else None, source_pad_to=pad_to),
+            CPU,
+            "CPU",
+        )
+        site = trace.at("encoder.0.0.self")
+        assert trace.tokens["source"].ids[: len(typed.ids)] == tuple(typed.ids)
+        assert site.mask[0].tolist() == [True] * len(typed.ids) + [False] * (2 if pad_to else 0)
+        assert (np.asarray(site.weights)[:, 0, : len(typed.ids)] > 0).all()
 
 
 @pytest.mark.parametrize(("family", "example"), [("gpt2", "The animal"), ("bert", EXAMPLE)])

@@ -73,7 +73,7 @@ class Equations:
         x = self.embed(ids, self.decoder, "decoder", "embedding")
         for pass_ in range(self.decoder.passes):
             for layer in range(self.decoder.layers):
-                x = self.encoder_layer(x, np.array(ids) != PAD, self.decoder, "decoder", pass_, layer, f"layers.{layer}", True)
+                x = self.encoder_layer(x, np.ones(len(ids), bool), self.decoder, "decoder", pass_, layer, f"layers.{layer}", True)
         self.logits(self.final_norm(x, self.decoder, "final_norm"), "embedding")
         return self.seen
 
