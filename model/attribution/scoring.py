@@ -190,7 +190,7 @@ class _Batch:
         return Run(interventions=interventions, fused=fused)
 
     def _padded(self) -> dict[str, Intervention]:
-        """Masks in which the decoder's tokens that a copy replaced by padding are hidden: the network takes no token for padding."""
+        """Masks that hide the decoder's tokens that a copy replaced by padding: the network takes no token for it."""
         pad_id = self.example.runner.info.spec.pad_id
         if self.copies.fed is None or pad_id is None:
             return {}

@@ -203,7 +203,7 @@ class RunRequest:
         target: a target to feed to the decoder (teacher forcing); None: the model decodes one.
         decoding: how the model decodes. Not used where a target is given.
         begin: ids that a decode generates first, whatever the method would choose; it continues from them.
-        source_valid: number of source positions that are not padding; None: of ids, all that do not have the pad id; of a text, all.
+        source_valid: number of source positions that are not padding; None: of ids, all but the pad id; of a text, all.
         source_pad_to: number of positions that the source is padded to; None: no padding is added.
         keep: tensors to record besides weights, masks, positions and logits.
         edits: changes to make while the network runs, in this order.
