@@ -254,13 +254,13 @@ def test_a_module_of_viz_hides_no_package() -> None:
     assert not hidden, f"Streamlit puts viz/ first on the path, so a module there must not be called like a package: {hidden}"
 
 
-def test_a_file_has_at_most_300_lines() -> None:
+def test_a_file_has_at_most_400_lines() -> None:
     whole = ROOT / "headlight.py"  # one file by design: people copy it beside a program of theirs (docs/record.md)
     lines = {
         path: sum(map(bool, map(str.strip, path.read_text(encoding="utf-8").splitlines()))) for path in WRITTEN if path != whole
     }
-    long = [f"{path.relative_to(ROOT)} has {count}" for path, count in lines.items() if count > 300]
-    assert not long, f"A file has at most 300 lines, blank ones not counted; divide it: {', '.join(long)}"
+    long = [f"{path.relative_to(ROOT)} has {count}" for path, count in lines.items() if count > 400]
+    assert not long, f"A file has at most 400 lines, blank ones not counted; divide it: {', '.join(long)}"
 
 
 def functions(module: str) -> Iterator[int]:
