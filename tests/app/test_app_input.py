@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from model.spec.request import allowed_characters
 from tests.app.conftest import SPEC
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import save_checkpoint
 
 EMPTY = r"The (source text|forced target) is empty\. Type at least one word.*\."
-TOO_LONG = r"The \w+( text)? has 53[56] tokens, but the limit is 4[01]: the model has no more positions\. Shorten it\."
-"""Of 2,000 words the box takes the first 1,600 characters."""
+TOO_LONG = r"The (source text|target) has 6,000 characters, but the limit is 1,600\. Shorten it\."
 
 SENTENCES = {
     "": EMPTY,
@@ -147,13 +145,12 @@ def test_a_text_too_long_for_a_link_runs_but_its_link_says_so(shelf: Path) -> No
     assert "at most 4000 characters" in copied.problems[0]
 
 
-def test_a_box_takes_as_many_characters_as_the_model_can_read(stocked: Path) -> None:
-    visitor = Visitor(against="text=w4")
-    for field in ("text", "target"):
-        assert visitor.app.text_input(key=f"widget:{field}").proto.max_chars == allowed_characters(40)
-    visitor.go("compare")
-    boxes = [box.proto.max_chars for box in visitor.app.text_input]
-    assert boxes == [allowed_characters(40)] * 4
+def test_no_box_of_a_sentence_drops_what_is_too_long(stocked: Path) -> None:
+    visitor = Visitor("compare", against="text=w4")
+    assert [box.proto.max_chars for box in visitor.app.text_input] == [0] * 4
+    visitor.type("text", "w4 " * 2000)
+    ends_well(visitor, TOO_LONG)
+    assert visitor.app.text_input(key="widget:text").value == "w4 " * 2000
 
 
 def test_a_link_with_a_text_too_long_to_be_split_into_tokens_is_refused_in_one_sentence_and_stays_whole(stocked: Path) -> None:

@@ -12,7 +12,7 @@ from model.engine.local import CHECKPOINTS
 from model.spec.request import RunRequest
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT, free_port, started
-from tests.browser.visits import chips, has_parameters, opened, rest
+from tests.browser.visits import chips, has_parameters, loud, opened, rest
 from tests.known import bundled_engine
 from viz.labels import tokens
 
@@ -90,6 +90,21 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
         shows(page, "ein kinder")
         rest(page)
     assert thrown == []
+
+
+@pytest.mark.parametrize(("words", "characters"), [(500, "2,500"), (60_000, "300,000")], ids=["an essay", "a book"])
+def test_a_text_too_long_is_refused_in_a_sentence_without_a_key_and_stays_whole(
+    watched: Page, serve: Callable[[Path], str], words: int, characters: str
+) -> None:
+    """A pasted text; and one set by a script, which reaches the page as the same event."""
+    opened(watched, f"{serve(ROOT / 'app.py')}/?model={MODEL}&text=eine+frau")
+    field, text = watched.get_by_role("textbox", name="Input sentence"), "eine " * words
+    field.select_text()
+    watched.keyboard.insert_text(text)
+    expect(loud(watched)).to_contain_text(f"has {characters} characters")
+    expect(field).to_have_value(text)
+    field.fill("zwei hunde")
+    expect(chips(watched, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])
 
 
 def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:

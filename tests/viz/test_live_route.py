@@ -349,14 +349,16 @@ def test_stop_ends_the_run_and_the_script_shows_what_it_had_written(client: http
     assert len(engine.asked) == 1, "the script does not run it again"
 
 
-def test_a_text_that_no_run_takes_is_refused_before_an_answer_begins_and_nothing_of_it_is_logged(
+def test_a_text_that_no_run_takes_is_answered_by_a_sentence_and_nothing_of_it_is_logged(
     client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = Typed()
     answer = post(client, live_session(engine), {"text": "secret" * 50_000})
-    assert (answer.status_code, answer.text) == (
-        422,
+    ((header, scenes),) = framed(answer.content)
+    assert (header["error"], header["final"], scenes) == (
         "The source text has 300,000 characters, but the limit is 262,144. Shorten it.",
+        True,
+        {},
     )
     assert engine.asked == []
     assert "secret" not in caplog.text

@@ -207,9 +207,10 @@ async def _serve(request: Request) -> Response:
     except (ValueError, RecursionError, ClientDisconnect):
         return _refused(400, 'The question must be {"text": "…"}, perhaps with a "change".')
     try:
-        run = Run(page.of(question).request())  # refused here: an answer that has begun can only break off
-    except HeadlightError as error:
-        return _refused(422, page.context.copy().run(error_message, error))
+        run = Run(page.of(question).request())
+    except HeadlightError as error:  # a text longer than any model reads: said like that of a run
+        said = page.context.copy().run(error_message, error)
+        return Response(_packed({"text": question.text, "final": True, "error": said}), media_type=MEDIA)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "identity"}
     return StreamingResponse(frames(live, page, question, run, _gone(request)), headers=headers, media_type=MEDIA)
 

@@ -36,7 +36,7 @@ class Conversation {
   }
 
   take({ data, setTriggerValue }) {
-    const { texts, turns, reply, raw, isRaw, system, most } = data;
+    const { texts, turns, reply, raw, isRaw, system } = data;
     const began = performance.now();
     const report = (act) => setTriggerValue("said", act);
     this.tell = globalThis.headlightPageLinks?.here(report, began) ?? report;
@@ -46,8 +46,6 @@ class Conversation {
     this.raw.setAttribute("aria-label", texts.raw);
     this.next.placeholder = texts.say;
     this.next.setAttribute("aria-label", texts.say);
-    this.next.maxLength = most;
-    this.system.text.maxLength = most;
     this.system.text.setAttribute("aria-label", texts.system);
     this.system.text.placeholder = texts["system default"];
     this.system.summary.textContent = system ? `${texts.system}: ${system}` : texts.system;

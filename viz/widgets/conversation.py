@@ -18,7 +18,6 @@ from viz.i18n.translate import _
 from viz.session.state import get_view_state, update
 from viz.url.parsers import turns, written_turns
 from viz.url.view_state import NEW_SENTENCE, ViewState
-from viz.widgets.sentence_box import most_characters
 
 HERE = Path(__file__).parent
 _REPLY = "reply"
@@ -43,7 +42,7 @@ def place(info: ModelInfo, view: ViewState) -> Callable[[Trace | None, bool], No
 
     def draw(trace: Trace | None, over: bool) -> None:
         with there:
-            _draw(info, view, trace, over)
+            _draw(view, trace, over)
 
     return draw
 
@@ -58,7 +57,7 @@ def facts_of(view: ViewState, trace: Trace | None) -> ChatFacts | None:
     return chat_of(trace) if same else None
 
 
-def _draw(info: ModelInfo, view: ViewState, trace: Trace | None, over: bool) -> None:
+def _draw(view: ViewState, trace: Trace | None, over: bool) -> None:
     found = facts_of(view, trace)
     reply = "" if found is None else found.reply
     st.session_state[_REPLY] = view.chat, view.text, reply
@@ -71,7 +70,6 @@ def _draw(info: ModelInfo, view: ViewState, trace: Trace | None, over: bool) -> 
         "reply": None if found is None and not over else reply,
         "raw": found.text + reply if found is not None and view.raw else None,
         "isRaw": bool(view.raw),
-        "most": most_characters(info.max_source, ""),
         "texts": _texts(),
     }
     _BOX(key=_KEY, data=data, on_said_change=_take, width="stretch", height="content")

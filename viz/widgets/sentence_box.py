@@ -14,7 +14,6 @@ import streamlit as st
 from babel import Locale
 
 from model.engine.api import Engine, ModelInfo, Models
-from model.spec.request import allowed_characters
 from model.trace.types import Trace
 from viz.i18n.recognition import recognized
 from viz.i18n.translate import _, current, translated
@@ -141,6 +140,9 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
     """Draws the box, bound to the state's text. A recorded run has none: nothing else can run; nor has a model of images or sounds,
     which has a box of its own (`media_box`).
 
+    Boxes of texts set no limit of their own (`max_chars`): Streamlit then drops what is too long without a word. The engine says
+    how much the model reads.
+
     Args:
         beside: draws what the page adds to its row.
     """
@@ -153,7 +155,6 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
                 _("Input sentence ({language})", language=info.languages.get("source", info.title)),
                 label_visibility="collapsed",
                 placeholder=_placeholder(info),
-                max_chars=most_characters(info.max_source, view.text or ""),
                 **bind("text", **NEW_SENTENCE),
             )
             st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
@@ -165,11 +166,6 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
         st.caption(
             _("This model reads vectors instead of words. They are random: the first number is how many, the second is the seed.")
         )
-
-
-def most_characters(positions: int, shown: str) -> int:
-    """Character limit of the box for a model with so many positions. A longer text from a link is still shown whole."""
-    return max(allowed_characters(positions), len(shown))
 
 
 def _examples(info: ModelInfo, view: ViewState) -> None:

@@ -19,7 +19,6 @@ from viz.session.state import bind, update
 from viz.url.links import NO_TURNS
 from viz.url.parsers import PLAIN
 from viz.url.view_state import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, ViewState
-from viz.widgets.sentence_box import most_characters
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -56,7 +55,6 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
                     "Teacher forcing: the model reads these words instead of its own output. Each word shows the "
                     "probability that the model gave it."
                 ),
-                max_chars=most_characters(info.max_target, view.target),
                 **bind("target", **NEW_SENTENCE),
             )
 

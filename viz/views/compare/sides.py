@@ -17,7 +17,6 @@ from viz.url import links
 from viz.url.view_state import ViewState, differences, differing, second_side
 from viz.widgets import sidebar
 from viz.widgets.cards import card, say
-from viz.widgets.sentence_box import most_characters
 
 _KIND, _REFUSED = "widget:against", "against:refused"
 
@@ -130,14 +129,12 @@ def _sentence(page: Page, second: ViewState) -> None:
     language = page.info.languages.get("source", page.info.title)
     st.text_input(
         _("Sentence of side B ({language})", language=language),
-        max_chars=most_characters(page.info.max_source, second.text or ""),
         **_tied(second, "text"),
     )
     if page.info.translates:
         language = page.info.languages.get("target", page.info.title)
         st.text_input(
             _("Forced target of side B ({language})", language=language),
-            max_chars=most_characters(page.info.max_target, second.target),
             **_tied(second, "target"),
         )
 

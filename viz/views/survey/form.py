@@ -32,9 +32,7 @@ def draw(page: Page) -> None:
     )
     name, data = _("My own texts"), b""
     if kind == "pasted":
-        pasted = st.text_area(
-            _("One text per line; a tab between source and target"), key="survey-pasted", height=160, max_chars=200_000
-        )
+        pasted = st.text_area(_("One text per line; a tab between source and target"), key="survey-pasted", height=160)
         data = pasted.encode("utf-8", "surrogatepass")
     elif kind == "file":
         sent = st.file_uploader(

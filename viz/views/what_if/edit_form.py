@@ -136,7 +136,7 @@ def _patch(page: Page) -> dict[str, Any]:
     })  # fmt: skip
     found: dict[str, Any] = _stack(page) if value == "hidden" else fields.place(page, with_heads=value != "output")
     found |= {"value": value, "at": fields.tokens(page, found, "at")}
-    source = st.text_input(_("Sentence of the other run (empty: the same)"), key="form:source", max_chars=1000)
+    source = st.text_input(_("Sentence of the other run (empty: the same)"), key="form:source")
     take = st.text_input(
         _("Tokens of the other run, in the same order, separated by spaces (empty: the same positions)"), key="form:take"
     )
