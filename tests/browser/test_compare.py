@@ -80,4 +80,4 @@ def the_example_comes_before_the_settings_which_say_what_it_silences(page: Page)
     assert box(outputs.locator("del").first)["y"] < 768
     settings.click()
     chosen = page.get_by_role("combobox", name="Heads silenced on side B")
-    expect(chosen).to_have_attribute("placeholder", "heads silenced: 24")
+    expect(chosen).to_have_attribute("placeholder", "Encoder self-attention, layer 2, head 5")

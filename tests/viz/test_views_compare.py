@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from model.attribution.questions import Heads
+from model.attribution.results import Head, HeadEffects
 from model.engine.api import Describe, ModelInfo, Texts
 from model.errors import BadSetting, UnknownModel
 from model.spec.edits import Silence
@@ -20,6 +22,7 @@ from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
 from viz.canvas.wire.transport import unpack
+from viz.labels import edits
 from viz.url import view_state
 
 CROSS = "decoder.0.1.cross"
@@ -86,18 +89,35 @@ def open_compare(engine: TwoRuns, **query: str) -> AppTest:
     return open_view("compare", engine, False, **{"model": "made-up", "text": "zwei hunde"} | query)
 
 
-def test_before_a_difference_is_chosen_all_heads_of_one_kind_are_silenced_as_an_example() -> None:
-    engine = TwoRuns()
+class Measured(TwoRuns):
+    """An engine that says how much each head matters: the last one most, of those before the last site the third."""
+
+    def answer(self, question: Question[Any]) -> Any:
+        if not isinstance(question, Heads):
+            return super().answer(question)
+        heads = tuple(Head(str(site), head) for site, one in self.trace.attention.items() for head in range(one.heads))
+        without = np.zeros((len(heads), 2))
+        without[2], without[-1] = -1.0, -9.0
+        sites = tuple(dict.fromkeys(head.site for head in heads))
+        return HeadEffects(("a", "b"), (1, 2), 1, np.zeros(2), heads, sites, without=without)
+
+
+@pytest.mark.parametrize(
+    ("engine", "silenced", "words"),
+    [(Measured(), "encoder.0.1.self:0", "the head that this output needs most"), (TwoRuns(), f"{CROSS}:0", "without one head")],
+    ids=["measured", "cannot be measured"],
+)
+def test_before_a_difference_is_chosen_one_head_is_silenced_as_an_example(engine: TwoRuns, silenced: str, words: str) -> None:
     app = open_compare(engine)
     (request,) = engine.asked
-    cross = [attention for attention in engine.trace.attention.values() if attention.site.kind == "cross"]
-    assert request.edits == tuple(Silence(str(one.site), tuple(range(one.heads))) for one in cross)
-    assert "This is an example." in said(app)
-    assert f"silenced heads: none → {sum(one.heads for one in cross)}." in said(app)
+    site, _colon, head = silenced.rpartition(":")
+    assert request.edits == (Silence(site, (int(head),)),)
+    assert words in said(app)
+    assert f"silenced heads: none → “{edits.heads(silenced)}”." in said(app)
     assert "against" not in app.query_params
-    silenced = app.multiselect(key="second:silence")
-    assert silenced.value == [], "the first own choice replaces the example"
-    assert silenced.proto.placeholder == f"heads silenced: {sum(one.heads for one in cross)}"
+    choice = app.multiselect(key="second:silence")
+    assert choice.value == [], "the first own choice replaces the example"
+    assert choice.proto.placeholder == edits.heads(silenced)
     assert len(drawings(app)) == 3
 
 

@@ -29,13 +29,13 @@ def show(page: Page) -> None:
     """Draws the page."""
     page = compare_sides.pinned(page)
     big = page.view.big
-    example = "" if page.view.against else compare_sides.example(page)
+    example, words = ("", "") if page.view.against else compare_sides.example(page)
     if not big:
         compare_sides.control(page, example)
     if example:
         page = replace(page, view=replace(page.view, against=differing(silence=example)))
         if not big:
-            st.caption(_("This is an example. Choose above what should be different on side B."))
+            st.caption(words)
     different = picker.what_differs(page)
     if not different:
         st.info(_("Both sides are identical so far. Choose above what should be different on side B."), icon=":material/info:")

@@ -5,8 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
+from model.attribution.questions import Heads
+from model.attribution.results import Head
 from model.engine.api import Describe, Engine, ModelInfo, Models
 from model.errors import HeadlightError
 from model.trace.types import Site
@@ -18,6 +21,9 @@ from viz.url.view_state import ViewState, differences, differing, second_side
 from viz.widgets import sidebar
 from viz.widgets.cards import card, say
 
+MOST_MEASURED = 100
+"""Most heads that are silenced one after the other to find the example: more would keep who opens the page waiting."""
+
 _KIND, _REFUSED = "widget:against", "against:refused"
 
 
@@ -25,7 +31,7 @@ def control(page: Page, example: str) -> None:
     """Draws the choice of what is compared, then its fields. The link keeps both.
 
     Args:
-        example: the heads that side B has silenced as an example, "" after the first own choice, which replaces it.
+        example: the head that side B has silenced as an example, "" after the first own choice, which replaces it.
     """
     kinds = {"model": _("another model"), "sentence": _("another sentence"), "settings": _("other settings")}
     if page.info.recorded:
@@ -165,7 +171,7 @@ def _silence(page: Page, second: ViewState, example: str) -> None:
         _("Heads silenced on side B"),
         there,
         format_func=edits.heads,
-        placeholder=_("heads silenced: {count}", count=len(example.split())) if example else _("none"),
+        placeholder=edits.heads(example) or _("none"),
         key=key,
         on_change=lambda: _differ("silence", " ".join(st.session_state[key])),
     )
@@ -176,13 +182,35 @@ def _silence(page: Page, second: ViewState, example: str) -> None:
                 st.button(label, key=f"silence-{name}", on_click=_differ, args=("silence", together))
 
 
-def example(page: Page) -> str:
-    """The heads that side B has silenced before anything is chosen, all of one kind of attention; "" where none can be silenced."""
+def example(page: Page) -> tuple[str, str]:
+    """The head that side B has silenced before anything is chosen, as in `ViewState.silence`, and the sentence that says so.
+
+    It is the one without which the output is least likely, of those whose silencing can change a map: none comes after the last
+    site. Both are empty where no head can be silenced.
+    """
     if page.info.recorded or page.info.spec.get("recorded"):
-        return ""
-    own = page.attention.site
-    alike = [each for each in page.trace.attention.values() if (each.site.stack, each.site.kind) == (own.stack, own.kind)]
-    return " ".join(f"{each.site}:{head}" for each in alike for head in range(each.heads))
+        return "", ""
+    if head := _most_needed(page):
+        words = _(
+            "An example: side B runs without the head that this output needs most (of those before the last attention layer). "
+            "Choose above what should be different."
+        )
+        return f"{head.site}:{head.head}", words
+    words = _("An example: side B runs without one head. Choose above what should be different.")
+    return f"{page.attention.site}:{page.head}", words
+
+
+def _most_needed(page: Page) -> Head | None:
+    """The head before the last site whose silencing lowers the log-probability of the output most; None where that is not known."""
+    if sum(attention.heads for attention in page.trace.attention.values()) > MOST_MEASURED:
+        return None
+    try:
+        effects = page.engine.ask(Heads(page.view.request(), ("without",)))
+    except HeadlightError:
+        return None
+    assert effects.without is not None
+    cost = dict(zip(effects.heads, np.nansum(effects.without, axis=1), strict=True))
+    return min((head for head in effects.heads if head.site != effects.sites[-1]), key=cost.__getitem__, default=None)
 
 
 def _gestures(page: Page, there: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
