@@ -237,7 +237,8 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
         MissingFile, DamagedFile: the folder cannot be read.
     """
     info = read_info(folder)
-    path, places = _existing(folder, weights_file), needed(info.spec).state_dict()
+    path, network = _existing(folder, weights_file), needed(info.spec)
+    places = network.state_dict()
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
@@ -257,7 +258,7 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
     inspection = Inspection(
         what=kinds.get("".join(info.spec.stacks), both),
         spec=specs.to_json(info.spec),
-        parameters=sum(value.numel() for value in places.values()),
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
         tensors=tensors,
         missing=tuple(sorted(places.keys() - {t.name for t in tensors})),
         notes=info.notes,

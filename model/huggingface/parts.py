@@ -1,25 +1,21 @@
 """What an inspection says of a library network: parameter counts by part, found by module type, and what a run records."""
 
-from collections import Counter
-
 from torch import nn
 
 from model.errors import Words, phrase
 from model.huggingface.network import NO_SCORES, ForeignNetwork
+from model.inspection.diagnostics import counted_once
 from model.inspection.report import Part
 
 
 def parts(network: ForeignNetwork) -> tuple[Part, ...]:
     """Parameter counts by part, in the network's order; shared parameters count for the first part."""
     output = network.library.get_output_embeddings()  # type: ignore[operator]  # untyped library
-    counts: Counter[tuple[str, str]] = Counter()
-    seen = set[int]()
-    for name, module in network.library.named_modules():
-        for parameter in module.parameters(recurse=False):
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                counts[_stack(network, name), "output" if module is output else _kind(network, name, module)] += parameter.numel()
-    return tuple(Part(stack, kind, count) for (stack, kind), count in counts.items())
+    return counted_once(
+        ((_stack(network, name), "output" if module is output else _kind(network, name, module)), parameter)
+        for name, module in network.library.named_modules()
+        for parameter in module.parameters(recurse=False)
+    )
 
 
 def _stack(network: ForeignNetwork, name: str) -> str:

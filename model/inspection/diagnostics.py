@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +33,9 @@ _KINDS = (
     (r"feed_forward\.", "feed_forward"),
     (r"^output\.", "output"),
 )
+Place: TypeAlias = tuple[str, str]
+"""Stack and kind of a part of a network."""
+
 _NORM = re.compile(r"norm\.(weight|bias)$")
 
 
@@ -61,12 +65,28 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
 
 def parts(network: nn.Module) -> tuple[Part, ...]:
     """Number of parameters by part, in the network's order."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for name, parameter in network.named_parameters():
-        stack = "encoder" if name.startswith("encoder.") else "decoder"
-        kind = next(kind for pattern, kind in _KINDS if re.search(pattern, name))
-        counts[stack, kind] += parameter.numel()
-    return tuple(Part(stack, kind, count) for (stack, kind), count in counts.items())
+    return counted_once((_place(name), parameter) for name, parameter in network.named_parameters(remove_duplicate=False))
+
+
+def _place(name: str) -> Place:
+    stack = "encoder" if name.startswith("encoder.") else "decoder"
+    return stack, next(kind for pattern, kind in _KINDS if re.search(pattern, name))
+
+
+def counted_once(parameters: Iterable[tuple[Place, nn.Parameter]]) -> tuple[Part, ...]:
+    """Number of parameters by part.
+
+    Args:
+        parameters: those of each part in the network's order, a shared one in every part that has it.
+    """
+    places: defaultdict[nn.Parameter, list[Place]] = defaultdict(list)
+    for place, parameter in parameters:
+        places[parameter].append(place)
+    counts, shared = Counter[Place](), defaultdict[Place, list[Place]](list)
+    for parameter, (first, *later) in places.items():
+        counts[first] += parameter.numel()
+        shared[first] += [place for place in later if place != first]
+    return tuple(Part(*place, count, tuple(dict.fromkeys(shared[place]))) for place, count in counts.items())
 
 
 def tied(infos: Iterable[TensorInfo], tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:

@@ -50,11 +50,13 @@ class Part:
         stack: `encoder` or `decoder`.
         kind: `embedding`, `positions`, `attention`, `cross_attention`, `feed_forward`, `norms` or `output`.
         parameters: number of its parameters; a shared parameter counts in the first part that has it.
+        shared: later parts that have some of these parameters, too, as stack and kind.
     """
 
     stack: str
     kind: str
     parameters: int
+    shared: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,11 @@ def test_every_page_draws_it(model: str) -> None:
     assert visitor.drawn >= 2, "with its example of an edit and without"
     visitor.go("checkpoint")
     assert visitor.problems == []
-    assert len(visitor.app.dataframe) > 0
+    (shares,) = [table.value for table in visitor.app.dataframe if "share" in table.value]
+    assert shares["share"].sum() == pytest.approx(1, abs=0.002), "each is rounded to 0.1 %"
+    assert f"{shares['parameters'].sum():,}" == next(each.value for each in visitor.app.metric if each.label == "parameters")
+    tied = "Counted once, because they are the same numbers: embedding (decoder), output layer (decoder)."
+    assert any(caption.value == tied for caption in visitor.app.caption) == (model == "captions-lm")
     visitor.go("training")
     assert visitor.problems == []
     assert visitor.drawn, "a model without snapshots shows the film of another one"

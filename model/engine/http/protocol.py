@@ -58,6 +58,7 @@ ADDED_FIELDS = (
     ("describe", "chats"),
     ("models", "sampling"),
     ("describe", "sampling"),
+    ("inspect", "shared"),
 )
 """Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
 fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.

@@ -22,6 +22,8 @@ from model.transformer.build import build
 from tests.networks import VARIANTS, network, save_checkpoint, translator
 from tests.reference import GOLDEN, SETTINGS, opened
 
+BUNDLED = sorted(path.parent for path in (Path(__file__).parents[3] / "checkpoints").glob("*/spec.json"))
+
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
@@ -140,6 +142,16 @@ def test_a_part_is_what_its_names_say(tmp_path: Path) -> None:
     by_hand = sum(t.numel() for n, t in state.items() if n.startswith("decoder.") and ".cross_attention." in n)
     assert {(p.stack, p.kind): p.parameters for p in found.parts}["decoder", "cross_attention"] == by_hand
     assert sum(p.parameters for p in found.parts) == found.parameters
+
+
+@pytest.mark.parametrize("folder", BUNDLED, ids=lambda folder: folder.name)
+def test_the_parts_of_a_bundled_network_add_up_to_its_parameters_and_a_tied_output_counts_once(folder: Path) -> None:
+    found = loader.inspect(folder, {})
+    weights, tied = load_file(folder / "model.safetensors"), found.spec["output"]["tied"]
+    assert found.parameters == sum(part.parameters for part in found.parts)
+    assert found.parameters == sum(tensor.numel() for name, tensor in weights.items() if not (tied and name == "output.weight"))
+    shared = {(part.stack, part.kind): part.shared for part in found.parts if part.shared}
+    assert shared == ({("decoder", "embedding"): (("decoder", "output"),)} if tied else {})
 
 
 def test_matrices_with_the_same_numbers_are_named_and_constant_ones_are_not(tmp_path: Path) -> None:

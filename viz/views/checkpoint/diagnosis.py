@@ -210,6 +210,10 @@ def _parts(found: Inspection) -> None:
         "output": _("output layer"),
     }
     stacks = {"encoder": _("encoder"), "decoder": _("decoder")}
+    same = [[(part.stack, part.kind), *part.shared] for part in found.parts if part.shared]
+    for places in same:
+        names = join_list(_("{part} ({stack})", part=words[kind], stack=stacks[stack]) for stack, kind in places)
+        st.caption(_("Counted once, because they are the same numbers: {parts}.", parts=names))
     rows = [(stacks[part.stack], words[part.kind], part.parameters, part.parameters / found.parameters) for part in found.parts]
     table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
     columns = {
