@@ -18,25 +18,28 @@ from model.attribution.scoring import OnCount, ignore_count
 from model.attribution.stream import ResidualStream, Term
 from model.attribution.sums import Part
 from model.checkpoints.loader import AnyNetwork
-from model.errors import EditedCell
+from model.errors import BadSetting, EditedCell, phrase
 from model.spec.edits import replaces_context
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Trace
 
 
-def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count) -> CircuitGraph:
+def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count, row: int | None = None) -> CircuitGraph:
     """What each head of a run used of each part that it read.
 
     Args:
         network: the network of the run, before its edits.
         trace: the run, which keeps everything.
         on_count: called with the number of heads done, and of all heads.
+        row: as in `Circuit`.
 
     Raises:
+        BadSetting: the run has no such row.
         NotTakenApart: the network's maps are not known.
         NotRecorded: the run did not keep what is needed.
     """
     found = ran(network, trace)
+    _check_row(trace, row)
     stream = ResidualStream(trace, found.stacks)
     copies, earlier = _copying(found, stream, trace), cache(lambda place, head: _inner_products(stream, place, head))
     heads = [Head(str(site), head) for site, own in trace.attention.items() for head in range(own.heads)]
@@ -44,7 +47,7 @@ def circuit(network: AnyNetwork, trace: Trace, on_count: OnCount = ignore_count)
     on_count(0, len(heads))
     with np.errstate(all="ignore"):
         for done, head in enumerate(heads, start=1):
-            rows.append(_of_head(stream, trace, trace.at(head.site), head.head, earlier))
+            rows.append(_of_head(stream, trace, trace.at(head.site), head.head, earlier, row))
             on_count(done, len(heads))
     parts = tuple(dict.fromkeys(part for row in rows for side in row for part in side.used))
     places = {part: place for place, part in enumerate(parts)}
@@ -73,8 +76,28 @@ class _Side:
     tolerance: float
 
 
+def _check_row(trace: Trace, row: int | None) -> None:
+    """Refuses a row that the stack that writes does not have."""
+    if row is None:
+        return
+    rows = max(len(attention.mask) for site, attention in trace.attention.items() if site.stack == _writer(trace))
+    if not 0 <= row < rows:
+        raise BadSetting(name="row", found=row, allowed=phrase("a number from 0 to {last}", last=rows - 1))
+
+
+def _writer(trace: Trace) -> str:
+    """The stack that writes; an encoder alone is read as it stands."""
+    stacks = {site.stack for site in trace.attention}
+    return "decoder" if "decoder" in stacks else next(iter(stacks))
+
+
 def _of_head(
-    stream: ResidualStream, trace: Trace, attention: Attention, head: int, earlier: Callable[[str, int], tuple[Array, Array]]
+    stream: ResidualStream,
+    trace: Trace,
+    attention: Attention,
+    head: int,
+    earlier: Callable[[str, int], tuple[Array, Array]],
+    row: int | None,
 ) -> tuple[_Side, ...]:
     """The three sides of a head, in the order of SIDES.
 
@@ -84,7 +107,7 @@ def _of_head(
     stack = stream.stacks[attention.site.stack]
     maps = stack.sublayers[stack.index(str(attention.site))].heads
     assert maps is not None
-    heads, weighed = maps(), _weighed(trace, attention, head)
+    heads, weighed = maps(), _weighed(trace, attention, head, row if attention.site.stack == _writer(trace) else None)
     output = heads.output.weight[:, head * (width := weighed.context.shape[1]) : (head + 1) * width]  # [model, head_dim]
     factors = {"query": heads.weight("key", head), "key": heads.weight("query", head), "value": output.T}
     found = list[_Side]()
@@ -121,9 +144,9 @@ class _Weighed:
     """What one head did in a run.
 
     Attributes:
-        query: [query, head_dim]; key, value: [key, head_dim]; context: [query, head_dim].
+        query: [query, head_dim]; key: [key, head_dim]; context: [query, head_dim], 0 in rows that do not count, as their weights.
         weights: [query, key].
-        excess: [query, key], weight minus that of an even row, divided by the number of rows that have a choice.
+        excess: [query, key], weight minus that of an even row, divided by the number of rows that count; 0 in all others.
         scores: [query, key]; NaN where the run computed none.
         changed: whether an edit replaced its context, or multiplied its scores: its sums are then not known.
     """
@@ -148,13 +171,17 @@ class _Weighed:
         return reading, np.nan if self.changed[1] else float((self.excess * scores).sum())
 
 
-def _weighed(trace: Trace, attention: Attention, head: int) -> _Weighed:
+def _weighed(trace: Trace, attention: Attention, head: int, row: int | None) -> _Weighed:
     site = str(attention.site)
     arrays = (attention.q, attention.k, attention.context, attention.weights)
     query, key, context, weights = (np.asarray(each[head]).astype(np.float64) for each in arrays if each is not None)
     allowed = np.asarray(attention.mask)
     counts = allowed.sum(axis=1, keepdims=True)
     choice = counts[:, 0] > 1
+    if row is not None:
+        others = np.arange(len(weights)) != row
+        choice &= ~others
+        weights[others] = context[others] = 0.0
     excess = np.where(choice[:, None], weights - allowed / np.maximum(counts, 1), 0.0) / max(1, int(choice.sum()))
     scores = None if attention.scores is None else np.asarray(attention.scores[head]).astype(np.float64)
     replaced = any(replaces_context(edit, site, head) for edit in RunRequest.edits_in(trace.request))

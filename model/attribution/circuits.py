@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from model.attribution.results import Arrays, Head, Result, plain
-from model.attribution.sums import Part
+from model.attribution.sums import Index, Part
 from model.errors import BadSetting, phrase
 from model.spec.questions import RunQuestion
 from model.trace.types import Array
@@ -28,7 +28,13 @@ class Circuit(RunQuestion["CircuitGraph"]):
     """Which earlier parts did the queries, keys and values of each head use in a run?
 
     The run records everything, whatever `request.keep` says, so that equal requests share it.
+
+    Attributes:
+        row: count only this row of the stack that writes, from 0; None: all rows that have a choice. A head can need another one
+            in a single row, which the mean over all rows hides.
     """
+
+    row: Index | None = None
 
     @property
     def cost(self) -> int:
@@ -67,8 +73,8 @@ class CircuitGraph(Arrays):
     Attributes:
         heads: the reading heads, in the order in which they run.
         parts: what any of them read.
-        used: [side, head, part]; of queries and keys what the part adds to the lift, the mean over rows; of values its share of the
-            head's output, measured along that output.
+        used: [side, head, part]; of queries and keys what the part adds to the lift, the mean over the rows that the question
+            counts; of values its share of the head's output in these rows, measured along that output.
         total: [side, head], the same lift from the recorded scores and weights, and 1 for values: what `used` adds up to.
         difference: [side, head], how far the sums are from it.
         tolerance: [side, head], largest difference that rounding in the run's number type explains.

@@ -32,13 +32,14 @@ from model.spec.request import RunRequest
 @click.command()
 @asks_for_a_run
 @click.option("--least", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="list edges with at least this share")
+@click.option("--row", type=click.IntRange(0), help="count only this row of the stack that writes, from 0 [default: all]")
 @AS_JSON
 @DEVICE
-def circuit(request: RunRequest, least: float, as_json: bool, device: str) -> None:
+def circuit(request: RunRequest, least: float, row: int | None, as_json: bool, device: str) -> None:
     """Says which earlier head, and which other part, the queries, keys and values of each head of CHECKPOINT used in one run."""
     checkpoint, trace = kept(partial(traced, device=device), request)
     with told("heads") as on_count:
-        found = circuit_of(checkpoint.network, trace, on_count)
+        found = circuit_of(checkpoint.network, trace, on_count, row)
     click.echo(json.dumps(found.to_json()) if as_json else "\n".join(_of_circuit(found, least)))
 
 

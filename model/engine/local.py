@@ -284,7 +284,7 @@ class LocalEngine:
         _check_length(trace)
         version = _usable(self._models.network(question.request.model, question.request.settings)).key.version
         asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)
-        return self._measured(asked, lambda ask, report: circuit(runner.network, trace, _counting(report)))
+        return self._measured(asked, lambda ask, report: circuit(runner.network, trace, _counting(report), question.row))
 
     def _measured(self, asked: VersionedRequest, work: Callable[[Ask, Report], Found]) -> Found:
         """The result of a measurement, which takes its turn among the runs; a cached one where there is one."""

@@ -45,6 +45,17 @@ def test_edges_and_what_is_omitted_are_those_of_the_engine(graph: CircuitGraph) 
     assert f"Edges shown: {len(fewer):,}, with a share of at least 0.50" in said(visitor)
 
 
+def test_one_row_can_be_counted_and_a_row_that_is_not_there_counts_all(stocked: Path, graph: CircuitGraph) -> None:
+    visitor = Visitor("circuit", model="tiny", text=TEXT, share="0.1", row="2")
+    own = LocalEngine(stocked, best_device("cpu")).ask(Circuit(RunRequest("tiny", TEXT), row=2))
+    assert visitor.problems == []
+    assert f"{own.left_out(0.1):.0%} is not shown" in said(visitor)
+    assert own.left_out(0.1) != graph.left_out(0.1)
+    beyond = Visitor("circuit", model="tiny", text=TEXT, share="0.1", row="99")
+    assert beyond.app.selectbox(key="widget:row").value == -1
+    assert f"{graph.left_out(0.1):.0%} is not shown" in said(beyond)
+
+
 def test_paths_are_measured_when_they_are_asked_for(stocked: Path) -> None:
     visitor = Visitor("circuit", model="tiny", text=TEXT, corrupted=CORRUPTED, step="1")
     toggle = visitor.app.toggle(key="paths-shown")

@@ -308,7 +308,7 @@ def test_the_cells_that_led_to_a_cell_are_the_last_ones() -> None:
 
 
 def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
-    of_why = {"minus": "", "trail": "", "rival": "runner-up", "corrupted": ""}
+    of_why = {"minus": "", "trail": "", "rival": "runner-up", "corrupted": "", "row": -1}
     of_a_run = {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
     assert of_a_run | of_why == NEW_SENTENCE
 

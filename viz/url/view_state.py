@@ -184,6 +184,7 @@ class ViewState:
     shade: str = parameter("", "color", "what colors Survey's heads: as x; default: their kind", values.choice(*SURVEYED))
     dots: str = parameter("", "size", "matters: Survey's dots are as large as their heads matter", values.choice("matters"))
     least: float = parameter(0.05, "share", "Circuit: the smallest share of an edge that is drawn", values.number(0.01, 1))
+    row: int = parameter(-1, "row", "Circuit: the row that is counted, from 0; -1: all", values.whole(-1), reset_by="sentence")
     corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
     beside: str = parameter("", "survey", "the model whose stored survey Survey compares with", values.text, reset_by="model")
     hide: str = parameter(

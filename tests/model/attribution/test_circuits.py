@@ -13,6 +13,7 @@ from model.attribution.circuit_parts import circuit
 from model.attribution.circuits import SIDES, Circuit, CircuitGraph
 from model.attribution.results import Head
 from model.engine.local import LocalEngine
+from model.errors import BadSetting
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array
@@ -106,6 +107,35 @@ def test_what_a_value_was_made_of_is_measured_along_the_output(name: str) -> Non
     whole = sum(written.values())
     expected = {part: float((own * whole).sum() / (whole**2).sum()) for part, own in written.items()}
     assert used(graph, "value", head) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["paper", "modern language model"])
+def test_one_row_at_a_time_is_all_rows(name: str) -> None:
+    """Queries and keys: the mean over the rows that have a choice. Values: the share of the row's own output."""
+    found, trace = made(name, 1)
+    whole, count = circuit(found.network, trace), len(trace.of("decoder", "self")[0].mask)
+    forward = Forward(found.network, trace, SPECS[name])
+    by_row = [circuit(found.network, trace, row=row) for row in range(count)]
+    assert all(graph.agrees for graph in by_row)
+    for number, head in enumerate(whole.heads):
+        attention = trace.at(head.site)
+        if attention.site.stack == "encoder":
+            np.testing.assert_array_equal(by_row[0].used[:, number], whole.used[:, number], err_msg="the encoder writes no row")
+            continue
+        choice = np.flatnonzero(attention.mask.sum(axis=1) > 1)
+        mean = sum((by_row[row].used[:2, number] for row in choice), 0 * whole.used[:2, number]) / max(len(choice), 1)
+        np.testing.assert_allclose(mean, whole.used[:2, number], rtol=1e-6, atol=1e-9)
+        assert attention.context is not None
+        module = f"layers.{attention.site.layer}.{'attention' if forward.alone else attention.site.kind + '_attention'}"
+        context = attention.context[head.head].astype(np.float64)
+        columns = slice(head.head * context.shape[1], (head.head + 1) * context.shape[1])
+        outputs = context @ forward.weight("decoder", f"{module}.output.weight")[:, columns].T
+        shares = (outputs**2).sum(axis=1) / (outputs**2).sum()
+        values = sum(share * graph.used[2, number] for share, graph in zip(shares, by_row, strict=True))
+        np.testing.assert_allclose(values, whole.used[2, number], rtol=1e-5, atol=1e-6)
+    for wrong in (-1, count):
+        with pytest.raises(BadSetting, match=f"Allowed: a number from 0 to {count - 1}"):
+            circuit(found.network, trace, row=wrong)
 
 
 BARE = replace(

@@ -1,6 +1,5 @@
 """Panels of sums: why a cell has its score, why a token was generated, and which earlier heads each head used (docs/why.md)."""
 
-from model.attribution.circuits import Circuit
 from model.attribution.sums import Why, Writes
 from viz.i18n.translate import join_sentences, number
 from viz.lectures.presenter import tables
@@ -47,6 +46,6 @@ def of_circuit(page: Page) -> PanelWithScene:
     Raises:
         HeadlightError: it is not known.
     """
-    found = page.engine.ask(Circuit(page.view.request()))
+    found = page.engine.ask(circuit.question(page))
     scene, said = circuit.graph(page, found)
     return Panel("Circuit", "circuit", circuit.title(), said), scene

@@ -10,7 +10,7 @@ import streamlit as st
 from model.attribution.circuits import SIDES, Circuit, CircuitGraph, Edge, Side
 from model.attribution.results import Head
 from model.errors import HeadlightError
-from model.trace.types import Site
+from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.scenes import attention
 from viz.canvas.scenes import circuit as scene
@@ -36,7 +36,7 @@ def show(page: Page) -> None:
         return
     with patient_engine.show_pending():
         try:
-            found = page.engine.ask(Circuit(page.view.request()))
+            found = page.engine.ask(question(page))
         except HeadlightError as error:
             say(error_message(error))
             return
@@ -57,6 +57,23 @@ def show(page: Page) -> None:
         with panel("composition"):
             _composition(page, found)
         paths.draw(page, found)
+
+
+def question(page: Page) -> Circuit:
+    """What the page asks: all rows, or the row that the view names."""
+    row = _row(page)
+    return Circuit(page.view.request(), None if row < 0 else row)
+
+
+def _row(page: Page) -> int:
+    """The row that is counted; -1: all, also where a link names a row that the run does not have."""
+    return page.view.row if page.view.row < len(_written(page)) else -1
+
+
+def _written(page: Page) -> Tokens:
+    """The tokens that the rows of the writing stack read."""
+    attention = next(iter(page.trace.of("decoder", "self") or page.trace.attention.values()))
+    return page.trace.tokens[attention.query_tokens].first(len(attention.mask))
 
 
 def _one_picture(page: Page, found: CircuitGraph) -> None:
@@ -96,7 +113,22 @@ def _about(page: Page, found: CircuitGraph) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{title()}**", width="content")
         _badge(page, found)
+    _rows(page)
     _threshold("visible")
+
+
+def _rows(page: Page) -> None:
+    """Draws the choice of the rows that are counted."""
+    written, tied = _written(page), bind("row")
+    st.session_state[tied["key"]] = _row(page)
+    st.selectbox(
+        _("Rows that are counted"),
+        range(-1, len(written)),
+        format_func=lambda row: _("all: the mean") if row < 0 else f"{row + 1} · {tokens.token(written, row)}",
+        help=_("A head can use another head in a single row, which the mean over all rows hides: choose that row."),
+        width=260,
+        **tied,
+    )
 
 
 def _threshold(label: Literal["visible", "collapsed"]) -> None:
