@@ -14,7 +14,7 @@ from model.spec.request import RunRequest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-STRINGS = [line.split("\t")[0] for line in gzip.open(ROOT / "model/survey/corpora/digits.tsv.gz", "rt").read().splitlines()[:300]]
+LINES = gzip.decompress((ROOT / "model/survey/corpora/digits.tsv.gz").read_bytes()).decode().splitlines()[:300]
 
 
 def weights_near_the_written_digit(engine: Engine, model: str, strings: Iterable[str]) -> list[list[float]]:
@@ -33,7 +33,8 @@ def test_the_card_of_reverse_digits_states_what_its_weights_are(engine: Engine) 
     card = " ".join((ROOT / "checkpoints/reverse-digits/CARD.md").read_text("utf-8").split())
     stated = re.search(r"(\S+) % of the cross-attention weight .* single string: (\S+) %\).* first step it was (\S+) %", card)
     assert stated
-    trained = weights_near_the_written_digit(engine, "reverse-digits", STRINGS)
-    untrained = weights_near_the_written_digit(engine, "reverse-digits@000000", STRINGS)
+    strings = [line.split("\t")[0] for line in LINES]
+    trained = weights_near_the_written_digit(engine, "reverse-digits", strings)
+    untrained = weights_near_the_written_digit(engine, "reverse-digits@000000", strings)
     shares = np.mean(np.concatenate(trained)), min(map(np.mean, trained)), np.mean(np.concatenate(untrained))
     assert [f"{100 * share:.1f}" for share in shares] == list(stated.groups())
