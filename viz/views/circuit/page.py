@@ -113,8 +113,11 @@ def _about(page: Page, found: CircuitGraph) -> None:
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(f"**{title()}**", width="content")
         _badge(page, found)
-    _rows(page)
-    _threshold("visible")
+    rows, least = st.columns([1, 2])
+    with rows:
+        _rows(page)
+    with least:
+        _threshold("visible")
 
 
 def _rows(page: Page) -> None:
@@ -126,7 +129,6 @@ def _rows(page: Page) -> None:
         range(-1, len(written)),
         format_func=lambda row: _("all: the mean") if row < 0 else f"{row + 1} · {tokens.token(written, row)}",
         help=_("A head can use another head in a single row, which the mean over all rows hides: choose that row."),
-        width=260,
         **tied,
     )
 
