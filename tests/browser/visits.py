@@ -19,9 +19,9 @@ STILL = """([mark, drawn, least]) => {
   const ready = ran && !("headlightLive" in document.documentElement.dataset) && !all(".waiting").length;
   const shown = ready && (!drawn || all(drawn).some((node) => node.checkVisibility()));
   const places = shown && JSON.stringify(all(".hl").map((node) => [node.dataset.layout, node.getBoundingClientRect()]));
-  const before = globalThis.headlightStill;
+  const before = window.headlightStill;
   if (!shown || before?.mark !== mark || before.places !== places) {
-    const now = globalThis.headlightStill = { mark, places, since: performance.now(), frames: 0, answers: 0 };
+    const now = window.headlightStill = { mark, places, since: performance.now(), frames: 0, answers: 0 };
     const frame = () => ++now.frames < 2 && requestAnimationFrame(frame);
     requestAnimationFrame(frame);
     const ask = () => fetch("/_stcore/health", { cache: "no-store" }).catch(() => {}).then(() => ++now.answers < 2 && ask());
@@ -36,7 +36,7 @@ The server has answered twice meanwhile: on a busy machine it takes longer than 
 """
 
 TILES = """(node) => {
-  const { x, y } = node.getBoundingClientRect(), zoom = node.currentCSSZoom;
+  const { x, y } = node.getBoundingClientRect(), zoom = node.currentCSSZoom ?? 1;
   const moved = (tile) => {
     const sides = ["x", "y", "width", "height"].filter((side) => side in tile);
     const large = Object.fromEntries(sides.map((side) => [side, zoom * tile[side]]));

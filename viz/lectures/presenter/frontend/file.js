@@ -23,10 +23,10 @@ takePrepared(slides, made, JSON.parse(new TextDecoder().decode(await inflated(pa
 const question = new QuestionBox(at("question"), texts, async (step, value) => ({ outcome: "counted", value }));
 question.redraw = () => talk.setPhase("revealed");
 const talk = new Talk(slides, draw, stepNamed(location.hash, slides));
+const address = new StepAddress(talk);
 
 function draw() {
   const now = talk.shown(made.views, made.answers);
-  history.replaceState(null, "", hashOf(talk.step));
   at("title").textContent = now.title;
   setWords(at("words"), now.words);
   at("points").replaceChildren(...pointList(now.points, (choice) => stage.show(stage.name, choice)));
@@ -39,6 +39,7 @@ function draw() {
   at("chapters").replaceChildren(...chapterStrip(talk));
   showWords(talk.step, talk.phase);
   document.body.dataset.shown = `${talk.step}/${now.view ?? ""}`;
+  address.tell();
 }
 
 const next = () => talk.next(true);

@@ -22,8 +22,9 @@ let settling = null;
 const stage = new Stage(at("stage"), { load: loadFrom(page.views), chosen: (choice) => { if (!moving) steer({ choice }); } });
 const question = new QuestionBox(at("question"), texts, null);
 question.redraw = () => draw();
-let moving = false; // whether the page itself moves, so that what it selects is no choice
+let moving = null; // the newest move of the page itself, until it is drawn: what is selected meanwhile is no choice
 const talk = new Talk(slides, (what) => { steer(what); draw(); }, stepNamed(location.hash, slides));
+const address = new StepAddress(talk);
 const named = location.hash !== "" && performance.getEntriesByType("navigation")[0]?.type !== "reload"; // a link to a step was followed
 
 let noticing = null;
@@ -46,7 +47,6 @@ async function steer(order) {
 function draw() {
   const { step } = talk;
   const now = talk.shown(made.views, made.answers);
-  history.replaceState(null, "", hashOf(step));
   document.body.classList.toggle("black", talk.black);
   at("title").textContent = now.title;
   setWords(at("words"), now.words);
@@ -57,12 +57,17 @@ function draw() {
   at("problem").textContent = problem;
   at("problem").hidden = !problem;
   at("waiting").hidden = Boolean(now.view || now.covered || problem || !slides[step].link);
-  moving = true;
-  stage.show(now.view, {}).then(() => { if (at("notice").textContent === texts.noPicture) notice(""); }, () => notice(texts.noPicture)).finally(() => { moving = false; document.body.dataset.shown = `${step}/${now.view ?? ""}`; });
+  const move = (moving = {});
+  stage.show(now.view, {}).then(() => { if (at("notice").textContent === texts.noPicture) notice(""); }, () => notice(texts.noPicture)).finally(() => {
+    if (moving !== move) return; // another step was drawn meanwhile
+    moving = null;
+    document.body.dataset.shown = `${step}/${now.view ?? ""}`;
+  });
   prepareAround();
   at("chapters").replaceChildren(...chapterStrip(talk));
   at("home").hidden = !talk.away;
   showWords(step, now.question && made.answers[step] ? talk.phase : "");
+  address.tell();
 }
 
 /** Draws the views ahead that the next keys show: that of a question, those of the next steps, the one before. */

@@ -114,6 +114,27 @@ function stepNamed(hash, slides) {
 /** What an address names a step. */
 const hashOf = (step) => `#${step + 1}`;
 
+const BETWEEN_ADDRESSES = 125; // ms; of a page that changes its address more than 100 times in 10 s, WebKit stops the script
+
+/** Writes the present step into the address bar, after everything else; of those that a held key passes some are left out. */
+class StepAddress {
+  constructor(talk) {
+    Object.assign(this, { talk, written: -BETWEEN_ADDRESSES, waiting: null });
+  }
+
+  tell() {
+    this.waiting ??= setTimeout(() => this.write(), this.written + BETWEEN_ADDRESSES - performance.now());
+  }
+
+  write() {
+    Object.assign(this, { written: performance.now(), waiting: null });
+    try {
+      history.replaceState(null, "", hashOf(this.talk.step));
+    } catch { // in a frame or from a disk a browser may refuse it: then the address stays as it is
+    }
+  }
+}
+
 /** The chapters as a list that opens, the present one as "3 / 8 · Masks"; beside it a mark for each of its steps. */
 function chapterStrip(talk) {
   const chapters = [];
