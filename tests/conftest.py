@@ -69,8 +69,8 @@ SLOW_PLACES = tuple(
 """Where whole pages run, networks are trained, libraries take seconds to import, or hosts and people have own processes."""
 
 LONG = (
-    "cluster big_mode engines pages room app open_by_name inside cell_dialog checkpoint holding what_if live_bad_input waiting survey "
-    "walk first_visit no_english chat leaving_a_page canvas_component canvas_scale live many_heads class cells languages "
+    "cluster big_mode engines pages room app open_by_name inside cell_dialog checkpoint holding what_if live_bad_input waiting "
+    "survey walk first_visit no_english chat leaving_a_page canvas_component canvas_scale live many_heads class cells languages "
     "live_choices compare training search new_visitor circuit label_room recorded_by_keyboard page_keys hidden_answers"
 ).split()
 """Files of ten seconds and more of computing, the longest first: one process must not wait for another's last file."""
