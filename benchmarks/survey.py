@@ -27,11 +27,12 @@ from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
 from model.inference.calls import Ask
 from model.inference.run import run
+from model.measures.catalogue import MEASURES
+from model.measures.of_run import measured
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
 from model.survey.answers import AT_ONCE
-from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.statistics import added, empty
 from model.survey.survey import BATCH

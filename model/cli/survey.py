@@ -17,12 +17,12 @@ from model.engine.api import Describe
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting, from_json
+from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
 from model.spec.questions import ModelQuestion
 from model.survey import film as films
 from model.survey import tables, texts
 from model.survey.differences import Difference, differences
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts, StoredSurvey, plain
 from model.survey.relations import accuracies
 from model.survey.survey import BATCH, Survey, begun, gone_on, merged

@@ -3,16 +3,14 @@
 Source of the first: Clark et al. 2019, "What Does BERT Look At?", section 6: the Jensen-Shannon divergence of two heads' rows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from model.survey.measures import Map, map_of
+from model.measures.maps import Map, map_of
+from model.measures.rows import divergences, entropies
 from model.trace.types import Array, Trace
-
-ROWS = 32
-"""Rows of a text that are compared: of more, as many at equal distances."""
 
 FARTHEST = 16
 """Offsets from the row are counted in tokens up to this one; what is farther counts there."""
@@ -63,67 +61,47 @@ class Compared:
             return np.asarray(np.where(self.pairs > 0, self.divergence / self.pairs, np.nan))
 
     @property
-    def change(self) -> Array:
-        """[head], how much the profile changes between texts, in nats: the entropy of the mean profile minus the mean entropy.
+    def variation(self) -> Array:
+        """[head], how much the profile varies between texts, in nats: the entropy of the mean profile minus the mean entropy.
 
         This is the Jensen-Shannon divergence of all texts (Lin 1991, section 4): 0 where every text has the same profile.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             mean = self.profile / self.texts[:, None]
-            return np.asarray(np.maximum(_entropy(mean) - self.entropy / self.texts, 0.0))
+            return np.asarray(np.maximum(entropies(mean) - self.entropy / self.texts, 0.0))
 
 
 def compared(trace: Trace) -> Compared:
-    """The heads of one run compared: the sums of one text."""
+    """The heads of one run compared, over all rows that have a choice: the sums of one text."""
     sites = list(trace.attention.values())
-    heads = sum(own.heads for own in sites)
+    heads = sum(attention.heads for attention in sites)
     pairs, divergence = np.zeros((heads, heads), np.int64), np.zeros((heads, heads))
-    texts, profile, entropy = np.zeros(heads, np.int64), np.zeros((heads, 2 * FARTHEST + 1)), np.zeros(heads)
+    texts, profile = np.zeros(heads, np.int64), np.zeros((heads, 2 * FARTHEST + 1))
     first, groups = 0, dict[tuple[object, ...], list[tuple[int, Array]]]()
-    for own in sites:
-        described = map_of(own, trace)
-        rows = np.flatnonzero(described.choice)
+    for attention in sites:
+        site = map_of(attention, trace)
+        rows = np.flatnonzero(site.choice)
         if len(rows):
-            rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(int))]
-            weights = np.asarray(own.weights[:, rows], np.float64)
-            texts[first : first + own.heads] = 1
-            profile[first : first + own.heads] = _profile(weights, described, rows)
-            kind = (own.query_tokens, own.key_tokens, own.site.kind, tuple(rows), weights.shape[2])
-            groups.setdefault(kind, []).extend((first + head, weights[head]) for head in range(own.heads))
-        first += own.heads
-    entropy[:] = _entropy(profile)
+            weights = np.asarray(attention.weights[:, rows], np.float64)
+            texts[first : first + attention.heads] = 1
+            profile[first : first + attention.heads] = _profile(weights, site, rows)
+            kind = (attention.query_tokens, attention.key_tokens, attention.site.kind, tuple(rows), weights.shape[2])
+            groups.setdefault(kind, []).extend((first + head, weights[head]) for head in range(attention.heads))
+        first += attention.heads
     for group in groups.values():
-        for one, other, apart in _pairs(group):
-            pairs[one, other] = pairs[other, one] = 1
-            divergence[one, other] = divergence[other, one] = apart
-    return Compared(pairs, divergence, texts, profile, entropy)
+        if len(group) <= MOST_HEADS:
+            places = np.ix_(*2 * [[head for head, _weights in group]])
+            pairs[places], divergence[places] = 1, divergences(np.stack([weights for _head, weights in group]))
+    return Compared(pairs, divergence, texts, profile, entropies(profile))
 
 
-def _profile(weights: Array, own: Map, rows: Array) -> Array:
+def _profile(weights: Array, site: Map, rows: Array) -> Array:
     """[head, offset], the mean over rows of the weight at each offset."""
-    bins = np.clip(np.rint(own.offset[rows]), -FARTHEST, FARTHEST).astype(int) + FARTHEST
-    found = np.zeros((len(weights), 2 * FARTHEST + 1))
+    bins = np.clip(np.rint(site.offset[rows]), -FARTHEST, FARTHEST).astype(int) + FARTHEST
+    profile = np.zeros((len(weights), 2 * FARTHEST + 1))
     for number in np.unique(bins):
-        found[:, number] = np.where(bins == number, weights, 0.0).sum(axis=(1, 2)) / len(rows)
-    return found
-
-
-def _pairs(group: list[tuple[int, Array]]) -> Iterator[tuple[int, int, float]]:
-    """Each two heads of a group with their divergence; a head and itself have 0."""
-    if len(group) > MOST_HEADS:
-        return
-    weights = np.stack([own for _head, own in group])  # [head, row, key]
-    own = _entropy(weights)
-    for place, (head, rows) in enumerate(group):
-        mixed = _entropy((weights[place:] + rows) / 2)
-        apart = (mixed - (own[place:] + own[place]) / 2).mean(axis=1) / np.log(2)
-        yield from ((head, group[place + step][0], max(float(value), 0.0)) for step, value in enumerate(apart))
-
-
-def _entropy(parts: Array) -> Array:
-    """-Σ p ln p over the last axis."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(parts > 0, -parts * np.log(parts), 0.0).sum(axis=-1))
+        profile[:, number] = np.where(bins == number, weights, 0.0).sum(axis=(1, 2)) / len(rows)
+    return profile
 
 
 def clustered(divergence: Array) -> list[int]:

@@ -18,11 +18,14 @@ from model.checkpoints.native import Checkpoint
 from model.errors import CannotSurvey, HeadlightError, InputError, NotRecorded, NotTakenApart, phrase
 from model.huggingface.network import ForeignNetwork
 from model.inference.run import run
+from model.measures.catalogue import VERSION
+from model.measures.of_run import measured
+from model.spec.network import to_json
 from model.spec.request import KEEP
 from model.survey.agreement import Compared, compared
-from model.survey.measures import VERSION, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
 from model.survey.relations import Relations, relations_of
+from model.survey.texts import repetition
 from model.trace.types import Array
 from model.transformer.build import build
 
@@ -67,12 +70,15 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
     """The measures of each text. A text that cannot be run has none, and its error is among the problems.
 
     Raises:
-        CannotSurvey: the asker expects other measures, or the network cannot be had untrained.
+        CannotSurvey: the asker expects other measures, or the network cannot be had untrained, or reads no tokens.
     """
     if question.version != VERSION:
         reason = phrase("this server computes version {ours} of the measures, not {asked}", ours=VERSION, asked=question.version)
         raise CannotSurvey(reason=reason)
     network = untrained(runner) if question.variant == "untrained" else runner
+    if question.variant == "repeated":
+        spec, numbers = to_json(runner.info.spec), range(question.first, question.first + len(question.texts))
+        question = replace(question, texts=tuple(repetition(number, spec) for number in numbers))
     found = of_each(question.texts, place, lambda number, text: _one(question, network, place, number, text))
     own = _gathered(runner.fingerprint, found)
     good = [text for number, text in enumerate(question.texts) if number not in own.problems]

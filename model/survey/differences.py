@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.errors import CannotSurvey, phrase
-from model.survey.measures import MEASURES
+from model.measures.catalogue import MEASURES
 from model.survey.survey import Survey
 from model.trace.types import Array
 

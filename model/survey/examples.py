@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.measures.words import MARKS
 from model.survey.reading import HeadInText
-from model.survey.words import MARKS
 from model.trace.types import Array, Tokens
 
 MOST_EXAMPLES = 200

@@ -12,10 +12,10 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 
 from model.errors import BadSurvey, phrase
+from model.measures.catalogue import MEASURES
 from model.spec.snapshots import at_step
 from model.spec.validation import read as validated
 from model.survey import tables
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, none_ran, part
 from model.survey.statistics import Statistics, added, empty
 from model.survey.survey import BATCH, About, begun

@@ -10,19 +10,20 @@ from safetensors import SafetensorError
 from safetensors.numpy import save
 
 from model.errors import NoTextRan, WireError, from_json
+from model.measures.catalogue import MEASURES, VERSION
+from model.measures.word_alignment import Gold, read_links
 from model.spec.edits import Edit
 from model.spec.questions import ModelQuestion
 from model.spec.request import Decoding, Keep, RunRequest
 from model.survey.agreement import Compared
-from model.survey.alignment import Gold, read_links
-from model.survey.measures import MEASURES, VERSION
 from model.survey.relations import Relations
 from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array
 
-Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "compared"]
+Variant: TypeAlias = Literal["as it is", "shuffled", "untrained", "repeated", "compared"]
 """What is measured: the maps of the network; the same maps with each row's weights in random order; those of the network with
-random parameters instead of its own; or nothing of each head, but how alike the maps of heads are, and what their weights copy."""
+random parameters instead of its own; as many texts of random tokens in a block that comes twice; or nothing of each head, but how
+alike the maps of heads are, and what their weights copy."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from model.measures.words import matrix, words_of
 from model.survey.trees import Word, parse
-from model.survey.words import matrix, words_of
 from model.trace.types import Array, Attention, Trace
 
 FARTHEST = 16

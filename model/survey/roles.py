@@ -2,7 +2,9 @@
 
 A criterion asks three things of a head's mean over the texts: that it reaches a threshold; that it is at least twice as large as in
 the same network untrained, so that training made it; and at least twice as large as where the weights of each row are dealt out to
-its keys in random order, so that it matters where they are.
+its keys in random order, so that it matters where they are. What looks for a token that came before must reach the threshold on
+random texts that repeat, too: in natural text a head that looks at frequent words reaches it by chance. Induction needs an earlier
+head that looks at the previous token, so no head of a first layer is called so.
 """
 
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.survey.measures import MEASURES
+from model.measures.catalogue import MEASURES
 from model.survey.statistics import Statistics
 from model.trace.types import Array
 
@@ -27,12 +29,21 @@ class Criterion:
         measure: the measure that is looked at.
         threshold: smallest mean over the texts.
         cross: whether it is for cross-attention alone; else for self-attention, or for both where the measure has both.
+        repeated: whether the mean over random texts that repeat must reach the threshold, too.
+        later: whether heads of a first layer cannot have it.
     """
 
     role: str
     measure: str
     threshold: float
     cross: bool | None = None
+    repeated: bool = False
+    later: bool = False
+
+    def can_be_of(self, site: str) -> bool:
+        """Whether heads of a site, in its text form, can have it."""
+        _stack, pass_, layer, kind = site.split(".")
+        return self.cross in (None, kind == "cross") and not (self.later and pass_ == layer == "0")
 
 
 CRITERIA = (
@@ -43,8 +54,8 @@ CRITERIA = (
     Criterion("last token", "last", 0.5),
     Criterion("special tokens", "special", 0.5),
     Criterion("punctuation", "punctuation", 0.4),
-    Criterion("duplicate token", "duplicate", 0.4),
-    Criterion("induction", "induction", 0.4),
+    Criterion("duplicate token", "duplicate", 0.4, repeated=True),
+    Criterion("induction", "induction", 0.4, repeated=True, later=True),
     Criterion("diagonal", "near_diagonal", 0.7, cross=True),
     Criterion("antidiagonal", "antidiagonal", 0.7, cross=True),
 )
@@ -59,6 +70,7 @@ class Role:
         criterion: which one it meets.
         mean: its mean over the texts.
         shuffled, untrained: the means of the two baselines.
+        repeated: the mean over random texts that repeat; NaN: it was not measured, and the criterion does not ask for it.
         share: the share of the sampled texts in which the head's number reaches the threshold.
         rest: in the other sampled texts: the measure of weight on some keys that is largest in the mean; empty: there are none.
         rest_mean: that mean.
@@ -68,35 +80,42 @@ class Role:
     mean: float
     shuffled: float
     untrained: float
+    repeated: float
     share: float
     rest: str
     rest_mean: float
 
 
-def roles(statistics: Statistics, shuffled: Array | None, untrained: Array | None) -> list[tuple[Role, ...]]:
+def roles(
+    statistics: Statistics, shuffled: Array | None, untrained: Array | None, repeated: Array | None
+) -> list[tuple[Role, ...]]:
     """The roles of each head; none at all without both baselines.
 
     Args:
         shuffled, untrained: [head, measure], the means of the baselines; None: they were not run.
+        repeated: [head, measure], the means over random texts that repeat; None: they were not run, and no head has a
+            role that asks for them.
     """
     if shuffled is None or untrained is None:
         return [()] * len(statistics.heads)
-    return [
-        tuple(_roles_of(statistics, shuffled, untrained, head, site.rpartition(".")[2] == "cross"))
-        for head, (site, _) in enumerate(statistics.heads)
-    ]
+    repetition = np.full(shuffled.shape, np.nan) if repeated is None else repeated
+    means = (shuffled, untrained, repetition)
+    return [tuple(_roles_of(statistics, means, head, site)) for head, (site, _) in enumerate(statistics.heads)]
 
 
-def _roles_of(statistics: Statistics, shuffled: Array, untrained: Array, head: int, cross: bool) -> Iterator[Role]:
-    for each in CRITERIA:
-        column = list(MEASURES).index(each.measure)
-        if not statistics.count[head, column] or each.cross not in (None, cross):
+def _roles_of(statistics: Statistics, means: tuple[Array, Array, Array], head: int, site: str) -> Iterator[Role]:
+    """The roles of one head, given the means of `shuffled`, `untrained` and `repeated`."""
+    for criterion in CRITERIA:
+        column = list(MEASURES).index(criterion.measure)
+        if not statistics.count[head, column] or not criterion.can_be_of(site):
             continue
         mean = float(statistics.mean[head, column])
-        baselines = float(shuffled[head, column]), float(untrained[head, column])
-        if mean >= each.threshold and mean >= TIMES * max(baselines):
-            share = statistics.share_above(head, each.measure, each.threshold)
-            yield Role(each, mean, *baselines, share, *_rest(statistics, head, each))
+        shuffled, untrained, repeated = (float(values[head, column]) for values in means)
+        if mean < criterion.threshold or mean < TIMES * max(shuffled, untrained):
+            continue
+        if not criterion.repeated or repeated >= criterion.threshold:
+            share = statistics.share_above(head, criterion.measure, criterion.threshold)
+            yield Role(criterion, mean, shuffled, untrained, repeated, share, *_rest(statistics, head, criterion))
 
 
 def _rest(statistics: Statistics, head: int, criterion: Criterion) -> tuple[str, float]:

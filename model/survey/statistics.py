@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from model.errors import CannotSurvey, phrase
-from model.survey.measures import MEASURES
+from model.measures.catalogue import MEASURES
 from model.survey.questions import MeasuredTexts
 from model.trace.types import Array
 

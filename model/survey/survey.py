@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from model.errors import CannotSurvey, from_json, phrase
+from model.measures.catalogue import MEASURES, VERSION
 from model.survey.agreement import Compared
 from model.survey.mattering import Matters
-from model.survey.measures import MEASURES, VERSION
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, Variant, none_ran, part, plain
 from model.survey.relations import Relations, accuracies
 from model.survey.roles import Role, roles
@@ -21,8 +21,9 @@ from model.trace.types import Array
 BATCH = 32
 """Texts of one question to the engine: another visitor's run waits for at most one such batch."""
 
-BASELINES: tuple[Variant, ...] = ("shuffled", "untrained")
-"""What a survey is compared with: the same maps with the weights of each row in random order, and the network untrained."""
+BASELINES: tuple[Variant, ...] = ("shuffled", "untrained", "repeated")
+"""What a survey is compared with: the same maps with the weights of each row in random order, the network untrained, and random
+texts that repeat."""
 
 BASELINE_TEXTS = 200
 """Texts that the baselines read: the first ones of the survey."""
@@ -111,7 +112,7 @@ class Survey:
 
     @property
     def finished(self) -> bool:
-        """Whether all texts and both baselines were read, and heads compared."""
+        """Whether all texts and all baselines were read, and heads compared."""
         baselines = (each in self.without or _done(self, each) == self.of_baseline for each in BASELINES)
         return self.done == self.of_texts and all(baselines) and self.compared_done == self.of_compared
 
@@ -145,20 +146,19 @@ class Survey:
 
     @cached_property
     def roles(self) -> list[tuple[Role, ...]]:
-        """The roles of each head; none before both baselines are there, and none of a share."""
+        """The roles of each head; none before the baselines are there, and none of a share."""
         if self.share != (1, 1):
-            return roles(self.statistics, None, None)
-        shuffled, untrained = (self.baselines.get(each) for each in BASELINES)
-        means = [own.mean if own and own.done else None for own in (shuffled, untrained)]
-        return roles(self.statistics, *means)
+            return roles(self.statistics, None, None, None)
+        baselines = (self.baselines.get(variant) for variant in BASELINES)
+        return roles(self.statistics, *(baseline.mean if baseline and baseline.done else None for baseline in baselines))
 
     def of_heads(self, name: str) -> Array:
         """[head], the mean of a measure over the texts, or one of OF_HEADS; NaN where it has no meaning or is not known."""
         own = self.statistics
         if name == "copying":
             return np.full(len(own.heads), np.nan) if self.copying is None else self.copying
-        if name == "change":
-            return np.full(len(own.heads), np.nan) if self.compared is None else self.compared.change
+        if name == "variation":
+            return np.full(len(own.heads), np.nan) if self.compared is None else self.compared.variation
         column = list(MEASURES).index(name)
         return np.where(own.count[:, column] > 0, own.mean[:, column], np.nan)
 
@@ -171,7 +171,7 @@ class Survey:
                 "head": head,
                 "measures": {name: self._numbers(row, column) for column, name in enumerate(names) if own.count[row, column]},
                 "roles": [role.criterion.role for role in self.roles[row]],
-                "change": plain(self.compared.change[row]) if self.compared else None,
+                "variation": plain(self.compared.variation[row]) if self.compared else None,
                 "copying": None if self.copying is None else plain(self.copying[row]),
             }
             for row, (site, head) in enumerate(own.heads)

@@ -15,11 +15,11 @@ from safetensors.numpy import load, save
 
 from model.checkpoints.surveyed import ABOUT, CONTEXTS
 from model.errors import BadSurvey, HeadlightError, phrase
+from model.measures.catalogue import MEASURES, units
 from model.spec.edits import read_edits
 from model.spec.validation import read as validated
 from model.survey import mattering
 from model.survey.agreement import Compared
-from model.survey.measures import MEASURES, units
 from model.survey.questions import Text, plain
 from model.survey.relations import Relations
 from model.survey.statistics import BINS, EXTREMES, Statistics

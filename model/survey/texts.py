@@ -8,7 +8,7 @@ counted.
 import csv
 import gzip
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from io import StringIO
@@ -244,26 +244,8 @@ def _tree(words: Sequence[str], tree: Sequence[str], name: str, line: int) -> st
     )
 
 
-def repeated(number: int, vocabulary: int, suppressed: Iterable[int], most: int, seed: int = 0) -> Texts:
-    """Random ids in a block that comes twice, without any special token: what comes after the first block can be looked up.
-
-    Args:
-        number: how many texts.
-        vocabulary: size of the vocabulary.
-        suppressed: ids that are never drawn.
-        most: most positions of a text; a block has at most 25.
-
-    Source: Olsson et al. 2022, "In-context Learning and Induction Heads", section 4.
-    """
-    draw, left_out = random.Random(seed), set(suppressed)
-    ids = [each for each in range(vocabulary) if each not in left_out]
-    length = max(min(25, most // 2), 1)
-    blocks = (tuple(draw.choices(ids, k=length)) for _ in range(number))
-    return Texts(f"repeated:{number}", tuple(Text(block * 2) for block in blocks))
-
-
-def repeated_for(number: int, spec: Mapping[str, Any]) -> Texts:
-    """Random texts that repeat, for a network.
+def repeated_for(count: int, spec: Mapping[str, Any]) -> Texts:
+    """So many random texts that repeat, for a network.
 
     Args:
         spec: of the network, as JSON values.
@@ -271,9 +253,37 @@ def repeated_for(number: int, spec: Mapping[str, Any]) -> Texts:
     Raises:
         CannotSurvey: it reads no ids.
     """
-    own = spec.get("encoder") or spec.get("decoder") or {}
-    if not own.get("vocab"):
+    return Texts(f"repeated:{count}", tuple(repetition(number, spec) for number in range(count)))
+
+
+def repetition(number: int, spec: Mapping[str, Any]) -> Text:
+    """Random ids in a block that comes twice, without any special token: what comes after the first block can be looked up.
+
+    A decoder beside an encoder is fed such a text, too, of its own vocabulary.
+
+    Args:
+        number: the seed.
+        spec: of the network, as JSON values.
+
+    Raises:
+        CannotSurvey: it reads no ids.
+
+    Source: Olsson et al. 2022, "In-context Learning and Induction Heads", section 4.
+    """
+    draw, stacks = random.Random(number), [stack for stack in (spec.get("encoder"), spec.get("decoder")) if stack]
+    if not stacks or not stacks[0].get("vocab"):
         raise CannotSurvey(reason=phrase("this network reads no tokens"))
     special = [spec.get(name) for name in ("pad_id", "start_id", "end_id", "unk_id")]
-    left_out = [each for each in (*special, *spec.get("suppressed", ())) if each is not None]
-    return repeated(number, own["vocab"], left_out, own["max_positions"])
+    left_out = {id_ for id_ in (*special, *spec.get("suppressed", ())) if id_ is not None}
+    blocks = [_block(draw, stack, left_out) for stack in stacks if stack.get("vocab")]
+    return Text(blocks[0] * 2, blocks[1] * 2 if len(blocks) > 1 else None)
+
+
+LONGEST_BLOCK = 25
+"""Most tokens of a block that comes twice."""
+
+
+def _block(draw: random.Random, stack: Mapping[str, Any], left_out: Set[int]) -> tuple[int, ...]:
+    """Random ids of the vocabulary of a stack, as many as fit into its positions twice."""
+    ids = [id_ for id_ in range(stack["vocab"]) if id_ not in left_out]
+    return tuple(draw.choices(ids, k=max(min(LONGEST_BLOCK, stack["max_positions"] // 2), 1)))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from model.survey.words import words_of
+from model.measures.words import words_of
 from model.trace.types import Tokens
 
 

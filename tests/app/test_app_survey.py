@@ -12,11 +12,12 @@ import pytest
 from model.engine.api import Describe, Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
+from model.measures.catalogue import MEASURES
+from model.measures.of_run import measured
 from model.spec.edits import read_edits
 from model.spec.request import RunRequest
 from model.survey import tables
 from model.survey.mattering import measured_on, not_measured
-from model.survey.measures import MEASURES, measured
 from model.survey.plane import Plane, plane
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import HeadInText, ReadHead

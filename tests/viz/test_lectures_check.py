@@ -13,9 +13,9 @@ from model.attribution.sums import Why, Writes
 from model.engine.api import Engine, Listing, Models, Run
 from model.engine.local import CHECKPOINTS
 from model.errors import BadLecture
+from model.measures.catalogue import MEASURES
 from model.spec.request import RunRequest
 from model.survey import film, tables
-from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from tests.known import folder_of
 from viz.canvas.scenes import attention, difference

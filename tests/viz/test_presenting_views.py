@@ -13,9 +13,9 @@ from model.attribution.circuits import Circuit
 from model.attribution.sums import Why, Writes
 from model.engine.api import Engine
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.measures.catalogue import MEASURES
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
-from model.survey.measures import MEASURES
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack

@@ -35,7 +35,7 @@ def measures() -> dict[str, str]:
 
 def of_heads() -> dict[str, str]:
     """Titles of all that a survey knows of a head: the measures, and the numbers that are no means over texts."""
-    return measures() | {"change": _("Change from text to text (nats)"), "copying": _("Copying score")}
+    return measures() | {"variation": _("Variation from text to text (nats)"), "copying": _("Copying score")}
 
 
 def roles() -> dict[str, str]:

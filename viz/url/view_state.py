@@ -4,11 +4,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 from urllib.parse import unquote
 
+from model.measures.catalogue import MEASURES as SURVEY_MEASURES
+from model.measures.catalogue import OF_HEADS
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
-from model.survey.measures import MEASURES as SURVEY_MEASURES
-from model.survey.measures import OF_HEADS
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
 from viz.url.parsers import ALL_OFF, MEASURES, READINGS, Parameter, parameter

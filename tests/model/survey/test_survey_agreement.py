@@ -1,4 +1,4 @@
-"""How alike heads are, and how much one changes, against plain computations; heads in order by their likeness."""
+"""How alike heads are, and how much one varies, against plain computations; heads in order by their likeness."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from model.survey.agreement import FARTHEST, ROWS, Compared, clustered, compared
+from model.survey.agreement import FARTHEST, Compared, clustered, compared
 from model.trace.types import Array, Trace
 from tests.traces import translation
 
@@ -34,7 +34,7 @@ def test_two_heads_are_as_far_apart_as_scipy_says() -> None:
     assert np.isnan(found.mean_divergence[~found.pairs.astype(bool)]).all()
 
 
-def test_the_change_of_a_head_is_that_of_its_profiles_over_texts() -> None:
+def test_the_variation_of_a_head_is_that_of_its_profiles_over_texts() -> None:
     traces = [translation(WORDS, [*WORDS, "<eos>"], layers=2, heads=2, seed=seed) for seed in range(3)]
     sums = compared(traces[0]) + compared(traces[1]) + compared(traces[2])
     profiles = []
@@ -50,23 +50,22 @@ def test_the_change_of_a_head_is_that_of_its_profiles_over_texts() -> None:
         return float(-sum(part * np.log(part) for part in parts if part > 0))
 
     plain = entropy(np.mean(profiles, axis=0)) - np.mean([entropy(profile) for profile in profiles])
-    assert sums.change[3] == pytest.approx(plain, abs=1e-6)
-    assert (compared(TRACE) + compared(TRACE)).change == pytest.approx(0, abs=1e-9)
+    assert sums.variation[3] == pytest.approx(plain, abs=1e-6)
+    assert (compared(TRACE) + compared(TRACE)).variation == pytest.approx(0, abs=1e-9)
 
 
-def test_of_a_long_text_some_rows_are_compared_at_equal_distances() -> None:
+def test_all_rows_of_a_long_text_are_compared() -> None:
     words = [f"w{number}" for number in range(100)]
     long = translation(words, words, layers=1, heads=2)
-    chosen = np.linspace(0, 99, ROWS).round().astype(int)
-    own = np.asarray(long.at("encoder.0.0.self").weights, np.float64)[:, chosen]
-    plain = np.mean([jensenshannon(a, b, base=2) ** 2 for a, b in zip(own[0], own[1], strict=True)])
+    weights = np.asarray(long.at("encoder.0.0.self").weights, np.float64)
+    plain = np.mean([jensenshannon(a, b, base=2) ** 2 for a, b in zip(*weights, strict=True)])
     assert compared(long).divergence[0, 1] == pytest.approx(plain, abs=1e-6)
 
 
 def test_a_run_without_any_choice_compares_nothing() -> None:
     found = compared(replace(TRACE, attention={site: replace(own, mask=own.mask & False) for site, own in TRACE.attention.items()}))
     assert not found.pairs.any()
-    assert np.isnan(found.change).all()
+    assert np.isnan(found.variation).all()
 
 
 def test_sums_travel_as_arrays() -> None:

@@ -8,17 +8,18 @@ import pytest
 import torch
 
 from model.attribution.circuits import Circuit
-from model.engine.api import Run
+from model.engine.api import Describe, Run
 from model.engine.local import LocalEngine
 from model.errors import CannotSurvey
+from model.measures.catalogue import MEASURES
+from model.measures.of_run import measured
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
 from model.survey.agreement import compared
-from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text, plain
 from model.survey.survey import begun, gone_on
-from model.survey.texts import Texts, bundled
+from model.survey.texts import Texts, bundled, repeated_for
 from tests.networks import save_checkpoint
 
 CPU = torch.device("cpu")
@@ -99,6 +100,15 @@ def test_the_baselines_are_others_and_the_same_again(engine: LocalEngine) -> Non
     assert again[0][0][..., column] == pytest.approx(plain[0][..., column], abs=1e-5, nan_ok=True)
     for other in again:
         assert not np.allclose(plain[0], other[0], atol=1e-3, equal_nan=True)
+
+
+def test_random_repetitions_are_read_instead_of_the_texts(engine: LocalEngine) -> None:
+    """The numbers of texts are their seeds, so that batches and shares of a survey read others."""
+    texts = repeated_for(5, engine.ask(Describe("tiny")).spec).items
+    plain = engine.ask(MeasureTexts("tiny", texts=texts)).values
+    for first in range(3):
+        found = engine.ask(MeasureTexts("tiny", texts=TEXTS[:2], first=first, variant="repeated")).values
+        assert found == pytest.approx(plain[first : first + 2], abs=1e-5, nan_ok=True)
 
 
 def test_another_version_of_the_measures_is_refused(engine: LocalEngine) -> None:

@@ -15,11 +15,12 @@ from model import __main__ as program
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, NoTextRan
+from model.measures.catalogue import MEASURES
+from model.measures.of_run import measured
 from model.spec.request import RunRequest
 from model.survey import film as films
 from model.survey import tables
 from model.survey.film import SurveyFilm
-from model.survey.measures import MEASURES, measured
 from model.survey.questions import MeasureTexts, Text
 from model.survey.reading import ReadHead, read_on
 from model.survey.survey import Survey, begun, gone_on

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from model.checkpoints import loader
+from model.measures.catalogue import MEASURES, VERSION
 from model.survey import tables
-from model.survey.measures import MEASURES, VERSION
 from model.survey.texts import OF_MODELS
 
 SURVEYED = (*OF_MODELS, "captions-lm")

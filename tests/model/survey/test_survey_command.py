@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from model import __main__ as program
 from model.engine.local import LocalEngine
+from model.measures.catalogue import MEASURES
 from model.survey import survey, tables
-from model.survey.measures import MEASURES
 
 pytestmark = pytest.mark.slow
 

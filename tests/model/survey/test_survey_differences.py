@@ -9,10 +9,10 @@ import pytest
 from model.checkpoints.surveyed import FILM
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSurvey, CannotSurvey, EmptyText, NoTextRan
+from model.measures.catalogue import MEASURES
 from model.survey import film as films
 from model.survey.differences import differences
 from model.survey.film import filmed
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.statistics import added, empty
 from model.survey.survey import Survey, begun

@@ -93,7 +93,7 @@ def test_a_survey_keeps_what_heads_matter(engine: LocalEngine, tmp_path: Path) -
     assert (again_.matters.heads, again_.matters.count) == (tuple(heads), 3)
     np.testing.assert_array_equal(again_.of_heads("entropy"), survey.of_heads("entropy"))
     assert survey.compared is not None
-    np.testing.assert_array_equal(again_.of_heads("change"), survey.compared.change)
+    np.testing.assert_array_equal(again_.of_heads("variation"), survey.compared.variation)
     assert np.isnan(survey.of_heads("previous")[heads.index(("decoder.0.0.cross", 0))])
     np.testing.assert_array_equal(again_.of_heads("copying"), survey.copying)
 

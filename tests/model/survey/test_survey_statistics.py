@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from model.checkpoints.surveyed import ABOUT
 from model.errors import BadSurvey, CannotSurvey
+from model.measures.catalogue import MEASURES
 from model.survey import tables
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.survey.roles import CRITERIA, roles
 from model.survey.statistics import BINS, EXTREMES, SAMPLE, Statistics, added, empty
@@ -124,14 +124,32 @@ def standing(column: str, mean: float) -> Statistics:
 
 def test_a_role_needs_its_threshold_and_twice_both_baselines() -> None:
     own, low = standing("previous", 0.5), np.full((3, len(NAMES)), 0.1)
-    (found,) = roles(own, low, low)[0]
+    (found,) = roles(own, low, low, None)[0]
     assert found.criterion.role == "previous token"
     assert found.mean == pytest.approx(0.5)
     assert found.share == pytest.approx(np.mean(np.linspace(0.3, 0.7, 50) >= 0.4), abs=0.03)
-    assert not roles(standing("previous", 0.38), low, low)[0]
-    assert not roles(own, 2.6 * low, low)[0]
-    assert not roles(own, low, 2.6 * low)[0]
-    assert roles(own, None, low) == roles(own, low, None) == [(), (), ()]
+    assert not roles(standing("previous", 0.38), low, low, None)[0]
+    assert not roles(own, 2.6 * low, low, None)[0]
+    assert not roles(own, low, 2.6 * low, None)[0]
+    assert roles(own, None, low, low) == roles(own, low, None, low) == [(), (), ()]
+
+
+@pytest.mark.parametrize(("measure", "role"), [("induction", "induction"), ("duplicate", "duplicate token")])
+def test_what_natural_text_can_fake_must_hold_on_random_repetitions_too(measure: str, role: str) -> None:
+    own, low = standing(measure, 0.5), np.full((3, len(NAMES)), 0.1)
+    own = replace(own, sites={"decoder.0.1.self": 3})
+    assert [each.criterion.role for each in roles(own, low, low, 6 * low)[0]] == [role]
+    assert roles(own, low, low, 6 * low)[0][0].repeated == pytest.approx(0.6)
+    assert not roles(own, low, low, 3 * low)[0]
+    assert not roles(own, low, low, None)[0]
+
+
+def test_no_head_of_a_first_layer_is_an_induction_head() -> None:
+    """It needs an earlier head that looks at the previous token. A first layer can find equal tokens."""
+    low = np.full((3, len(NAMES)), 0.1)
+    for measure, expected in (("induction", []), ("duplicate", ["duplicate token"])):
+        own = replace(standing(measure, 0.5), sites={"decoder.0.0.self": 3})
+        assert [each.criterion.role for each in roles(own, low, low, 6 * low)[0]] == expected
 
 
 def test_every_criterion_is_about_a_measure_and_named_once() -> None:
@@ -159,13 +177,13 @@ def finished(**more: object) -> Survey:
     return list(gone_on(asked(**more), QUESTION, TEXTS, begun(QUESTION, TEXTS)))[-1]  # type: ignore[arg-type]
 
 
-def test_a_survey_reads_all_texts_and_the_first_ones_twice_more() -> None:
+def test_a_survey_reads_all_texts_and_the_first_ones_for_each_baseline() -> None:
     seen: list[MeasureTexts] = []
     found = finished(seen=seen)
     assert found.finished
-    assert found.steps == (300 + 2 * BASELINE_TEXTS + COMPARED_TEXTS,) * 2
+    assert found.steps == (300 + 3 * BASELINE_TEXTS + COMPARED_TEXTS,) * 2
     assert [text for question in seen if question.variant == "as it is" for text in question.texts] == list(TEXTS.items)
-    for variant in ("shuffled", "untrained"):
+    for variant in ("shuffled", "untrained", "repeated"):
         own = [text for question in seen if question.variant == variant for text in question.texts]
         assert own == list(TEXTS.items[:BASELINE_TEXTS])
         assert found.baselines[variant].mean == pytest.approx(np.nanmean(values(400)[:BASELINE_TEXTS], axis=0), rel=1e-6)
@@ -174,7 +192,7 @@ def test_a_survey_reads_all_texts_and_the_first_ones_twice_more() -> None:
 
 def test_a_survey_goes_on_from_wherever_it_was_stopped(tmp_path: Path) -> None:
     whole = finished()
-    for stop in (1, 5, 9, 12, 20):
+    for stop in (1, 5, 9, 12, 20, 27):
         steps = gone_on(asked(), QUESTION, TEXTS, begun(QUESTION, TEXTS))  # type: ignore[arg-type]
         part = [next(steps) for _ in range(stop)][-1]
         tables.write(part, tmp_path / "s.parquet")

@@ -7,7 +7,7 @@ import pytest
 
 from model.errors import BadTexts, CannotSurvey
 from model.survey.questions import Text
-from model.survey.texts import FOLDER, OF_MODELS, bundled, read, read_file, repeated, repeated_for
+from model.survey.texts import FOLDER, OF_MODELS, bundled, read, read_file, repeated_for
 from model.survey.trees import Word, parse, parts_of
 from model.trace.types import Tokens
 
@@ -86,12 +86,17 @@ def test_each_bundled_model_has_texts_whose_license_is_told() -> None:
 
 
 def test_random_texts_repeat_once_and_avoid_what_is_special() -> None:
-    found = repeated(20, 30, [0, 1, 2], 16)
-    for text in found.items:
-        assert len(text.source) == 16
-        assert text.source[:8] == text.source[8:]
-        assert not {0, 1, 2} & set(text.source)
-    assert found.items == repeated(20, 30, [0, 1, 2], 16).items
+    decoder = {"vocab": 30, "max_positions": 16}
+    spec: dict[str, object] = {"encoder": decoder | {"max_positions": 100}, "decoder": decoder, "pad_id": 0, "suppressed": [1, 2]}
+    texts = repeated_for(20, spec)
+    for text in texts.items:
+        assert text.target is not None
+        assert (len(text.source), len(text.target)) == (50, 16)
+        for ids, half in ((text.source, 25), (text.target, 8)):
+            assert ids[:half] == ids[half:]
+            assert not {0, 1, 2} & set(ids)
+    assert len(set(texts.items)) == 20
+    assert texts.items == repeated_for(20, spec).items
     spec = {"encoder": None, "decoder": {"vocab": 9, "max_positions": 100}, "pad_id": 1, "suppressed": [4]}
     assert {id_ for text in repeated_for(9, spec).items for id_ in text.source} == {0, 2, 3, 5, 6, 7, 8}
     with pytest.raises(CannotSurvey, match="reads no tokens"):

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from model.engine.api import Engine
 from model.errors import HeadlightError
+from model.measures.catalogue import MEASURES
 from model.survey import tables as files
-from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from model.survey.survey import Survey
 from model.trace.types import Array, Site

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Literal
 
 from model.errors import HeadlightError
+from model.measures.catalogue import MEASURES as SURVEYED
 from model.spec.edits import read_edits
-from model.survey.measures import MEASURES as SURVEYED
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
 from viz.lectures.script.line_parser import Parts, Unreadable

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from model.errors import BadClaim
+from model.measures.catalogue import MEASURES
 from model.survey import tables
-from model.survey.measures import MEASURES
 from model.survey.questions import StoredSurvey
 from model.survey.roles import CRITERIA
 from model.survey.survey import Survey

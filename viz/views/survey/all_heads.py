@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
 from model.survey import mattering
 from model.survey.mattering import Matters
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
 from model.trace.types import Array, Site

@@ -4,8 +4,8 @@ import numpy as np
 import streamlit as st
 
 from model.errors import BadTexts
+from model.measures.catalogue import MEASURES
 from model.survey.film import SurveyFilm
-from model.survey.measures import MEASURES
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.figures import survey as figures

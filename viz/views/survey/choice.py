@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from model.survey.measures import MEASURES
+from model.measures.catalogue import MEASURES
 from model.survey.survey import Survey
 from viz.session.state import Page
 

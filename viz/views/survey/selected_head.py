@@ -10,8 +10,8 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Run
 from model.errors import HeadlightError
+from model.measures.catalogue import MEASURES
 from model.spec.edits import Edit, read_edits
-from model.survey.measures import MEASURES
 from model.survey.questions import MeasureTexts, Text
 from model.survey.roles import CRITERIA
 from model.survey.survey import Survey

@@ -9,9 +9,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from model.engine.api import Models
 from model.errors import BadTexts, CannotSurvey
+from model.measures.catalogue import MEASURES
 from model.survey import texts
 from model.survey.differences import Difference, differences
-from model.survey.measures import MEASURES
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv

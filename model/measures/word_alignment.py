@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.survey.words import matrix, words_of
+from model.measures.words import matrix, words_of
 from model.trace.types import Array, Tokens
 
 _LINK = re.compile(r"(\d{1,4})([-p])(\d{1,4})", re.ASCII)

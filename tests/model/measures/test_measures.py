@@ -3,15 +3,19 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from fractions import Fraction
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 
-from model.survey.alignment import read_links
-from model.survey.measures import MEASURES, is_punctuation, measured
-from model.survey.words import words_of
-from model.trace.types import Attention, Trace
+from model.measures.catalogue import MEASURES
+from model.measures.maps import is_punctuation
+from model.measures.of_run import measured, of_site, weight_on
+from model.measures.rows import divergence, entropies, moved, overlap
+from model.measures.word_alignment import read_links
+from model.measures.words import words_of
+from model.trace.types import Array, Attention, Trace
 from tests.traces import translation
 
 SOURCE = "<sos> der mann , der den mann sieht , lacht . <eos>".split()
@@ -146,7 +150,7 @@ PLAIN: dict[str, Callable[[Rows], float]] = {
     "punctuation": lambda rows: sort(rows, lambda key: rows.keys.texts[key] in (",", ".")),
     "duplicate": lambda rows: equal(rows, 0),
     "induction": lambda rows: equal(rows, 1),
-    "norm": lambda rows: float(np.mean([math.sqrt(sum(float(x) ** 2 for x in row)) for row in rows.contexts])),
+    "norm": lambda rows: float(np.mean([math.dist(rows.contexts[query], [0] * 5) for query, _ in rows.chosen()])),
     "alignment_error": error_rate,
 }
 
@@ -177,6 +181,81 @@ def test_a_row_with_a_single_key_counts_for_no_measure() -> None:
     other = replace(TRACE, attention={**TRACE.attention, own.site: replace(own, weights=changed)})
     columns = [list(MEASURES).index(name) for name in ("entropy", "largest", "same", "distance", "first", "special")]
     assert np.array_equal(measured(TRACE)[:, columns], measured(other)[:, columns], equal_nan=True)
+
+
+def test_a_row_with_a_weight_that_is_not_finite_counts_for_no_measure_of_its_head_alone() -> None:
+    attention = next(iter(TRACE.attention.values()))
+    names = [name for name in MEASURES if name != "norm" and "self" in MEASURES[name].of]
+    weights, mask = np.array(attention.weights), np.array(np.broadcast_to(attention.mask, attention.weights.shape[1:]))
+    weights[1, 4, 2] = np.nan
+    damaged = of_site(TRACE, replace(attention, weights=weights), names)
+    mask[4] = False  # the same row, left out because nothing is allowed
+    without, whole = of_site(TRACE, replace(attention, mask=mask), names), of_site(TRACE, attention, names)
+    assert damaged[1] == pytest.approx(without[1], nan_ok=True)
+    assert np.array_equal(damaged[[0, 2]], whole[[0, 2]], equal_nan=True)
+    assert not np.allclose(damaged[1], whole[1], equal_nan=True)
+
+
+def crossed(queries: int, keys: int, weights: Array) -> tuple[Trace, Attention]:
+    """A run whose only site is a cross-attention with these weights of one head."""
+    trace = translation(["w"] * keys, ["v"] * (queries + 1), layers=1, heads=1)
+    attention = next(own for own in trace.attention.values() if own.site.kind == "cross")
+    attention = replace(attention, weights=weights[None], mask=np.ones((queries, keys), bool))
+    return replace(trace, attention={attention.site: attention}), attention
+
+
+def test_a_key_at_a_distance_of_exactly_one_is_near_the_diagonal_in_every_shape() -> None:
+    """In whole numbers: |k (n - 1) - q (m - 1)| ≤ n - 1. Divided first, one shape in thirty loses a key to rounding."""
+    for queries, keys in product(range(2, 40, 3), range(2, 40)):
+        weights = np.full((queries, keys), 1 / keys, np.float32)
+        trace, attention = crossed(queries, keys, weights)
+        near = [
+            sum(abs(Fraction(query * (keys - 1), queries - 1) - key) <= 1 for key in range(keys)) / keys for query in range(queries)
+        ]
+        values = of_site(trace, attention, ("near_diagonal", "antidiagonal"))[0]
+        assert values == pytest.approx([np.mean(near)] * 2, abs=1e-6), (queries, keys)
+
+
+def test_rounding_is_no_step_back() -> None:
+    """Equal rows whose weights were rounded in other ways, and one true step back."""
+    chance = np.random.default_rng(3)
+    weights = np.repeat(chance.dirichlet(np.ones(50))[None], 9, axis=0)
+    rounded = (weights * (1 + chance.uniform(-6e-8, 6e-8, weights.shape))).astype(np.float32)
+    trace, attention = crossed(9, 50, rounded)
+    assert of_site(trace, attention, ("monotony",))[0, 0] == 1
+    rounded[5] = np.roll(rounded[5], -1)
+    assert of_site(trace, replace(attention, weights=rounded[None]), ("monotony",))[0, 0] == 7 / 8
+
+
+def test_the_weight_on_the_first_key_is_the_measure_first_and_keys_can_be_added_up() -> None:
+    for attention in TRACE.attention.values():
+        assert weight_on(TRACE, attention, [0]) == pytest.approx(of_site(TRACE, attention, ("first",))[:, 0], nan_ok=True)
+        rows = [Rows(attention, head) for head in range(attention.heads)]
+        plain = [
+            each.on(
+                lambda query, key, kind=each.kind: key in (0, 3) and (key != query or kind == "cross"),  # type: ignore[misc]
+                lambda query, keys, kind=each.kind: (  # type: ignore[misc]
+                    0 < sum(key in (0, 3) and (key != query or kind == "cross") for key in keys) < len(keys)
+                ),
+            )
+            for each in rows
+        ]
+        assert weight_on(TRACE, attention, [0, 3]) == pytest.approx(plain, abs=1e-6, nan_ok=True)
+
+
+def test_numbers_of_rows_are_those_of_a_loop() -> None:
+    one, other = (np.random.default_rng(seed).dirichlet(np.ones(6), size=4).astype(np.float32) for seed in (1, 2))
+    for row in range(4):
+        p, q = [float(w) for w in one[row]], [float(w) for w in other[row]]
+        middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+        h = [-sum(w * math.log2(w) for w in weights) for weights in (p, q, middle)]
+        assert entropies(one)[row] == pytest.approx(h[0] * math.log(2))
+        assert divergence(one, other)[row] == pytest.approx(h[2] - (h[0] + h[1]) / 2)
+        assert overlap(one, other)[row] == pytest.approx(sum(map(min, p, q)))
+        assert moved(one, other, 0)[row] == pytest.approx(sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2)
+    assert moved(one, one + 1e-7, 1e-5).tolist() == [0] * 4
+    assert entropies(np.array([[1.0, 0.0], [np.nan, 0.5]])).tolist()[0] == 0
+    assert np.isnan(entropies(np.array([[np.nan, 0.5]]))[0])
 
 
 def test_weights_in_random_order_stay_on_keys_that_are_allowed() -> None:

@@ -1,0 +1,98 @@
+"""The measures of heads: of weights, of a site, of a run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.measures.catalogue import MEASURES
+from model.measures.formulas import FORMULAS
+from model.measures.maps import Map, map_of
+from model.measures.patterns import PATTERNS, cells, on_keys
+from model.measures.rows import choosing, mean
+from model.measures.word_alignment import Gold, error_rate
+from model.trace.types import Array, Attention, Trace
+
+
+def of_weights(weights: Array, site: Map, names: Sequence[str]) -> Array:
+    """[head, measure], measures of weights [head, query, key]; NaN where one has no meaning or needs more than weights."""
+    known, finite = _known(weights)
+    values = np.full((len(known), len(names)), np.nan)
+    for column, name in enumerate(names):
+        if not MEASURES[name].exists_in(site.kind):
+            continue
+        if name in PATTERNS:
+            values[:, column] = cells(site, PATTERNS[name]).mean(known, finite)
+        elif name in FORMULAS:
+            values[:, column] = FORMULAS[name](known, finite & site.choice)
+    return values
+
+
+def _known(weights: Array) -> tuple[Array, Array]:
+    """Weights in float64, 0 in rows that are not finite; and which rows are, [head, query]."""
+    finite, known = np.isfinite(weights).all(axis=2), np.asarray(weights, np.float64)
+    return known if finite.all() else np.where(finite[..., None], known, 0.0), finite
+
+
+def of_site(trace: Trace, attention: Attention, names: Sequence[str] = tuple(MEASURES)) -> Array:
+    """[head, measure] of one site of a run."""
+    return _of_site(attention, map_of(attention, trace), names)
+
+
+def _of_site(attention: Attention, site: Map, names: Sequence[str], order: Array | None = None) -> Array:
+    """[head, measure]; a long map is computed one head at a time.
+
+    Args:
+        order: [query, key], for each place the key whose weight it gets; None: weights stay where they are.
+    """
+    whole = isinstance(attention.weights, np.ndarray)
+    parts = [slice(0, attention.heads)] if whole else [slice(head, head + 1) for head in range(attention.heads)]
+    values = np.concatenate([of_weights(_ordered(attention.weights[heads], order), site, names) for heads in parts])
+    if "norm" in names and attention.context is not None and order is None:  # in another order other weights made the vectors
+        lengths = np.linalg.norm(attention.context.astype(np.float64), axis=2)
+        values[:, list(names).index("norm")] = mean(lengths, choosing(attention))
+    return values
+
+
+def _ordered(weights: Array, order: Array | None) -> Array:
+    return np.asarray(weights) if order is None else np.take_along_axis(np.asarray(weights), order[None], axis=2)
+
+
+def weight_on(trace: Trace, attention: Attention, keys: Sequence[int]) -> Array:
+    """[head], the mean weight on some keys, the row's own token excepted, over rows that may attend to one of them and to another.
+
+    Of the first key it is the measure `first`.
+    """
+    site = map_of(attention, trace)
+    pattern = cells(site, lambda site: on_keys(site, np.isin(np.arange(site.allowed.shape[1]), keys)))
+    return np.concatenate([pattern.mean(*_known(attention.weights[head : head + 1])) for head in range(attention.heads)])
+
+
+def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None) -> Array:
+    """[head, measure], the measures of all heads of a run, in the order in which they ran; NaN where one has no meaning.
+
+    Args:
+        gold: the alignment of the text's words, for `alignment_error`; None: nobody typed one.
+        shuffled: the seed of a random order of the keys that each row may attend to, in which its weights are dealt out again: what
+            is left of a measure does not come from where the weights were. None: they stay where they are.
+    """
+    chance = None if shuffled is None else np.random.default_rng(shuffled)
+    names, values, maps = tuple(MEASURES), list[Array](), dict[object, Map]()
+    for attention in trace.attention.values():
+        key = attention.site.kind, attention.query_tokens, attention.key_tokens, attention.mask.shape, attention.mask.tobytes()
+        site = maps.get(key) or maps.setdefault(key, map_of(attention, trace))  # layers of one stack mostly share theirs
+        order = None if chance is None else _dealt(site.allowed, chance)
+        values.append(_of_site(attention, site, names, order))
+        if gold is not None and MEASURES["alignment_error"].exists_in(attention.site.kind):
+            strips = trace.tokens[attention.query_tokens], trace.tokens[attention.key_tokens]
+            values[-1][:, names.index("alignment_error")] = error_rate(_ordered(attention.weights[:], order), *strips, gold)
+    return np.concatenate(values)
+
+
+def _dealt(allowed: Array, chance: np.random.Generator) -> Array:
+    """[query, key], for each place the key whose weight it gets: a random order of the keys that a row may attend to."""
+    places = np.argsort(~allowed, axis=1, kind="stable")  # those that are allowed come first
+    drawn = np.argsort(np.where(allowed, chance.random(allowed.shape), 2.0 + np.arange(allowed.shape[1])), axis=1)
+    drawn = np.where(np.arange(allowed.shape[1]) < allowed.sum(axis=1, keepdims=True), drawn, places)
+    order = np.empty_like(places)
+    np.put_along_axis(order, places, drawn, axis=1)
+    return order
