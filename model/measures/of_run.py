@@ -29,7 +29,8 @@ def of_weights(weights: Array, site: Map, names: Sequence[str]) -> Array:
 
 def _known(weights: Array) -> tuple[Array, Array]:
     """Weights in float64, 0 in rows that are not finite; and which rows are, [head, query]."""
-    finite, known = np.isfinite(weights).all(axis=2), np.asarray(weights, np.float64)
+    finite: Array = np.asarray(np.isfinite(weights).all(axis=2))
+    known: Array = np.asarray(weights, np.float64)
     return known if finite.all() else np.where(finite[..., None], known, 0.0), finite
 
 

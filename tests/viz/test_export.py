@@ -9,7 +9,7 @@ from model.trace import serialization
 from model.trace.types import Attention, Trace
 from tests import traces
 from viz.export import tables
-from viz.metrics import head_statistics
+from viz.metrics import heads
 
 
 def head_table(trace: Trace, attention: Attention, head: int) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def test_no_text_of_a_csv_is_a_formula() -> None:
 
 def test_all_heads_as_csv() -> None:
     trace = traces.translation(layers=1, heads=2)
-    table = head_statistics.all_heads(trace)
+    table = heads.all_heads(trace)
     back = pd.read_csv(io.BytesIO(tables.csv(table)), index_col=[0, 1])
     assert back.index.names == ["site", "head"]
     assert back.loc[("decoder.0.0.cross", 1), "entropy"] == table.loc[("decoder.0.0.cross", 1), "entropy"]

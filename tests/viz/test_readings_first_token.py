@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from model.trace.types import Attention, Site
+from model.measures.catalogue import MEASURES
+from model.trace.types import Site
 from tests import traces
+from tests.plain_measures import by_loop
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.wire import overviews, parts
@@ -16,8 +18,6 @@ from viz.canvas.wire.transport import Blob, unpack
 from viz.labels import alt_text
 from viz.metrics import head_kinds
 from viz.metrics.aggregation import without_first
-from viz.metrics.copy_scores import previous_token_score
-from viz.metrics.head_statistics import distances
 
 RUN = traces.at_first()
 SITE = Site("decoder", 0, 1, "self")
@@ -124,7 +124,7 @@ def test_a_page_of_its_own_opens_as_the_app_and_holds_both_readings() -> None:
     assert f"{parts.exact(RUN, SITE, 0, rest=True).name}/whole" in pieces
 
 
-def test_the_readings_that_sort_heads_are_those_of_the_statistics() -> None:
+def test_the_measures_that_sort_heads_are_those_of_the_catalogue() -> None:
     for trace in (RUN, traces.translation(), traces.encoder_only()):
         readings = unpack(overviews.part(trace).data)[1]["readings"]
         places = [(site, head) for site, own in trace.attention.items() for head in range(own.heads)]
@@ -133,32 +133,20 @@ def test_the_readings_that_sort_heads_are_those_of_the_statistics() -> None:
         assert readings.shape == (len(head_kinds.READINGS), len(places))
         for at, (site, head) in enumerate(places):
             own = dict(zip(head_kinds.READINGS, readings[:, at].tolist(), strict=True))
-            check(own, trace.at(site), head)
-
-
-def check(own: dict[str, float], attention: Attention, head: int) -> None:
-    """Compares the readings of a head with other functions and with loops."""
-    weights, rows = attention.head(head).astype(float), [i for i, mask in enumerate(attention.mask.tolist()) if sum(mask) >= 2]
-    apart = distances(weights.shape[0], weights.shape[1], attention.site.kind == "cross")
-    assert own["first"] == pytest.approx(math.fsum(weights[i, 0] for i in rows) / len(rows), rel=1e-6)
-    assert own["largest"] == pytest.approx(math.fsum(max(weights[i]) for i in rows) / len(rows), rel=1e-6)
-    assert own["distance"] == pytest.approx(math.fsum((weights[i] * apart[i]).sum() for i in rows) / len(rows), rel=1e-5)
-    if attention.site.kind == "cross":
-        assert math.isnan(own["previous"])
-        return
-    assert own["previous"] == pytest.approx(previous_token_score(weights[: len(weights)]), rel=1e-6)
-    assert own["own"] == pytest.approx(math.fsum(weights[i, i] for i in rows) / len(rows), rel=1e-6)
+            for name, value in own.items():
+                expected = by_loop(name, trace, trace.at(site), head) if MEASURES[name].exists_in(site.kind) else math.nan
+                assert value == pytest.approx(expected, rel=1e-5, nan_ok=True), (site, head, name)
 
 
 def test_kinds_of_heads() -> None:
     names = [*head_kinds.KINDS, "other"]
     readings = np.full((len(head_kinds.READINGS), 5), 0.1)
     for head, own in enumerate(
-        ({}, {"first": 0.7}, {"previous": 0.6, "first": 0.7}, {"previous": np.nan, "own": 0.51}, {"next": 0.9})
+        ({}, {"first": 0.7}, {"previous": 0.6, "first": 0.7}, {"previous": np.nan, "same": 0.51}, {"next": 0.9})
     ):
         for name, value in own.items():
             readings[head_kinds.READINGS.index(name), head] = value
-    assert [names[kind] for kind in head_kinds.kinds(readings)] == ["other", "first", "previous", "own", "next"]
+    assert [names[kind] for kind in head_kinds.kinds(readings)] == ["other", "first", "previous", "same", "next"]
     assert len(head_kinds.TITLES) == len(names)
     assert set(head_kinds.ORDERS) <= set(head_kinds.READINGS)
 

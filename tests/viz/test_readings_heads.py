@@ -1,73 +1,60 @@
 """Readings of heads against loops in plain Python."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from model.errors import UnknownHead
+from model.measures import rows
+from model.measures.catalogue import MEASURES
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
-from viz.metrics import head_statistics as statistics
-from viz.metrics.head_statistics import READINGS, HeadStatistics, all_heads, distances, explanations, head_statistics
+from tests.plain_measures import Rows, by_loop
+from viz.labels import measures
+from viz.metrics import heads
+from viz.metrics.heads import SHOWN, HeadStatistics, all_heads, head_statistics
 from viz.metrics.padding import padding_effect
+from viz.url.parsers import MEASURES as DRAWN
 
 
 def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:
-    special = trace.tokens[attention.key_tokens].special
-    weights = attention.weights[head].tolist()
-    n, m = len(weights), len(weights[0])
-    sums, rows = [0.0] * 5, 0
-    for i, row in enumerate(weights):
-        if not any(attention.mask[i]) or any(math.isnan(w) for w in row):
-            continue
-        rows += 1
-        place = (i * (m - 1) / (n - 1) if n > 1 else 0.0) if attention.site.kind == "cross" else i
-        sums[0] += -sum(w * math.log(w) for w in row if w > 0)
-        sums[1] += max(row)
-        sums[2] += sum(w * abs(place - j) for j, w in enumerate(row))
-        sums[3] += sum(w for j, w in enumerate(row) if special[j])
-        sums[4] += sum(w for j, w in enumerate(row) if abs(place - j) <= 1 + 1e-9)
-    entropy, maximum, distance, share, diagonal = (s / rows if rows else math.nan for s in sums)
-    return HeadStatistics(entropy, maximum, distance, share, diagonal, rows=rows, rows_left_out=n - rows)
+    rows = sum(1 for _row in Rows(trace, attention, head).chosen())
+    return HeadStatistics({name: by_loop(name, trace, attention, head) for name in SHOWN}, rows, len(attention.mask) - rows)
 
 
-@pytest.mark.parametrize("seed", range(3))
+def assert_equal(found: HeadStatistics, expected: HeadStatistics) -> None:
+    assert found.values == pytest.approx(expected.values, abs=1e-9, nan_ok=True)
+    assert (found.rows, found.rows_left_out) == (expected.rows, expected.rows_left_out)
+
+
 @pytest.mark.parametrize("shape", [(12, 13), (3, 9), (30, 5), (2, 2)])
-def test_every_head_reads_as_in_a_loop(shape: tuple[int, int], seed: int) -> None:
+def test_every_head_reads_as_in_a_loop(shape: tuple[int, int]) -> None:
     words = ["<sos>", *["wort"] * 28, "<eos>"]
-    trace = traces.translation(source=words[-shape[1] :], target=[*words[: shape[0]], "<eos>"], layers=2, heads=4, seed=seed)
+    trace = traces.translation(source=words[-shape[1] :], target=[*words[: shape[0]], "<eos>"], layers=2, heads=4, seed=1)
     for attention in trace.attention.values():
         for head in range(attention.heads):
-            expected, found = by_loops(trace, attention, head), head_statistics(trace, attention, head)
-            assert vars(found) == pytest.approx(vars(expected), rel=1e-9, abs=1e-12)
+            assert_equal(head_statistics(trace, attention, head), by_loops(trace, attention, head))
 
 
 def test_known_heads() -> None:
     trace = traces.translation(layers=1, heads=1)
     n = len(trace.tokens["source"])
 
-    def read(weights: np.ndarray) -> HeadStatistics:
+    def read(weights: np.ndarray) -> Mapping[str, float]:
         attention = Attention(Site("encoder", 0, 0, "self"), "source", "source", weights[None], np.ones((n, n), bool))
-        return head_statistics(trace, attention, 0)
+        return head_statistics(trace, attention, 0).values
 
     one_back = np.eye(n, k=-1)
     one_back[0, 0] = 1
     diagonal, flat, previous = read(np.eye(n)), read(np.full((n, n), 1 / n)), read(one_back)
-    assert (diagonal.entropy, diagonal.mean_maximum, diagonal.mean_distance, diagonal.diagonality) == (0, 1, 0, 1)
-    assert flat.entropy == pytest.approx(math.log(n))
-    assert flat.special_share == pytest.approx(2 / n)
-    assert previous.mean_distance == pytest.approx((n - 1) / n)
-    assert previous.diagonality == 1
-
-
-def test_the_first_and_the_last_row_of_cross_attention_stand_at_the_first_and_the_last_key() -> None:
-    apart = distances(5, 9, rescaled=True)
-    assert apart[0, 0] == apart[4, 8] == apart[2, 4] == 0
-    assert apart[1, 3] == 1
-    assert distances(1, 4, rescaled=True).tolist() == [[0, 1, 2, 3]]
-    assert distances(3, 1, rescaled=True).tolist() == [[0], [0], [0]]
+    assert [diagonal[name] for name in ("entropy", "largest", "distance", "near_diagonal")] == [0, 1, 0, 1]
+    assert flat["entropy"] == pytest.approx(math.log(n))
+    assert flat["special"] == pytest.approx(((n - 2) * 2 + 2 * 1) / n / n)
+    assert previous["distance"] == pytest.approx((n - 1) / n)
+    assert previous["near_diagonal"] == 1
 
 
 def test_rows_that_look_nowhere_or_hold_no_numbers_are_counted_not_averaged() -> None:
@@ -80,18 +67,18 @@ def test_rows_that_look_nowhere_or_hold_no_numbers_are_counted_not_averaged() ->
     changed = replace(attention, mask=mask, weights=weights)
     found = head_statistics(trace, changed, 0)
     assert (found.rows, found.rows_left_out) == (weights.shape[1] - 2, 2)
-    assert vars(found) == pytest.approx(vars(by_loops(trace, changed, 0)))
+    assert_equal(found, by_loops(trace, changed, 0))
     assert head_statistics(trace, changed, 1).rows_left_out == 1
 
 
 def test_the_heads_of_a_run_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, counted = list[Attention](), statistics.counted_rows
+    read, counted = list[Attention](), rows.choosing
 
     def noted(attention: Attention) -> Array:
         read.append(attention)
         return counted(attention)
 
-    monkeypatch.setattr(statistics, "counted_rows", noted)
+    monkeypatch.setattr(heads, "choosing", noted)
     trace = traces.translation(layers=2, heads=2)
     for _turn in range(2):
         assert len(all_heads(trace)) == 12
@@ -105,7 +92,7 @@ def test_a_head_without_any_row_reads_nan() -> None:
     trace = traces.translation(layers=1)
     attention = trace.at("decoder.0.0.cross")
     found = head_statistics(trace, replace(attention, mask=np.zeros_like(attention.mask)), 0)
-    assert all(math.isnan(getattr(found, name)) for name in READINGS)
+    assert all(map(math.isnan, found.values.values()))
     assert found.rows == 0
 
 
@@ -113,11 +100,12 @@ def test_the_table_of_all_heads_counts_from_one_and_is_found_by_site_and_head() 
     trace = traces.translation(layers=2, heads=3)
     table = all_heads(trace)
     assert len(table) == 6 * 3
-    assert list(table.columns) == ["kind", "layer", "head", *READINGS, "rows", "rows_left_out"]
+    assert list(table.columns) == ["kind", "layer", "head", *SHOWN, "rows", "rows_left_out"]
     row = table.loc[("decoder.0.1.cross", 2)]
     assert (row["kind"], row["layer"], row["head"]) == ("Cross-attention", 2, 3)
     expected = head_statistics(trace, trace.at("decoder.0.1.cross"), 2)
-    assert {name: row[name] for name in vars(expected)} == vars(expected)
+    assert {name: row[name] for name in SHOWN} == expected.values
+    assert (row["rows"], row["rows_left_out"]) == (expected.rows, expected.rows_left_out)
     assert table.sort_values("entropy")["entropy"].is_monotonic_increasing
 
 
@@ -129,8 +117,9 @@ def test_passes_have_a_column_where_there_is_more_than_one() -> None:
     assert len(table) == 12
 
 
-def test_each_reading_is_explained() -> None:
-    assert tuple(explanations()) == READINGS
+def test_each_measure_of_a_page_has_a_title_and_a_meaning() -> None:
+    assert set(measures.titles()) == set(MEASURES)
+    assert {*SHOWN, *DRAWN} == set(measures.meanings()) <= set(measures.of_training())
 
 
 def test_a_head_that_is_not_there_is_refused() -> None:
@@ -143,7 +132,7 @@ def test_a_strip_longer_than_the_keys_is_no_trouble() -> None:
     trace = traces.translation(layers=1)
     assert len(trace.tokens["target"]) == trace.at("decoder.0.0.self").weights.shape[2] + 1
     assert isinstance(trace.tokens["target"], Tokens)
-    assert 0 <= head_statistics(trace, trace.at("decoder.0.0.self"), 0).special_share <= 1
+    assert 0 <= head_statistics(trace, trace.at("decoder.0.0.self"), 0).values["special"] <= 1
 
 
 def test_the_effect_of_padding_is_measured_on_weights_and_logits() -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from model.errors import UnknownHead
+from model.measures import rows as row_numbers
 from model.trace.types import Array, Attention, Site, Trace
 from tests import traces
-from viz.metrics import aggregation, head_statistics, similar_heads
+from viz.metrics import aggregation, similar_heads, sinks
 
 RNG = np.random.default_rng(5)
 
@@ -53,13 +54,13 @@ def test_a_large_weight_on_a_value_of_nothing_moves_nothing() -> None:
 
 def test_entropy_is_that_of_a_loop_and_no_number_stays_none() -> None:
     weights = rows(6, 9)[0]
-    for row, found in zip(weights.tolist(), aggregation.entropies(weights), strict=True):
+    for row, found in zip(weights.tolist(), row_numbers.entropies(weights), strict=True):
         assert found == pytest.approx(-sum(w * math.log(w) for w in row if w > 0), rel=1e-12)
-    assert aggregation.entropies(np.array([[0.0, 1.0], [0.5, 0.5], [np.nan, 1.0]])).tolist()[:2] == [
+    assert row_numbers.entropies(np.array([[0.0, 1.0], [0.5, 0.5], [np.nan, 1.0]])).tolist()[:2] == [
         0.0,
         pytest.approx(math.log(2)),
     ]
-    assert math.isnan(aggregation.entropies(np.array([[np.nan, 1.0]]))[0])
+    assert math.isnan(row_numbers.entropies(np.array([[np.nan, 1.0]]))[0])
 
 
 def test_without_hidden_keys_each_row_sums_to_one_again() -> None:
@@ -95,10 +96,10 @@ def resting(share: float, on: int) -> Array:
 @pytest.mark.parametrize(("share", "on", "is_sink"), [(0.64, 0, True), (0.64, 11, True), (0.64, 4, False), (0.4, 0, False)])
 def test_a_sink_is_a_first_or_special_token_with_more_than_half_of_the_weight(share: float, on: int, is_sink: bool) -> None:
     trace, attention = changed(traces.translation(layers=1, heads=1), "encoder.0.0.self", weights=resting(share, on)[None])
-    found = head_statistics.sink(trace, attention, 0)
+    found = sinks.sink(trace, attention, 0)
     assert (found is not None) == is_sink
     if found is not None:
-        assert (found.key, found.rows, found.value) == (on, 12, None)
+        assert (found.key, found.value) == (on, None)
         assert found.share == pytest.approx(share, rel=1e-6)
 
 
@@ -107,30 +108,30 @@ def test_rows_without_a_choice_make_no_sink() -> None:
     weights = trace.at("decoder.0.0.self").weights.copy()
     weights[0, 1:] = np.tril(np.full((12, 12), 1.0))[1:] / np.arange(2, 13)[:, None]
     trace, attention = changed(trace, "decoder.0.0.self", weights=weights)
-    assert head_statistics.rows_that_choose(attention)[0].tolist() == [False, *[True] * 11]
-    assert head_statistics.sink(trace, attention, 0) is None
+    assert row_numbers.choosing(attention)[0].tolist() == [False, *[True] * 11]
+    assert sinks.sink(trace, attention, 0) is None
     first, alone = changed(trace, "decoder.0.0.self", weights=weights[:, :1, :1], mask=attention.mask[:1, :1])
-    assert head_statistics.sink(first, alone, 0) is None
+    assert sinks.sink(first, alone, 0) is None
 
 
 def test_the_value_of_a_sink_is_measured_by_the_mean_length() -> None:
     values = np.ones((1, 12, 4), np.float32)
     values[0, 0] = 0.1
     trace, attention = changed(traces.translation(layers=1, heads=1), "encoder.0.0.self", weights=resting(0.6, 0)[None], v=values)
-    found = head_statistics.sink(trace, attention, 0)
+    found = sinks.sink(trace, attention, 0)
     assert found is not None
     assert found.value == pytest.approx(0.2 / ((0.2 + 11 * 2) / 12), rel=1e-6)
 
 
 def test_the_divergence_is_lins_and_lies_between_nothing_and_one_bit() -> None:
     p, q = rows(6, 5)[0], rows(6, 5)[0]
-    for i, found in enumerate(similar_heads.divergence(p, q)):
+    for i, found in enumerate(row_numbers.divergence(p, q)):
         expected = 0.0
         for a, b in zip(p[i].tolist(), q[i].tolist(), strict=True):
             expected += sum(x / 2 * math.log2(x / ((a + b) / 2)) for x in (a, b) if x > 0)
         assert found == pytest.approx(expected, abs=1e-12)
-    assert similar_heads.divergence(p, p).tolist() == [0] * 6
-    assert similar_heads.divergence(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist() == [1]
+    assert row_numbers.divergence(p, p).tolist() == [0] * 6
+    assert row_numbers.divergence(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])).tolist() == [1]
 
 
 def test_the_heads_most_alike_are_the_nearest_of_those_that_read_the_same_tokens() -> None:
@@ -145,7 +146,7 @@ def test_the_heads_most_alike_are_the_nearest_of_those_that_read_the_same_tokens
     assert [one.divergence for one in found] == sorted(one.divergence for one in found)
     own = trace.at("decoder.0.1.cross").weights[2]
     for one in found:
-        rows_apart = similar_heads.divergence(own, trace.at(one.site).weights[one.head])
+        rows_apart = row_numbers.divergence(own, trace.at(one.site).weights[one.head])
         assert one.divergence == pytest.approx(sum(rows_apart) / len(rows_apart))
     assert similar_heads.most_alike(trace, attention, 1, count=2) == similar_heads.most_alike(trace, attention, 1)[:2]
 
@@ -154,13 +155,13 @@ def test_rows_that_cannot_choose_are_not_compared() -> None:
     trace = traces.translation(layers=1, heads=2)
     attention = trace.at("decoder.0.0.self")
     (other,) = similar_heads.most_alike(trace, attention, 0)
-    apart = [float(similar_heads.divergence(*attention.weights[:, [i]])[0]) for i in range(1, 12)]
+    apart = [float(row_numbers.divergence(*attention.weights[:, [i]])[0]) for i in range(1, 12)]
     assert other.divergence == pytest.approx(sum(apart) / 11)
 
 
 def test_a_head_that_is_not_there_is_refused() -> None:
     trace = traces.translation(layers=1)
     attention = trace.at(Site("encoder", 0, 0, "self"))
-    for read in (head_statistics.sink, similar_heads.most_alike):
+    for read in (sinks.sink, similar_heads.most_alike):
         with pytest.raises(UnknownHead, match="There is no head 99 at"):
             read(trace, attention, 99)

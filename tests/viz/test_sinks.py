@@ -14,7 +14,7 @@ from tests import recorded_folders
 from tests.runs import CPU
 from viz.figures.annotated_heatmap import grid
 from viz.figures.theme import LIGHT
-from viz.metrics.sinks import first_shares, sink_shares, without_sink
+from viz.metrics.sinks import sink_shares, without_sink
 
 
 def test_a_sink_takes_what_its_exponential_adds_to_the_sum() -> None:
@@ -27,15 +27,11 @@ def test_a_sink_takes_what_its_exponential_adds_to_the_sum() -> None:
     np.testing.assert_allclose(sink_shares(weights, mask), np.exp(sinks)[:, None] / (sums + np.exp(sinks)[:, None]))
     for head in range(3):
         np.testing.assert_allclose(without_sink(weights[head]), exponentials[head] / sums[head][:, None])
-    np.testing.assert_allclose(first_shares(weights, mask), [np.mean([head[row][0] for row in range(1, 5)]) for head in weights])
-    others = [np.mean([head[row][1] + head[row][2] for row in range(1, 5)]) for head in weights]
-    np.testing.assert_allclose(first_shares(weights, mask, range(1, 3)), others)
 
 
 def test_rounding_and_empty_rows_are_no_sink() -> None:
     weights = np.array([[[1.0, 0.0], [0.0, 0.0]]], np.float32) - 1e-6
     assert not sink_shares(weights, np.array([[True, False], [False, False]])).any()
-    assert np.isnan(first_shares(weights[:, :1], np.array([[True, False]]))).all()
 
 
 @pytest.mark.slow

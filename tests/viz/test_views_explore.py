@@ -10,14 +10,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.errors import UnknownTensor
+from model.measures.rows import entropies
 from model.spec.request import RunRequest
 from model.trace.rollout import rollout
 from model.trace.types import Array, Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from viz.canvas.wire.transport import unpack
-from viz.metrics import head_statistics
-from viz.metrics.aggregation import entropies, value_weighted
+from viz.labels import measures
+from viz.metrics import heads
+from viz.metrics.aggregation import value_weighted
 from viz.metrics.similar_heads import most_alike
 from viz.url.parsers import READINGS
 
@@ -103,11 +105,12 @@ def test_the_facts_of_the_head_are_its_statistics_each_with_its_meaning() -> Non
     made = engine()
     app = open_view("explore", made, site=CROSS, head="1")
     (facts,) = [found.proto.body for found in app.get("html") if "fact" in found.proto.body]
-    statistics = head_statistics.head_statistics(made.trace, made.trace.at(CROSS), 1)
-    assert facts.count('<details class="fact"') == len(head_statistics.explanations())
-    for name, explanation in head_statistics.explanations().items():
-        assert f"<span>{escape(explanation.title)}</span><b>{getattr(statistics, name):.2f}</b>" in facts
-        assert f"{escape(explanation.meaning)}</details>" in facts
+    statistics = heads.head_statistics(made.trace, made.trace.at(CROSS), 1)
+    assert facts.count('<details class="fact"') == len(heads.SHOWN)
+    for name, value in statistics.values.items():
+        assert f"<span>{escape(measures.titles()[name])}</span><b>{value:.2f}</b>" in facts
+        assert f"{escape(measures.meanings()[name])}</details>" in facts
+    assert f"Mean over the {statistics.rows} rows that have a choice" in facts
 
 
 def lines_drawn(app: AppTest) -> tuple[dict[str, Any], Array]:

@@ -26,7 +26,7 @@ from viz.export.print.catalogue import Choice, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.i18n.translate import _, said
 from viz.labels import tokens
-from viz.metrics import head_statistics
+from viz.metrics import heads
 from viz.url import links, parsers
 from viz.url.view_state import ViewState
 
@@ -161,7 +161,7 @@ def address(view: ViewState) -> str:
 
 def _tables(trace: Trace, place: Place) -> Iterator[tuple[str, pd.DataFrame]]:
     """Tables by file name: statistics of all heads, weights of heads, and the steps of a decode."""
-    yield "heads.csv", head_statistics.all_heads(trace)
+    yield "heads.csv", heads.all_heads(trace)
     every = sum(attention.heads * attention.mask.size for attention in trace.attention.values()) <= MOST_CELLS
     for site, attention in trace.attention.items():
         for head in range(attention.heads):

@@ -3,10 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from model.measures.of_run import of_site
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Array, Attention, Site, Trace
 from viz.i18n.translate import _, _n, current, join_clauses, join_list, join_sentences
@@ -84,30 +86,23 @@ def _rows(names: Sequence[str], keys: Sequence[str], weights: Array) -> list[str
     return said
 
 
-def peaks(weights: Array) -> list[float]:
-    """Of each head in weights [head, query, key], the largest weight of a row, on average of its rows."""
-    largest = weights.max(axis=-1)
-    found: list[float] = largest.mean(axis=-1).tolist()
-    if not all(map(math.isfinite, found)):  # slower, and seldom needed
-        found = np.nanmean(largest, axis=-1).tolist()
-    return found
-
-
 def overview(trace: Trace, known: Mapping[Site, Sequence[float]] | None = None) -> str:
     """All heads: for each layer the number of heads, and the head whose rows have the largest weights on average.
 
     Args:
-        known: `peaks` of sites, if the caller has read their weights: those of a long run are computed each time.
+        known: the measure `largest` of the heads of sites, if the caller has read their weights: those of a long run are
+                computed each time.
     """
     said = []
     for site, attention in trace.attention.items():
-        if attention.mask.size > LARGE:
-            gaps = {"site": tokens.site(site), "count": attention.heads}
+        gaps: dict[str, Any] = {"site": tokens.site(site), "count": attention.heads}
+        small = attention.mask.size <= LARGE
+        largest = np.array((known or {}).get(site) or of_site(trace, attention, ("largest",))[:, 0]) if small else np.zeros(0)
+        if not np.isfinite(largest).any():
             said.append(_n("{site}: {count} head.", "{site}: {count} heads.", attention.heads, **gaps))
             continue
-        own = (known or {}).get(site) or peaks(attention.weights[:])
-        sharpest = int(np.argmax(own))
-        gaps = {"site": tokens.site(site), "count": attention.heads, "head": sharpest + 1, "share": percent(own[sharpest])}
+        sharpest = int(np.nan_to_num(largest).argmax())
+        gaps |= {"head": sharpest + 1, "share": percent(largest[sharpest])}
         said.append(
             _n(
                 "{site}: {count} head, whose largest weight per row is {share} on average.",

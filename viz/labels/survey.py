@@ -1,4 +1,4 @@
-"""Words for surveys: titles of measures and roles, and what a screen reader reads for the scatter of heads."""
+"""Words for surveys: names of roles, and what a screen reader reads for the scatter of heads."""
 
 import math
 from collections.abc import Sequence
@@ -7,35 +7,6 @@ import numpy as np
 
 from model.trace.types import Array
 from viz.i18n.translate import _, number
-
-
-def measures() -> dict[str, str]:
-    """Titles of the measures by name, in the order of a table."""
-    return {
-        "entropy": _("Entropy (nats)"),
-        "largest": _("Largest weight"),
-        "coverage": _("Coverage of the source"),
-        "monotony": _("Monotonicity"),
-        "distance": _("Distance (tokens)"),
-        "near_diagonal": _("Weight near the diagonal"),
-        "antidiagonal": _("Weight near the antidiagonal"),
-        "previous": _("Weight on the previous token"),
-        "next": _("Weight on the next token"),
-        "same": _("Weight on the same position"),
-        "first": _("Weight on the first token"),
-        "last": _("Weight on the last token"),
-        "special": _("Weight on special tokens"),
-        "punctuation": _("Weight on punctuation"),
-        "duplicate": _("Weight on the same word elsewhere"),
-        "induction": _("Weight on the token that followed the same word"),
-        "norm": _("Length of the context vector"),
-        "alignment_error": _("Alignment error rate"),
-    }
-
-
-def of_heads() -> dict[str, str]:
-    """Titles of all that a survey knows of a head: the measures, and the numbers that are no means over texts."""
-    return measures() | {"variation": _("Variation from text to text (nats)"), "copying": _("Copying score")}
 
 
 def roles() -> dict[str, str]:

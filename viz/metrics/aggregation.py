@@ -52,6 +52,12 @@ def lengths(values: Array, projection: Array | None = None) -> Array:
     return np.asarray(np.linalg.norm(moved, axis=-1))
 
 
+def relative_lengths(values: Array) -> Array:
+    """Norms ‖v[j]‖ divided by their mean: [key, head_dim] -> [key]; NaN where all are 0."""
+    norms = lengths(values)
+    return np.asarray(np.divide(norms, norms.mean(), out=np.full(norms.shape, np.nan), where=norms.mean() > 0))
+
+
 def without_first(weights: Array) -> Array:
     """Rows without their first key, each divided by its sum: w[i, j] / Σ w[i, k] over k ≥ 1.
 
@@ -70,14 +76,6 @@ def without_first(weights: Array) -> Array:
     sums = kept.sum(axis=-1, keepdims=True)
     np.divide(kept, sums, out=kept, where=sums != 0)
     return kept
-
-
-def entropies(weights: Array) -> Array:
-    """Entropy of each row, -Σj w[i, j] ln w[i, j], in nats: [query, key] -> [query]. NaN if a weight is not finite."""
-    rows = weights.astype(np.float64)
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-    # + 0.0, so that a row on one key reads 0 and not -0.
-    return np.asarray(-(rows * logs).sum(axis=-1) + 0.0)
 
 
 @dataclass(frozen=True, eq=False)

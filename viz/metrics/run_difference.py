@@ -19,10 +19,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from model.measures.rows import choosing, moved
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz.labels import tokens
 from viz.metrics.alignment import counterparts
-from viz.metrics.head_statistics import rows_that_choose, table_of_heads
+from viz.metrics.heads import table_of_heads
 
 Reason: TypeAlias = Literal["first", "second", "tokens"]
 """Why a site cannot be compared: only the first or the second run has it, or no row's tokens have counterparts."""
@@ -130,18 +131,11 @@ def _change(first: Attention, second: Attention, strips: Mapping[str, int], smal
     looks_past = first.mask[:queries, keys:].any(axis=1) | second.mask[:queries, keys:].any(axis=1)
     rows = np.flatnonzero(~looks_past) if keys else np.zeros(0, np.int64)
     heads = min(first.heads, second.heads)
-    choose = rows_that_choose(first)[:heads, rows] | rows_that_choose(second)[:heads, rows]
+    choose = choosing(first)[:heads, rows] | choosing(second)[:heads, rows]
     sound = np.isfinite(first.weights[:heads, rows]).all(axis=-1) & np.isfinite(second.weights[:heads, rows]).all(axis=-1)
-    moved = [_moved(first.weights[head, rows, :keys], second.weights[head, rows, :keys], smallest) for head in range(heads)]
-    by_row = np.where(choose & sound, np.reshape(moved, (heads, len(rows))), np.nan)
+    by_head = [moved(first.weights[head, rows, :keys], second.weights[head, rows, :keys], smallest) for head in range(heads)]
+    by_row = np.where(choose & sound, np.reshape(by_head, (heads, len(rows))), np.nan)
     return Change(first, second, rows, keys, by_row, smallest)
-
-
-def _moved(one: Array, other: Array, smallest: float) -> Array:
-    """½ Σ |difference| of each row, 0 if no weight of it changed by more than rounding: two of [query, key] -> [query]."""
-    differences = np.abs(other.astype(np.float64) - one)
-    changed = differences.max(axis=-1, initial=0.0) > smallest
-    return np.where(changed, differences.sum(axis=-1) / 2, 0.0)
 
 
 def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd.DataFrame:
@@ -166,29 +160,29 @@ Kind: TypeAlias = tuple[str, str]
 def changed_kinds(found: Mapping[Site, Change]) -> tuple[dict[Site, Change], list[Kind]]:
     """The sites of those kinds of attention in which a weight changed by more than rounding, and the kinds in which none did."""
     kinds = {site: (site.stack, site.kind) for site in found}
-    moved = {kinds[site] for site, change in found.items() if change.changed}
-    shown = {site: change for site, change in found.items() if kinds[site] in moved}
-    return shown, [kind for kind in dict.fromkeys(kinds.values()) if kind not in moved]
+    changed = {kinds[site] for site, change in found.items() if change.changed}
+    shown = {site: change for site, change in found.items() if kinds[site] in changed}
+    return shown, [kind for kind in dict.fromkeys(kinds.values()) if kind not in changed]
 
 
 def most_changed(found: Mapping[Site, Change]) -> tuple[Site, int]:
     """Site and head of the largest mean change; the first of equal ones. `found` holds at least one head."""
 
-    def moved(place: tuple[Site, int]) -> float:
+    def mean_change(place: tuple[Site, int]) -> float:
         rows = found[place[0]].by_row[place[1]]
         return float(rows[~np.isnan(rows)].mean()) if not np.isnan(rows).all() else -1.0
 
-    return max(((site, head) for site, change in found.items() for head in range(change.heads)), key=moved)
+    return max(((site, head) for site, change in found.items() for head in range(change.heads)), key=mean_change)
 
 
 def _row(change: Change, head: int, queries: list[str]) -> dict[str, object]:
-    moved = change.by_row[head]
-    counted = np.flatnonzero(~np.isnan(moved))
-    largest = int(counted[moved[counted].argmax()]) if len(counted) else None
+    by_row = change.by_row[head]
+    counted = np.flatnonzero(~np.isnan(by_row))
+    largest = int(counted[by_row[counted].argmax()]) if len(counted) else None
     cells = np.abs(change.difference(head))
     return {
-        "change": float(moved[counted].mean()) if len(counted) else np.nan,
-        "largest": np.nan if largest is None else float(moved[largest]),
+        "change": float(by_row[counted].mean()) if len(counted) else np.nan,
+        "largest": np.nan if largest is None else float(by_row[largest]),
         "row": "" if largest is None else queries[int(change.rows[largest])],
         "cell": float(np.nanmax(cells, initial=0.0)),
         "rows": len(counted),

@@ -1,19 +1,11 @@
-"""Similarity of heads: the Jensen-Shannon divergence of their rows, in bits, from 0 (the same) to 1 (nothing in common).
-
-    JSD(p, q) = H(½ (p + q)) - ½ H(p) - ½ H(q)        H(p) = -Σj pj log2 pj
-
-Two heads are compared row by row; their divergence is the mean over the rows that could choose in both (`sinks.rows_that_choose`).
-
-Source: Lin 1991, "Divergence Measures Based on the Shannon Entropy", equation 4.1.
-"""
+"""Similarity of heads: the Jensen-Shannon divergence of their rows, the mean over the rows that have a choice in both."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from model.measures.rows import choosing, divergence
 from model.trace.types import Array, Attention, Site, Trace
-from viz.metrics.aggregation import entropies
-from viz.metrics.head_statistics import rows_that_choose
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ def most_alike(trace: Trace, attention: Attention, head: int, count: int = 5) ->
     Raises:
         UnknownHead: the site has no such head.
     """
-    own, counted = attention.head(head), rows_that_choose(attention)[head]
+    own, counted = attention.head(head), choosing(attention)[head]
     found = [
         Likeness(other.site, index, divergence)
         for other in trace.attention.values()
@@ -62,13 +54,6 @@ def _comparable(one: Attention, other: Attention) -> bool:
 
 def _divergences(own: Array, other: Attention, counted: Array) -> list[float]:
     """The divergence of [query, key] from each head of a site, NaN where there is no row to compare."""
-    choose = np.logical_and(rows_that_choose(other), counted)  # [head, query]
+    choose = np.logical_and(choosing(other), counted)  # [head, query]
     both = [(own[rows], theirs[rows]) for theirs, rows in zip(other.weights, choose, strict=True)]
     return [float(divergence(p, q).mean()) if len(p) else float("nan") for p, q in both]
-
-
-def divergence(p: Array, q: Array) -> Array:
-    """Jensen-Shannon divergence of each pair of rows, in bits: two of [query, key] -> [query]. Not below 0."""
-    p, q = p.astype(np.float64), q.astype(np.float64)
-    nats = entropies((p + q) / 2) - (entropies(p) + entropies(q)) / 2
-    return np.asarray(np.maximum(nats / np.log(2), 0.0))

@@ -1,8 +1,4 @@
-"""Measures of each head at each snapshot of a training, in float64, and the step at which it specialized.
-
-Notation as in head_statistics.py: w[i, j] is the weight of row i on key j of m keys, p(i) the row's own place. All means are over
-the rows that head_statistics.py counts.
-"""
+"""Measures of each head at each snapshot of a training, and the step at which it specialized."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from model.measures.of_run import of_site
+from model.measures.rows import choosing, mean, overlap
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.metrics import head_statistics as heads
-from viz.metrics.head_statistics import Explanation
+from viz.metrics.heads import table_of_heads
 from viz.url.parsers import MEASURES
 
 
@@ -50,43 +47,6 @@ class Course:
     losses: Array
 
 
-def explanations() -> Mapping[str, Explanation]:
-    """Title and meaning of each of MEASURES: the formula, and what it is not."""
-    return {
-        "entropy": Explanation(
-            _("Entropy (nats)"),
-            _(
-                "Mean over rows of −Σ w ln w. 0 means that a row attends to one key; ln m, to all m keys equally. Low "
-                "entropy does not mean that the key is useful."
-            ),
-        ),
-        "diagonality": Explanation(
-            _("Weight near the diagonal"),
-            _(
-                "Mean over rows of the weight on keys j with |p − j| ≤ 1, where p is the row’s own position (in "
-                "cross-attention, rows are spread evenly over the keys). It does not mean that those words belong "
-                "together."
-            ),
-        ),
-        "antidiagonality": Explanation(
-            _("Weight near the anti-diagonal"),
-            _(
-                "Mean over rows of the weight on keys j with |p − (m − 1 − j)| ≤ 1, the diagonal of the keys read "
-                "backwards. A head that reverses its input scores 1, but one that rests in the middle also scores "
-                "above 0."
-            ),
-        ),
-        "alignment": Explanation(
-            _("Similarity to the final head"),
-            _(
-                "Mean over rows of Σ min(w, w at the last snapshot): how much of the attention is already where this "
-                "head will put it in the end (1 at the end, by definition). It does not measure word alignment: the "
-                "model was never told which word translates which."
-            ),
-        ),
-    }
-
-
 def course(frames: Sequence[Frame], ids: Sequence[int]) -> Course:
     """Measures of every head at every snapshot, from runs forced to the tokens `ids`."""
     last = frames[-1].fed
@@ -100,38 +60,19 @@ def course(frames: Sequence[Frame], ids: Sequence[int]) -> Course:
 
 def _measured(trace: Trace, last: Trace) -> dict[str, Array]:
     """Each measure of every head: [head of all sites]."""
-    table = heads.all_heads(trace)
-    return {
-        "entropy": table["entropy"].to_numpy(),
-        "diagonality": table["diagonality"].to_numpy(),
-        "antidiagonality": np.concatenate([antidiagonality(one) for one in trace.attention.values()]),
-        "alignment": np.concatenate([overlap(one, last.at(site)) for site, one in trace.attention.items()]),
-    }
+    names = tuple(name for name in MEASURES if name != "similarity")
+    table = np.concatenate([of_site(trace, attention, names) for attention in trace.attention.values()])
+    similar = np.concatenate([similarity(attention, last.at(site)) for site, attention in trace.attention.items()])
+    return dict(zip(names, table.T, strict=True)) | {"similarity": similar}
 
 
-def antidiagonality(attention: Attention) -> Array:
-    """Mean over rows of Σj w over keys with |p(i) - (m - 1 - j)| ≤ 1, for each head: [head], from 0 to 1."""
-    _heads, queries, keys = attention.weights.shape
-    backwards = heads.distances(queries, keys, rescaled=attention.site.kind == "cross")[:, ::-1]
-    weights = attention.weights.astype(np.float64)
-    return _mean(np.where(backwards <= 1, weights, 0.0).sum(axis=-1), heads.counted_rows(attention))
-
-
-def overlap(one: Attention, other: Attention) -> Array:
-    """Mean over rows of Σj min(w, w'), for each head of one site in two runs on the same tokens: [head], from 0 to 1.
+def similarity(attention: Attention, last: Attention) -> Array:
+    """[head], how similar each head is to the same head of the last snapshot, from 0 to 1: what their rows have in common, the mean
+    over the rows that have a choice in both.
 
     It equals 1 minus the total variation distance of the rows.
     """
-    least = np.minimum(one.weights.astype(np.float64), other.weights.astype(np.float64)).sum(axis=-1)
-    return _mean(least, heads.counted_rows(one) & heads.counted_rows(other))
-
-
-def _mean(by_row: Array, counted: Array) -> Array:
-    """Mean of [head, query] over the counted rows; NaN where there is none."""
-    rows = counted.sum(axis=-1)
-    sums = np.where(counted, by_row, 0.0).sum(axis=-1)
-    means: Array = np.divide(sums, rows, out=np.full(len(rows), np.nan), where=rows > 0)
-    return means
+    return mean(overlap(attention.weights, last.weights), choosing(attention) & choosing(last))
 
 
 def fed(whole: Trace) -> Tokens:
@@ -178,7 +119,7 @@ def moments(measured: Course, measure: str) -> pd.DataFrame:
     """Table of when each head specialized by one measure; the head that changed most first.
 
     Returns:
-        As `heads.table_of_heads`, with the columns `start`, `end`, `change` and `moment` (a step, or none).
+        As `table_of_heads`, with the columns `start`, `end`, `change` and `moment` (a step, or none).
     """
     values = measured.values[measure]
     rows = {
@@ -190,7 +131,7 @@ def moments(measured: Course, measure: str) -> pd.DataFrame:
         }
         for column, at in enumerate(measured.heads)
     }
-    table = heads.table_of_heads(rows).astype({"moment": "Int64"})
+    table = table_of_heads(rows).astype({"moment": "Int64"})
     return table.sort_values("change", key=lambda change: -change.abs(), kind="stable")
 
 

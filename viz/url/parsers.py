@@ -29,7 +29,7 @@ LONGEST_TEXT = 4000
 READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 """Readings of a site that Explore can draw; docs/readings.md defines each."""
 
-MEASURES = ("entropy", "diagonality", "antidiagonality", "alignment")
+MEASURES = ("entropy", "near_diagonal", "antidiagonal", "similarity")
 """Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
 OF_CACHE = ("cache", "ways", "operations")

@@ -3,6 +3,7 @@
 import numpy as np
 import streamlit as st
 
+from model.measures.of_run import weight_on
 from model.spec.edits import Forbid, write_edits
 from model.trace.types import Array, Attention
 from viz.figures import sinks as figures
@@ -41,7 +42,7 @@ def show(page: Page) -> None:
 def _first(page: Page, layers: tuple[Attention, ...]) -> None:
     """Draws the first token's share of every head, and the button that closes it."""
     site = layers[0].site
-    shares = np.array([sinks.first_shares(each.weights, each.mask) for each in layers])
+    shares = np.array([weight_on(page.trace, each, [0]) for each in layers])
     st.markdown("**" + _("The first token’s share, layer by layer") + "**")
     st.caption(
         _(
@@ -79,7 +80,7 @@ def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> N
             count=len(registers),
         )
     )
-    shares = np.array([sinks.first_shares(each.weights, each.mask, registers) for each in layers])
+    shares = np.array([weight_on(page.trace, each, registers) for each in layers])
     _table(page, shares, _("share of the registers"), "registers")
 
 

@@ -11,9 +11,9 @@ from model.trace.types import Array, Site, Tokens, Trace
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
-from viz.labels import alt_text
+from viz.labels import alt_text, measures
 from viz.labels import tokens as labels
-from viz.metrics.training_metrics import Course, Frame, explanations, fed, surprise
+from viz.metrics.training_metrics import Course, Frame, fed, surprise
 from viz.url.parsers import MEASURES
 
 
@@ -48,7 +48,7 @@ def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, h
         "frames": [_frame(frame, losses) for frame, losses in zip(frames, lost, strict=True)],
         "fed": [_chip(strip, i) for i in range(len(strip))],
         "titles": {"fed": strings.fed(whole), "own": strings.own()},
-        "measures": [explanations()[name].title for name in MEASURES],
+        "measures": [measures.of_training()[name] for name in MEASURES],
         "column": measured.heads.index((site, head)),
         "frame": at,
     }

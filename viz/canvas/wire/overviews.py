@@ -11,15 +11,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from cachetools import cached
 
+from model.measures.maps import map_of
+from model.measures.of_run import of_weights
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack
 from viz.i18n.translate import _, join_sentences, translated
-from viz.labels import alt_text, tokens
+from viz.labels import alt_text, measures, tokens
 from viz.metrics import head_kinds
 from viz.metrics.aggregation import without_first
-from viz.metrics.head_statistics import distances
 
 OPENING, FINEST, COARSEST = 2_800_000, 128, 16
 """Most bytes of an overview together with its selected head; most and least cells along a side of a head in it. So 12 × 12 × 128 is
@@ -44,7 +45,7 @@ def part(trace: Trace, rest: bool = False) -> Overview:
     """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
 
     Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one); `readings`
-    float32 [reading, head] and `kinds` uint8 [head] as in `head_kinds`, of all heads in the order of the groups. Each entry of
+    float32 [measure, head] and `kinds` uint8 [head] as in `head_kinds`, of all heads in the order of the groups. Each entry of
     weights is the largest of a block of `group["blocks"]` cells. A site whose heads share their keys names how many do (`shared`).
 
     Args:
@@ -76,14 +77,14 @@ def finder() -> dict[str, Any]:
                 "name": name,
                 "title": translated(title),
                 "down": down,
-                "what": translated(what),
+                "what": measures.titles()[name],
                 "place": head_kinds.READINGS.index(name),
             }
-            for name, (title, down, what) in head_kinds.ORDERS.items()
+            for name, (title, down) in head_kinds.ORDERS.items()
         ],
-        "kind": _("Kind of head"),
+        "kind": _("Where most of the weight is"),
         "kinds": [*map(translated, head_kinds.TITLES)],
-        "all": _("all kinds"),
+        "all": _("all heads"),
         "search": _("Find heads by layer, number or kind"),
         "hint": _("L3 H5, previous token"),
         "least": _("How many of the heads are omitted, from the end"),
@@ -162,8 +163,8 @@ def _made(trace: Trace, rest: bool) -> Overview:
 
 @dataclass(frozen=True, eq=False)
 class _Heads:
-    """What the overview holds of some heads: `codes` [head, query, key], pooled; `alt_text.peaks` where these are described;
-    `head_kinds.readings` [reading, head].
+    """What the overview holds of some heads: `codes` [head, query, key], pooled; the measure `largest` where these are described;
+    measures `head_kinds.READINGS` [measure, head].
     """
 
     codes: Array
@@ -182,22 +183,22 @@ def _measured(trace: Trace, heads: int, rest: bool) -> dict[Site, _Heads]:
     alike = defaultdict[Hashable, list[Attention]](list)
     for site, attention in trace.attention.items():
         small = attention.heads * attention.mask.size <= TOGETHER
-        kind = (attention.mask.tobytes(), attention.mask.shape, site.kind == "cross", attention.weights.dtype) if small else site
+        strips = attention.query_tokens, attention.key_tokens
+        kind = (*strips, site.kind, attention.mask.tobytes(), attention.mask.shape, attention.weights.dtype) if small else site
         alike[kind].append(attention)
     found: dict[Site, _Heads] = {}
     for own in alike.values():
         sites = [attention.site for attention in own]
         found |= zip(
-            sites, _read(own, *blocks(own[0].mask, heads), rest).split([attention.heads for attention in own]), strict=True
+            sites, _read(trace, own, *blocks(own[0].mask, heads), rest).split([attention.heads for attention in own]), strict=True
         )
     return found
 
 
-def _read(sites: Sequence[Attention], down: int, across: int, rest: bool) -> _Heads:
+def _read(trace: Trace, sites: Sequence[Attention], down: int, across: int, rest: bool) -> _Heads:
     """The heads of sites with equal masks: all at once where they are small, else one after the other."""
-    mask, cross = sites[0].mask, sites[0].site.kind == "cross"
-    (queries, keys), small = mask.shape, down == across == 1 and mask.size <= WHOLE_CELLS
-    distance = distances(queries, keys, rescaled=cross).astype(np.float32)
+    mask, site = sites[0].mask, map_of(sites[0], trace)
+    small = down == across == 1 and mask.size <= WHOLE_CELLS
     read: Iterable[Array] = (one.head(head)[None] for one in sites for head in range(one.heads))
     if small:
         read = [sites[0].weights[:] if len(sites) == 1 else np.concatenate([one.weights[:] for one in sites])]
@@ -208,8 +209,9 @@ def _read(sites: Sequence[Attention], down: int, across: int, rest: bool) -> _He
         codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
         if rest and down == across == 1:
             codes[..., 0] = encode(shown[..., 0])
-        peaks = alt_text.peaks(drawn if rest else weights) if mask.size <= alt_text.LARGE else []
-        found.append(_Heads(codes, peaks, head_kinds.readings(shown, mask, distance, cross)))
+        readings = of_weights(shown, site, head_kinds.READINGS).T
+        peaks = readings[head_kinds.READINGS.index("largest")] if not rest else of_weights(drawn, site, ("largest",))[:, 0]
+        found.append(_Heads(codes, peaks.tolist() if mask.size <= alt_text.LARGE else [], readings))
     return _Heads(
         np.concatenate([each.codes for each in found]),
         [peak for each in found for peak in each.peaks],

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from viz.i18n.translate import _
-from viz.labels import tokens
+from viz.labels import measures, tokens
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.panels import Panel
-from viz.metrics.training_metrics import Course, explanations
+from viz.metrics.training_metrics import Course
 from viz.session.state import Page
 
 
@@ -16,7 +16,7 @@ def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
     measure, names = page.view.measure, [tokens.site(site, head) for site, head in measured.heads]
     chosen = measured.heads.index((page.attention.site, page.head))
     said = _("One line per head; the selected head is bold. Point at a line or tap it to see its name.")
-    panel = Panel("Curves", "measure", explanations()[measure].title, said)
+    panel = Panel("Curves", "measure", measures.of_training()[measure], said)
     yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)
     lost = tables.curves(measured.steps, measured.losses[None], [_("your sentence")], 0)
     yield Panel("Curves", "losses", _("Loss")), lost

@@ -8,11 +8,11 @@ from model.trace.types import Site
 from viz.canvas.scenes import matrix
 from viz.export import tables as export
 from viz.i18n.translate import _, error_message, join_sentences, number
-from viz.labels import tokens
+from viz.labels import measures, tokens
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
-from viz.metrics import head_statistics
+from viz.metrics import heads
 from viz.session.state import Page
 from viz.views.explore import logit_lens, reading
 from viz.views.step import cell_calculation
@@ -92,12 +92,12 @@ def _numbers(page: Page) -> PanelWithScene:
 
 
 def _heads(page: Page) -> PanelWithScene:
-    found, explained = head_statistics.all_heads(page.trace), head_statistics.explanations()
+    found, titles = heads.all_heads(page.trace), measures.titles()
     rows = [
         [tokens.site(Site.parse(site), head), *(number(value, ".3f") for value in values)]
-        for (site, head), values in zip(found.index, found[list(explained)].to_numpy(float).tolist(), strict=True)
+        for (site, head), values in zip(found.index, found[list(heads.SHOWN)].to_numpy(float).tolist(), strict=True)
     ]
-    columns = [_("head"), *(explanation.title for explanation in explained.values())]
+    columns = [_("head"), *(titles[name] for name in heads.SHOWN)]
     chosen = list(found.index).index((str(page.attention.site), page.head))
     return Panel("Table", "heads", _("Statistics of all heads")), tables.table(columns, rows, chosen)
 

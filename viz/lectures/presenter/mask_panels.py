@@ -6,6 +6,7 @@ import numpy as np
 
 from model.engine.api import Explain, Tensors
 from model.errors import UnknownTensor
+from model.measures.of_run import weight_on
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
@@ -45,7 +46,7 @@ def of_sinks(page: Page) -> Iterator[PanelWithScene]:
         raise NotDrawable(_("This run contains no attention, so there is nothing to show here."))
     lacks = [sinks.sink_shares(own.weights, own.mask) for own in layers]
     if not any(lack.any() for lack in lacks):
-        shares = np.array([sinks.first_shares(own.weights, own.mask) for own in layers])
+        shares = np.array([weight_on(page.trace, own, [0]) for own in layers])
         note = strings.axes(_("head"), _("layer"))
         yield Panel("Cells", "first", _("The first token’s share, layer by layer"), note), _of_heads(shares)
         return

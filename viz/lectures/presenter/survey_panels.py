@@ -15,6 +15,7 @@ from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import heads as figures
 from viz.figures.heads import Dot
 from viz.i18n.translate import _, join_list, number
+from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.lectures.presenter import tables
@@ -104,7 +105,7 @@ def _role_names(found: Survey) -> list[list[str]]:
 
 
 def _axes(page: Page) -> tuple[str, str]:
-    titles = labels.of_heads()
+    titles = measure_labels.of_heads()
     return titles[page.view.across], titles[page.view.up]
 
 
@@ -126,7 +127,7 @@ def _criterion() -> str:
 
 def _measures_of(found: Survey, head: int) -> bytes:
     """The numbers of one head: a row for each measure that has a meaning for it."""
-    own, titles = found.statistics, labels.measures()
+    own, titles = found.statistics, measure_labels.titles()
     rows = [
         [titles[name], *(number(values[head, column], ".3f") for values in (own.mean, own.error, own.lowest, own.highest))]
         for column, name in enumerate(MEASURES)
@@ -136,7 +137,7 @@ def _measures_of(found: Survey, head: int) -> bytes:
 
 
 def _roles(found: Survey, names: list[str]) -> bytes:
-    titles, measures = labels.roles(), labels.measures()
+    titles, measures = labels.roles(), measure_labels.titles()
     rows = [
         [
             name,

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from model.errors import BadClaim
+from model.measures.of_run import of_site, weight_on
+from model.measures.rows import entropies
 from model.trace.steps import Step
 from model.trace.types import Array, Trace
 from viz.i18n.translate import _
@@ -13,9 +15,7 @@ from viz.lectures.script import over_texts, sums, today
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row, step_of
 from viz.metrics import training_metrics
-from viz.metrics.aggregation import lengths
-from viz.metrics.copy_scores import induction_score, previous_token_score
-from viz.metrics.head_statistics import all_heads
+from viz.metrics.aggregation import relative_lengths
 from viz.metrics.logit_lens import lens, output_names
 from viz.metrics.padding import padding_effect
 from viz.metrics.teacher_forcing import first_written
@@ -66,8 +66,10 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     if scope.change:
         before, now = runs.fed(scope)
         return _NUMBERS[subject.kind](runs, now, subject) - _NUMBERS[subject.kind](runs, before, subject)
-    if subject.kind in ("measure", "loss"):
-        return _of_film(runs, subject, scope)
+    if subject.kind == "loss":
+        return _loss(runs, runs.fed(scope)[1], subject)
+    if subject.kind == "measure":
+        return _measure(runs, subject, scope)
     return _NUMBERS[subject.kind](runs, runs.run(scope), subject)
 
 
@@ -117,31 +119,35 @@ def _score(runs: StepRuns, trace: Trace, subject: Subject) -> float:
 
 def _entropy(runs: StepRuns, trace: Trace, subject: Subject) -> float:
     attention, head = runs.attention(trace, subject.head)
-    weights = attention.head(head)[row(trace, attention, subject.query)].astype(np.float64)
-    return float(-(weights * np.log(weights, out=np.zeros_like(weights), where=weights > 0)).sum())
+    return float(entropies(attention.head(head)[row(trace, attention, subject.query)]))
 
 
 def _mean(runs: StepRuns, trace: Trace, subject: Subject) -> float:
     attention, head = runs.attention(trace, subject.head)
-    return float(attention.head(head)[:, column(trace, attention, subject.key)].astype(np.float64).mean())
+    return float(weight_on(trace, attention, [column(trace, attention, subject.key)])[head])
 
 
 def _value(runs: StepRuns, trace: Trace, subject: Subject) -> float:
     attention, head = runs.attention(trace, subject.head)
     if attention.v is None:
         raise BadClaim(reason=_("the run recorded no values"))
-    own = lengths(attention.v[head])
-    return float(own[column(trace, attention, subject.key)] / own.mean())
+    return float(relative_lengths(attention.v[head])[column(trace, attention, subject.key)])
 
 
-def _previous(runs: StepRuns, trace: Trace, subject: Subject) -> float:
+def _of_head(runs: StepRuns, trace: Trace, subject: Subject, final: Trace | None = None) -> float:
+    """A measure of a head in one run.
+
+    Raises:
+        BadClaim: it has no meaning there.
+    """
     attention, head = runs.attention(trace, subject.head)
-    return previous_token_score(attention.head(head))
-
-
-def _induction(runs: StepRuns, trace: Trace, subject: Subject) -> float:
-    attention, head = runs.attention(trace, subject.head)
-    return induction_score(attention.head(head), trace.tokens[attention.key_tokens].ids)
+    if subject.name == "similarity":
+        value = training_metrics.similarity(attention, (final or trace).at(attention.site))[head]
+    else:
+        value = of_site(trace, attention, (subject.name,))[head, 0]
+    if np.isnan(value):
+        raise BadClaim(reason=_("the measure “{measure}” is not defined for this head", measure=subject.name))
+    return float(value)
 
 
 def _probability(runs: StepRuns, trace: Trace, subject: Subject) -> float:
@@ -169,8 +175,7 @@ _NUMBERS: Mapping[str, Callable[[StepRuns, Trace, Subject], float]] = {
     "entropy": _entropy,
     "mean": _mean,
     "value": _value,
-    "previous": _previous,
-    "induction": _induction,
+    "measure": _of_head,
     "probability": _probability,
     "rank": _rank,
     "log-probability": _log_probability,
@@ -178,18 +183,13 @@ _NUMBERS: Mapping[str, Callable[[StepRuns, Trace, Subject], float]] = {
 }
 
 
-def _of_film(runs: StepRuns, subject: Subject, scope: Scope) -> float:
-    """A number that Training shows: all snapshots read what the finished model wrote."""
-    final, trace = runs.fed(scope)
-    if subject.kind == "loss":
-        return _loss(runs, trace, subject)
-    attention, head = runs.attention(trace, subject.head)
-    match subject.name:
-        case "antidiagonality":
-            return float(training_metrics.antidiagonality(attention)[head])
-        case "alignment":
-            return float(training_metrics.overlap(attention, final.at(attention.site))[head])
-    return float(all_heads(trace).loc[(str(attention.site), head), subject.name])
+def _measure(runs: StepRuns, subject: Subject, scope: Scope) -> float:
+    """A measure of a head, as Explore and Training show it: all snapshots read what the finished model wrote."""
+    if subject.name == "similarity" or scope.snapshot is not None:
+        final, trace = runs.fed(scope)
+    else:
+        final = trace = runs.run(scope)
+    return _of_head(runs, trace, subject, final)
 
 
 def _lens(runs: StepRuns, trace: Trace, subject: Subject) -> str:

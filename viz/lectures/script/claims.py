@@ -5,15 +5,17 @@ from dataclasses import replace
 from typing import Literal
 
 from model.errors import HeadlightError
-from model.measures.catalogue import MEASURES as SURVEYED
+from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
 from viz.lectures.script.line_parser import Parts, Unreadable
 from viz.lectures.script.today import KEPT, MOVED
-from viz.url.parsers import MEASURES
 
 RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
+OF_RUNS = (*(name for name in MEASURES if name not in ("norm", "alignment_error")), "similarity")
+"""Measures of a head in one run; runs of lectures keep no context vectors, and nobody typed an alignment of their words."""
+
 WORDS = {"contains", "lacks"}
 TEXTS = ("output", "source", "key", "lens", "mask", "roles")
 """Subjects that are texts; all others are numbers."""
@@ -60,7 +62,7 @@ def _candidate(kind: str, parts: Parts) -> Subject:
 
 
 def _measure(kind: str, parts: Parts) -> Subject:
-    known = MEASURES if kind == "measure" else tuple(SURVEYED)
+    known = OF_RUNS if kind == "measure" else tuple(MEASURES)
     return Subject(kind, name=_one_of(parts, _("measure"), known), head=parts.head())
 
 
@@ -132,8 +134,6 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
     "entropy": _row,
     "mean": _column,
     "value": _column,
-    "previous": _head,
-    "induction": _head,
     "measure": _measure,
     "probability": _candidate,
     "rank": _candidate,
@@ -148,7 +148,6 @@ _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
     "why": _why,
     "writes": _writes,
     "sum": _row,
-    "first": _head,
     "linear": _cell,
     "moved": _moved,
     "tiled": _head,

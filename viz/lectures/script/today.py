@@ -10,7 +10,7 @@ from model.trace.types import Array, Attention
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row
-from viz.metrics import flash_attention, linear_attention, mask_kinds, sinks
+from viz.metrics import flash_attention, linear_attention, mask_kinds
 from viz.metrics.rotary import scores_by_distance
 from viz.views.step.cache import bytes_of, ways
 from viz.views.step.length import equal_at
@@ -27,10 +27,6 @@ KEPT = ("model", "heads", "multi-query", "latent")
 
 def _sum(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
     return float(own.head(head)[at[0]].astype(np.float64).sum())
-
-
-def _first(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], _subject: Subject) -> float:
-    return float(sinks.first_shares(own.weights, own.mask)[head])
 
 
 def _linear(_runs: StepRuns, own: Attention, head: int, at: tuple[int, int], _subject: Subject) -> float:
@@ -93,7 +89,6 @@ def _reach(_runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], su
 
 _OF_A_HEAD: Mapping[str, Callable[[StepRuns, Attention, int, tuple[int, int], Subject], float]] = {
     "sum": _sum,
-    "first": _first,
     "linear": _linear,
     "moved": _moved,
     "tiled": _tile,

@@ -14,8 +14,8 @@ from viz import canvas
 from viz.canvas.scenes import overlay
 from viz.i18n.translate import _, _n, join_list
 from viz.i18n.translate import number as shown_number
-from viz.labels import tokens
-from viz.metrics import head_statistics
+from viz.labels import measures, tokens
+from viz.metrics import heads
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead, update
 from viz.url import links
@@ -163,33 +163,25 @@ def _image(page: Page, shown: reading.Shown, scene: bytes) -> None:
 
 def _facts(page: Page, shown: reading.Shown) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
-    statistics = head_statistics.head_statistics(page.trace, page.attention, page.head)
+    statistics = heads.head_statistics(page.trace, page.attention, page.head)
+    titles, meanings = measures.titles(), measures.meanings()
     facts = []
-    for name, explanation in head_statistics.explanations().items():
-        title, meaning, value = escape(explanation.title), escape(explanation.meaning), getattr(statistics, name)
+    for name, value in statistics.values.items():
+        title, meaning = escape(titles[name]), escape(meanings[name])
         number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
         facts.append(
             f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
         )
     notes = [
+        measures.over_rows(statistics.rows),
         _("Attention shows where a head looks, not why the model chooses a word.")
         if page.trace.steps
-        else _("Attention shows where a head looks, not what the model makes of it.")
+        else _("Attention shows where a head looks, not what the model makes of it."),
     ]
     if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = tokens.queries(page.trace, page.attention)
         row = rows[min(max(page.view.query, 1), len(rows) - 1)]
         notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))
-    if statistics.rows_left_out:
-        notes.insert(
-            0,
-            _n(
-                "{count} row attends to nothing or contains NaN or infinite values; it is ignored.",
-                "{count} rows attend to nothing or contain NaN or infinite values; they are ignored.",
-                statistics.rows_left_out,
-                count=statistics.rows_left_out,
-            ),
-        )
     if not reading.is_raw(page, shown):
         notes.insert(0, _weights_alone())
     small = [f'<p class="small">{escape(note)}</p>' for note in notes]
@@ -238,10 +230,10 @@ def _all_heads(page: Page, shown: reading.Shown) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
     if not reading.is_raw(page, shown):
         st.caption(_weights_alone())
-    table = head_statistics.all_heads(page.trace)
-    titles = {name: explanation.title for name, explanation in head_statistics.explanations().items()}
-    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows")}
-    titles |= {"rows_left_out": _("rows ignored")}
+    st.caption(measures.of_rows())
+    table, titles = heads.all_heads(page.trace), measures.titles()
+    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows with a choice")}
+    titles |= {"rows_left_out": _("other rows")}
     clicked = choosing_head(table, "all-heads")
     numeric_tables.draw(table, titles=titles, decimals=3, hide_index=True, selection_mode="single-row", **clicked)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
+from model.measures.rows import entropies
 from model.spec.request import RunRequest
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
@@ -257,7 +258,7 @@ def _entropy(page: Page, rows: Shown) -> Shown:
     reading = catalogue(page.attention.site)["entropy"]
     allowed = page.attention.mask[:, rows.keys].sum(axis=-1)
     most = np.log(np.maximum(allowed, 1))
-    return replace(rows, reading=reading, values=aggregation.entropies(rows.values), quantity=reading.quantity, most=most)
+    return replace(rows, reading=reading, values=entropies(rows.values), quantity=reading.quantity, most=most)
 
 
 def _projection(page: Page) -> Array | None:

@@ -13,7 +13,7 @@ from viz.figures import row_entropy as rows
 from viz.i18n.translate import _, join_sentences, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
-from viz.metrics.head_statistics import SMALL_VALUE, Sink, sink
+from viz.metrics.sinks import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
 from viz.url.parsers import READINGS
 from viz.views.explore.reading import LONGEST, Shown, fits, hides, title, with_values

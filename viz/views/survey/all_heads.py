@@ -19,6 +19,7 @@ from viz.canvas.scenes import dots
 from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import heads as figures
 from viz.i18n.translate import _
+from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
@@ -50,7 +51,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
     if page.view.big:
         _choices(page, found, names)
     weight = _mattering(found) if page.view.dots else None
-    titles, shade = labels.of_heads(), _shade(page, found)
+    titles, shade = measure_labels.of_heads(), _shade(page, found)
     across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
     named = (titles[page.view.across], titles[page.view.up])
     sites = [Site.parse(site) for site, _head in found.statistics.heads]
@@ -79,7 +80,7 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
 
 def _choices(page: Page, found: Survey, names: Sequence[str]) -> None:
     """Draws what decides place, color and size of the dots."""
-    titles, big = labels.of_heads(), page.view.big
+    titles, big = measure_labels.of_heads(), page.view.big
     kind = {"": _("kind of attention")} | titles
     label: Literal["collapsed", "visible"] = "collapsed" if big else "visible"  # in big mode the axes and the legend say it
     with st.container(horizontal=True):
@@ -108,7 +109,7 @@ def spreads(page: Page, found: Survey) -> list[tuple[Array, float]]:
 def _shade(page: Page, found: Survey) -> figures.Shade | None:
     """The number that colors the dots; None: their kind of attention does."""
     name = page.view.shade
-    return figures.Shade(found.of_heads(name), labels.of_heads()[name]) if name else None
+    return figures.Shade(found.of_heads(name), measure_labels.of_heads()[name]) if name else None
 
 
 def marked() -> list[int]:
@@ -127,7 +128,7 @@ def grid(page: Page, found: Survey, names: Sequence[str], selected: int) -> None
     """Draws layers × heads by the number that colors the dots, else by the one upwards."""
     if not page.view.big:
         st.html(heading(_("Layers × heads")))
-    shade = _shade(page, found) or figures.Shade(found.of_heads(page.view.up), labels.of_heads()[page.view.up])
+    shade = _shade(page, found) or figures.Shade(found.of_heads(page.view.up), measure_labels.of_heads()[page.view.up])
     heads = found.statistics.heads
     rows = by_kind(list(found.statistics.sites))
     places = [(rows.index(site), head) for site, head in heads]

@@ -11,7 +11,7 @@ from model.trace.types import Site
 from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
-from viz.labels import survey as labels
+from viz.labels import measures as measure_labels
 from viz.session.state import Page
 from viz.views.survey.stored import stored_film
 from viz.widgets.cards import chart, heading, say
@@ -29,7 +29,7 @@ def film_of(page: Page, measure: str) -> SurveyFilm | None:
 
 def draw(page: Page, found: Survey, film: SurveyFilm, selected: int, measure: str) -> None:
     """Draws the measure that the survey shows of its selected head in every snapshot."""
-    column, title = list(MEASURES).index(measure), labels.measures()[measure]
+    column, title = list(MEASURES).index(measure), measure_labels.titles()[measure]
     there = [row for row in range(len(film.heads)) if film.count[:, row, column].all()]
     if not page.view.big:
         subtitle = _("“{measure}” in every snapshot, mean and standard deviation over the texts", measure=title)

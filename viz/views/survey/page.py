@@ -15,6 +15,7 @@ from model.trace.types import Site
 from viz import canvas
 from viz.export.tables import csv
 from viz.i18n.translate import _, error_message
+from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session.state import Page, background_engine, get_view_state
@@ -197,11 +198,11 @@ def _table(page: Page, found: Survey) -> None:
     shown = table.copy(deep=False)
     if spreads:
         shown.insert(2, "spread", [spreads[row][0] for row in rows])
-    over_texts = _("“{measure}” over the texts", measure=labels.of_heads()[page.view.up])
+    over_texts = _("“{measure}” over the texts", measure=measure_labels.of_heads()[page.view.up])
     numeric_tables.draw(
         shown,
         columns={"spread": st.column_config.BarChartColumn(over_texts)},
-        titles={"head": _("head"), "roles": _("roles"), "matters": _("loss without it (nats)")} | labels.of_heads(),
+        titles={"head": _("head"), "roles": _("roles"), "matters": _("loss without it (nats)")} | measure_labels.of_heads(),
         decimals=3,
         hide_index=True,
         key="survey-heads",

@@ -18,6 +18,7 @@ from model.survey.survey import Survey
 from viz.figures import survey as figures
 from viz.figures.heatmap import head_weights
 from viz.i18n.translate import _, error_message, number
+from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session.state import Page, decimals, update
@@ -29,7 +30,7 @@ from viz.widgets.cards import chart, heading, say
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     """Draws the roles of the selected head, and how one of its numbers is spread over the texts; in big mode only this."""
-    own, titles, big = found.statistics, labels.measures(), page.view.big
+    own, titles, big = found.statistics, measure_labels.titles(), page.view.big
     if not big:
         st.html(heading(names[selected], _("What it does over all texts")))
     st.session_state["survey-head-choice"] = selected
@@ -81,7 +82,7 @@ def _choose(found: Survey) -> None:
 def _criterion(name: str, found: Survey, head: int) -> str:
     """One sentence: the role, by which criterion, how often it holds, and what the head does in the rest."""
     role = next(role for role in found.roles[head] if role.criterion.role == name)
-    titles = labels.measures()
+    titles = measure_labels.titles()
     gaps: dict[str, object] = {
         "role": labels.roles()[name],
         "measure": titles[role.criterion.measure],
@@ -124,7 +125,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
     measure = measure_of(page, found, selected)
     if not measure:
         return
-    title, rows = labels.measures()[measure], _listed(found, selected, measure)
+    title, rows = measure_labels.titles()[measure], _listed(found, selected, measure)
     if page.view.big:
         choices = [_("{title} ({name})", title=line(text), name=f"{group}, {number(value, '.2f')}") for group, value, text in rows]
         place = st.selectbox(

@@ -17,6 +17,7 @@ from model.trace.types import Site
 from viz.export.tables import csv
 from viz.figures import survey as figures
 from viz.i18n.translate import _, error_message
+from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
@@ -83,7 +84,7 @@ def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
 
 def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
     """Draws one measure of every head in both surveys; on the line nothing changed. A click selects a head."""
-    title = labels.of_heads()[page.view.up]
+    title = measure_labels.of_heads()[page.view.up]
     own = {(each.site, each.head): each for each in apart if each.measure == page.view.up}
     if not own:
         st.caption(_("No head has this measure in both surveys: choose another one above."))
@@ -106,7 +107,7 @@ def _select(found: Survey, head: int) -> None:
 
 def _table(apart: list[Difference]) -> None:
     """Draws all differences, those of most standard errors first; a click on a row selects its head and measure."""
-    titles = labels.measures()
+    titles = measure_labels.titles()
     rows = [
         (
             tokens.site(Site.parse(each.site), each.head),

@@ -6,9 +6,9 @@ import streamlit as st
 
 from model.trace.types import Array
 from viz.figures import training as figures
-from viz.i18n.translate import _, localized, titled
-from viz.labels import alt_text, tokens
-from viz.metrics.training_metrics import Course, explanations, moments, numbers, specialised
+from viz.i18n.translate import _, join_sentences, localized, titled
+from viz.labels import alt_text, measures, tokens
+from viz.metrics.training_metrics import Course, moments, numbers, specialised
 from viz.session.state import Page, bind
 from viz.url.parsers import MEASURES
 from viz.widgets import download, numeric_tables
@@ -47,22 +47,22 @@ def _step(page: Page, measured: Course) -> int:
 
 def _heads(page: Page, measured: Course, at: int) -> None:
     """Draws one measure of every head."""
-    words = explanations()
-    titles = {name: words[name].title for name in MEASURES}
+    titles = measures.of_training()
+    with_numbers = [name for name in MEASURES if np.isfinite(measured.values[name]).any() or name == page.view.measure]
     _heading(
         _("All heads during training"),
         _("One line per head; the selected head is bold. Point at a line or tap it to see its name."),
     )
     st.segmented_control(
-        _("Measure"), list(MEASURES), format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
+        _("Measure"), with_numbers, format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
     )
     _head_chart(page, measured, at)
-    st.caption(tokens.markdown(words[page.view.measure].meaning))
+    st.caption(tokens.markdown(join_sentences((measures.meanings()[page.view.measure], measures.of_rows()))))
 
 
 def _head_chart(page: Page, measured: Course, at: int) -> None:
     """Draws one line for each head."""
-    measure, title = page.view.measure, explanations()[page.view.measure].title
+    measure, title = page.view.measure, measures.of_training()[page.view.measure]
     selected = measured.heads.index((page.attention.site, page.head))
     values = measured.values[measure]
     names = [tokens.site(site, head) for site, head in measured.heads]
@@ -106,7 +106,7 @@ def _loss_chart(page: Page, measured: Course, at: int) -> None:
 
 def _moments(page: Page, measured: Course) -> None:
     """Draws a table of when each head specialized; a click on a row selects the head."""
-    title = explanations()[page.view.measure].title
+    title = measures.of_training()[page.view.measure]
     _heading(
         tokens.markdown(_("When each head specializes: {measure}", measure=title)),
         _(
@@ -126,7 +126,7 @@ def _moments(page: Page, measured: Course) -> None:
 def _numbers(page: Page, measured: Course) -> None:
     measure = page.view.measure
     tables = {f"training-{measure}": numbers(measured, measure), "training-losses": _loss_table(page, measured)}
-    captions = (explanations()[measure].title, _("Loss"))
+    captions = (measures.of_training()[measure], _("Loss"))
     for (name, table), caption in zip(tables.items(), captions, strict=True):
         st.caption(tokens.markdown(caption))
         numeric_tables.draw(table.rename(columns=localized))

@@ -14,8 +14,8 @@ from model.spec.edits import Silence
 from model.trace.types import Array, Site
 from viz.figures import importance as figures
 from viz.i18n.translate import _, join_sentences, number
-from viz.labels import tokens
-from viz.metrics import head_statistics as statistics
+from viz.labels import measures, tokens
+from viz.metrics import heads
 from viz.metrics.ranks import spearman
 from viz.session.state import Page, decimals
 from viz.views.what_if.cell_clicks import clickable, head_map
@@ -177,9 +177,9 @@ def _signed(value: float) -> str:
 
 def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.DataFrame:
     """A row for each head: its place, its numbers, and how sharp it looks. The index is (site, head), counted from 0."""
-    looks = statistics.all_heads(page.trace)
+    looks = heads.all_heads(page.trace)
     index = pd.MultiIndex.from_tuples([(head.site, head.head) for head in found.heads], names=["site", "head"])
-    table = looks.reindex(index)[[name for name in ("kind", "pass", "layer", "head", "mean_maximum", "entropy") if name in looks]]
+    table = looks.reindex(index)[[name for name in ("kind", "pass", "layer", "head", "largest", "entropy") if name in looks]]
     for name, values in numbers.items():
         table[name] = values
     if found.total_share_error is not None and found.total_share_error.any():
@@ -190,16 +190,14 @@ def all_heads(page: Page, found: HeadEffects, numbers: dict[str, Array]) -> pd.D
 def _scatter(page: Page, found: HeadEffects, table: pd.DataFrame, chosen: str, title: str, by: str) -> None:
     """Draws how sharp each head looks against how much it matters, and says what the rank correlation means."""
     matters = -table[chosen].to_numpy() if chosen == "without" else table[chosen].to_numpy()
-    sharp = table["mean_maximum"].to_numpy()
+    sharp = table["largest"].to_numpy()
     names = [tokens.site(Site.parse(head.site), head.head) for head in found.heads]
     axis = {
         "without": _("drop in log-probability without this head (nats)"),
         "alone": _("with this head only (nats)"),
         "share": _("share of this head (nats)"),
     }[chosen]
-    figure = figures.scatter(
-        sharp, matters, names, table["kind"].tolist(), page.dark, (_("sharpness: mean largest weight of a row"), axis)
-    )
+    figure = figures.scatter(sharp, matters, names, table["kind"].tolist(), page.dark, (measures.titles()["largest"], axis))
     correlation = spearman(sharp, matters)
     st.markdown("**" + _("Sharpness, and how much a head matters") + "**")
     st.caption(tokens.markdown(_correlated(correlation)))
@@ -227,7 +225,7 @@ WEAK = 0.3
 def _table(page: Page, found: HeadEffects, table: pd.DataFrame, titles: dict[str, str], by: str) -> None:
     """Draws the numbers as a sortable table; a click on a row silences its head."""
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head")}
-    numbers = titles | {"mean_maximum": _("sharpness"), "entropy": _("entropy (nats)"), "share_error": _("standard error of share")}
+    numbers = titles | measures.titles() | {"share_error": _("standard error of share")}
     heads = tuple((head.site, head.head) for head in found.heads)
     key = "matters-table"
     numeric_tables.draw(
