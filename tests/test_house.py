@@ -30,7 +30,7 @@ WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rg
 TORCH_FREE = (
     "sharing.caches errors spec.network spec.request spec.validation attribution.circuits attribution.costs "
     "attribution.questions attribution.results survey.examples survey.plane survey.questions survey.reading "
-    "survey.survey survey.tables trace.rollout trace.types trace.serialization inspection.report engine engine.api "
+    "survey.survey survey.tables measures.of_run trace.rollout trace.types trace.serialization inspection.report engine engine.api "
     "engine.shared_uploads engine.scheduling.queue"
 ).split()
 LAZY = ("model.engine", "model.engine.trace_engine")
@@ -223,9 +223,10 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.trace.types model.trace.steps model.trace.beam_tree model.errors model.trace.serialization "
         "model.spec.edits model.spec.inputs model.spec.layout_file model.spec.network model.spec.request "
         "model.spec.sent_text model.spec.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
+        "model.measures.catalogue model.measures.maps model.measures.of_run model.measures.rows "
         "model.trace.source_lines model.attribution.circuits model.attribution.costs model.attribution.questions "
         "model.attribution.results model.attribution.saved_sums model.attribution.sums model.survey.agreement "
-        "model.survey.differences model.survey.examples model.survey.film model.survey.mattering model.survey.measures "
+        "model.survey.differences model.survey.examples model.survey.film model.survey.mattering "
         "model.survey.plane model.survey.questions model.survey.reading model.survey.relations model.survey.tables "
         "model.survey.texts model.survey.trees model.survey.roles model.survey.statistics model.survey.survey "
         "model.inspection.report model.engine.api model.engine.sent_files model.sharing.caches"

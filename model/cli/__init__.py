@@ -2,5 +2,5 @@
 files, and figures, which other commands draw.
 
 May import: model.attribution, model.checkpoints, model.engine, model.errors, model.hub, model.inference, model.inspection,
-model.known_models, model.safe_loading, model.spec, model.survey, model.trace.
+model.known_models, model.measures, model.safe_loading, model.spec, model.survey, model.trace.
 """

@@ -209,8 +209,9 @@ def _lines(found: Survey) -> Iterator[str]:
         for role in roles:
             yield (
                 f"{site} head {head}: {role.criterion.role}: {role.criterion.measure} {role.mean:z.3f} (criterion: at least "
-                f"{role.criterion.threshold}; untrained {role.untrained:z.3f}, weights in random order {role.shuffled:z.3f}); in "
-                f"{100 * role.share:z.0f} of 100 texts"
+                f"{role.criterion.threshold}; untrained {role.untrained:z.3f}, weights in random order {role.shuffled:z.3f}"
+                + (f"; on random repetitions {role.repeated:z.3f}" if role.criterion.repeated else "")
+                + f"); in {100 * role.share:z.0f} of 100 texts"
                 + (f"; in the others most of {role.rest} ({role.rest_mean:z.3f})" if role.rest else "")
             )
     if found.relations is not None:
@@ -221,7 +222,9 @@ def _lines(found: Survey) -> Iterator[str]:
             yield (
                 f"{each.relation:16}{each.direction:18}{each.words:7,}{head_:>30}{each.right:z8.3f}{each.offset:+8}{each.baseline:z8.3f}"
             )
-    yield from (f"no roles without a baseline: {why['fields'].get('reason', why)}" for why in found.without.values())
+    for variant, why in found.without.items():
+        missing = "no role that random repetitions decide" if variant == "repeated" else "no roles without a baseline"
+        yield f"{missing}: {why['fields'].get('reason', why)}"
 
 
 def _other(against: str, engine: LocalEngine) -> Survey:

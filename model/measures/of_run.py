@@ -1,16 +1,46 @@
 """The measures of heads: of weights, of a site, of a run."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from model.measures.catalogue import MEASURES
-from model.measures.formulas import FORMULAS
+from model.measures.catalogue import MEASURES, Pattern, on_keys
 from model.measures.maps import Map, map_of
-from model.measures.patterns import PATTERNS, cells, on_keys
 from model.measures.rows import choosing, mean
 from model.measures.word_alignment import Gold, error_rate
 from model.trace.types import Array, Attention, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A pattern on one map, as the few cells that it looks at.
+
+    Attributes:
+        indices: [cell], their places in the map read row by row.
+        factors: [cell], how much the weight of each counts.
+        rows: [query] of bool, the rows that count.
+    """
+
+    indices: Array
+    factors: Array
+    rows: Array
+
+    def mean(self, weights: Array, finite: Array) -> Array:
+        """[head], the mean over rows that count and are finite [head, query]; weights [head, query, key] are 0 in the others."""
+        sums = weights.reshape(len(weights), -1)[:, self.indices] @ self.factors
+        counts = (finite & self.rows).sum(axis=1)
+        return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
+
+
+def cells(site: Map, pattern: Pattern) -> Cells:
+    """The cells of a pattern on a map, made once."""
+    if pattern not in site.made:
+        keys, rows = pattern(site)
+        indices = np.flatnonzero((keys != 0) & site.allowed & rows[:, None])
+        site.made[pattern] = Cells(indices, keys.ravel()[indices].astype(np.float64), rows)
+    made: Cells = site.made[pattern]
+    return made
 
 
 def of_weights(weights: Array, site: Map, names: Sequence[str]) -> Array:
@@ -18,12 +48,11 @@ def of_weights(weights: Array, site: Map, names: Sequence[str]) -> Array:
     known, finite = _known(weights)
     values = np.full((len(known), len(names)), np.nan)
     for column, name in enumerate(names):
-        if not MEASURES[name].exists_in(site.kind):
-            continue
-        if name in PATTERNS:
-            values[:, column] = cells(site, PATTERNS[name]).mean(known, finite)
-        elif name in FORMULAS:
-            values[:, column] = FORMULAS[name](known, finite & site.choice)
+        measure = MEASURES[name]
+        if measure.exists_in(site.kind) and measure.pattern is not None:
+            values[:, column] = cells(site, measure.pattern).mean(known, finite)
+        elif measure.exists_in(site.kind) and measure.computed is not None:
+            values[:, column] = measure.computed(known, finite & site.choice)
     return values
 
 

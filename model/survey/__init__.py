@@ -1,10 +1,10 @@
-"""Surveys: what each head does over many texts. A measure is one number for a head in one run; a survey adds up its statistics.
+"""Surveys: what each head does over many texts. A survey adds up the statistics of measures.
 
-`measures` has the formulas, `alignment` and `words` those about words, and `agreement` compares heads. `texts` is what is read,
+`agreement` compares heads. `texts` is what is read,
 `answers` runs texts and measures them, `statistics` adds up, `roles` names heads by stated criteria, `tables` keeps a survey as
 Parquet. `reading` is one head in many texts again, `plane` draws its queries and keys, `examples` finds its cells, and `trees`
 has the parses of texts. Only `answers` and `reading_answers` need torch.
 
-May import: model.attribution, model.checkpoints, model.errors, model.huggingface, model.inference, model.spec, model.trace,
-model.transformer.
+May import: model.attribution, model.checkpoints, model.errors, model.huggingface, model.inference, model.measures, model.spec,
+model.trace, model.transformer.
 """

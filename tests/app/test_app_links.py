@@ -17,7 +17,7 @@ FULL = (
     "hypothesis=2&precision=bfloat16&site=encoder.0.1.self&head=1&query=2&key=3&cell=why&minus=mean&"
     "trail=encoder.0.0.self:0:1:1 encoder.0.1.self:1:2:3&rival=none&clock=computation&stage=encoder.0.1.self/weights&step=1&"
     "pad=12&silence=decoder.0.1.cross:1&edit=forbid kind=cross key=w5&off=1&lang=en&reading=mean&hide=special&"
-    "against=decode=greedy&feed=first&big=1&snapshot=128&measure=diagonality&open=numbers heads&picture=lines&x=largest&y=next&"
+    "against=decode=greedy&feed=first&big=1&snapshot=128&measure=near_diagonal&open=numbers heads&picture=lines&x=largest&y=next&"
     "color=entropy&size=matters&overlay=smooth column&share=0.25&corrupted=w4 w7&survey=tiny"
 )
 NUMBERS: dict[str, float] = (

@@ -9,6 +9,7 @@ import pytest
 from model.trace.stages import Stage
 from model.trace.types import Site, Trace
 from tests import traces
+from tests.plain_measures import by_loop
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import player
 from viz.canvas.wire import overviews
@@ -74,7 +75,7 @@ def test_a_long_head_says_how_many_rows_are_left_to_the_table() -> None:
 def test_the_overview_names_the_sharpest_head_of_each_layer(trace: Trace) -> None:
     text = alt_text.overview(trace)
     for site, attention in trace.attention.items():
-        peaks = [float(attention.head(head).max(axis=-1).mean()) for head in range(attention.heads)]
+        peaks = [by_loop("largest", trace, attention, head) for head in range(attention.heads)]
         best = int(np.argmax(peaks))
         assert f"{tokens.site(site)}: 2 heads; head {best + 1} is the sharpest" in text
         assert f"{100 * peaks[best]:.0f}% on average" in text

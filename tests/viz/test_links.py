@@ -152,7 +152,7 @@ ALLOWED: list[tuple[str, str, list[str], list[str]]] = [
             f"encoder/{'x' * 21}",
         ],
     ),
-    ("measure", "entropy, diagonality, antidiagonality, alignment", ["entropy"], ["beauty"]),
+    ("measure", "entropy, near_diagonal, antidiagonal, similarity", ["entropy"], ["beauty"]),
     ("silence", f"heads such as {SITE}:4", [f"{SITE}:0"], [SITE, f"{SITE}:x", f"{SITE}:-1", f"{SITE}:1 {SITE}"]),
     ("set", SETTINGS, ["n_heads=8"], ["n_heads", "n_heads=8 n_heads=8", "N=8", "=8", f"{'x' * 41}=8", f"n_heads={'8' * 201}"]),
     ("edit", f"edits such as {EDIT}, joined by semicolons", [EDIT], ["hush site=decoder.0.2.cross"]),

@@ -93,8 +93,8 @@ OLD: list[tuple[str, dict[str, Any]]] = [
         {"model": "tatoeba-en-zh", "text": "你好", "silence": "decoder.0.2.cross:4 encoder.0.0.self:0"},
     ),
     (
-        "/training?model=reverse-digits&snapshot=128&measure=antidiagonality",
-        {"model": "reverse-digits", "snapshot": 128, "measure": "antidiagonality"},
+        "/training?model=reverse-digits&snapshot=128&measure=antidiagonal",
+        {"model": "reverse-digits", "snapshot": 128, "measure": "antidiagonal"},
     ),
     (
         "/checkpoint?model=opened-x&set=n_heads%3D2+decoder_passes%3D1",

@@ -152,7 +152,7 @@ def test_the_check_names_the_line_of_a_view_that_a_lecture_cannot_show(engine: L
 
 def test_a_film_is_followed_by_the_curves_of_its_heads_and_the_loss() -> None:
     engine = bundled_engine()
-    link = "/training?model=reverse-digits&text=314&measure=antidiagonality&site=decoder.0.0.cross"
+    link = "/training?model=reverse-digits&text=314&measure=antidiagonal&site=decoder.0.0.cross"
     _page, view, _problems = parser.parse_link(link)
     found = picture(engine, "training", view)
     assert [panel.scene for panel in found.panels] == ["film", "measure", "losses"]

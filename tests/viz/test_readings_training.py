@@ -110,7 +110,8 @@ def test_a_head_specialises_where_it_stays_past_half(values: list[float], moment
 def test_the_table_of_moments_has_every_head_and_begins_with_the_largest_change(measure: str) -> None:
     found = measured()
     table = moments(found, measure)
-    assert len(table) == len(found.heads)
+    having = [site.kind == "cross" or measure != "antidiagonal" for site, _head in found.heads]
+    assert len(table) == sum(having)
     assert list(table["change"].abs()) == sorted(table["change"].abs(), reverse=True)
     for (site, head), row in table.iterrows():
         column = found.heads.index((Site.parse(site), head))

@@ -64,8 +64,8 @@ def meanings() -> dict[str, str]:
         ),
         "similarity": _(
             "Mean over rows of Σ min(w, w at the last snapshot): how much of the attention is already where this "
-            "head will put it in the end (1 at the end, by definition). It does not say which word translates which: the "
-            "model was never told."
+            "head will put it in the end (1 at the end, by definition). It does not measure word alignment: the "
+            "model was never told which word translates which."
         ),
     }
 

@@ -18,9 +18,10 @@ def teacher_forced_request(request: RunRequest, trace: Trace) -> RunRequest:
     ids = trace.tokens[strip].ids
     if request.target is not None or not trace.steps or not ids:
         return request
+    read = ids[: len(ids) - 1 if trace.logits is None else len(trace.logits)]  # the last token that was written was not read
     if strip == "target":
-        return replace(request, target=ids[:-1], decoding=Decoding(), begin=())
-    return replace(request, source=ids[:-1], decoding=Decoding(max_length=0), begin=())
+        return replace(request, target=read, decoding=Decoding(), begin=())
+    return replace(request, source=read, decoding=Decoding(max_length=0), begin=())
 
 
 def first_written(trace: Trace) -> int:

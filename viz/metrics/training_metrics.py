@@ -116,7 +116,7 @@ def specialised(steps: Sequence[int], values: Array) -> int | None:
 
 
 def moments(measured: Course, measure: str) -> pd.DataFrame:
-    """Table of when each head specialized by one measure; the head that changed most first.
+    """Table of when each head that has a measure specialized by it, of all heads if none has it; those that changed most first.
 
     Returns:
         As `table_of_heads`, with the columns `start`, `end`, `change` and `moment` (a step, or none).
@@ -130,6 +130,7 @@ def moments(measured: Course, measure: str) -> pd.DataFrame:
             "moment": specialised(measured.steps, values[:, column]),
         }
         for column, at in enumerate(measured.heads)
+        if np.isfinite(values[:, column]).any() or not np.isfinite(values).any()
     }
     table = table_of_heads(rows).astype({"moment": "Int64"})
     return table.sort_values("change", key=lambda change: -change.abs(), kind="stable")

@@ -121,7 +121,8 @@ def _values(page: Page, found: Survey) -> tuple[Array, Array]:
 def _criterion() -> str:
     return _(
         "A head has a role if its mean reaches the criterion and is at least twice each baseline: the "
-        "untrained network, and the weights of each row in random order."
+        "untrained network, and the weights of each row in random order. Of induction and of the same word elsewhere, the mean "
+        "over random tokens that repeat must reach it, too."
     )
 
 

@@ -185,7 +185,7 @@ _NUMBERS: Mapping[str, Callable[[StepRuns, Trace, Subject], float]] = {
 
 def _measure(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     """A measure of a head, as Explore and Training show it: all snapshots read what the finished model wrote."""
-    if subject.name == "similarity" or scope.snapshot is not None:
+    if subject.name == "similarity" or scope.snapshot >= 0:
         final, trace = runs.fed(scope)
     else:
         final = trace = runs.run(scope)

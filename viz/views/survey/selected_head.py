@@ -17,7 +17,7 @@ from model.survey.roles import CRITERIA
 from model.survey.survey import Survey
 from viz.figures import survey as figures
 from viz.figures.heatmap import head_weights
-from viz.i18n.translate import _, error_message, number
+from viz.i18n.translate import _, error_message, join_sentences, number
 from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
@@ -92,26 +92,32 @@ def _criterion(name: str, found: Survey, head: int) -> str:
         "shuffled": number(role.shuffled, ".2f"),
         "share": number(100 * role.share, ".0f"),
     }
-    if not role.rest:
-        return _(
+    sentences = [
+        _(
             "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
             "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
             "of 100 texts.",
             **gaps,
         )
-    return _(
-        "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
-        "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
-        "of 100 texts; in the others, its largest measure is “{rest}” ({rest_mean}).",
-        rest=titles[role.rest],
-        rest_mean=number(role.rest_mean, ".2f"),
-        **gaps,
-    )
+        if not role.rest
+        else _(
+            "Role: {role}. “{measure}” is {mean} (criterion: at least {threshold}, and at least twice each "
+            "baseline: untrained network {untrained}, weights in random order {shuffled}). It holds in {share} "
+            "of 100 texts; in the others, its largest measure is “{rest}” ({rest_mean}).",
+            rest=titles[role.rest],
+            rest_mean=number(role.rest_mean, ".2f"),
+            **gaps,
+        )
+    ]
+    if role.criterion.repeated:
+        repeated = number(role.repeated, ".2f")
+        sentences.append(_("On random tokens that repeat it is {repeated}; the criterion holds there, too.", repeated=repeated))
+    return join_sentences(sentences)
 
 
 def _no_role(found: Survey) -> str:
     """Why the selected head has no role."""
-    if found.without:
+    if "untrained" in found.without:
         return _("No head has a role here: an untrained copy of this network cannot be made, so one baseline is missing.")
     if not found.finished and not any(found.roles):
         return _("Roles appear when the baselines have been measured, which comes last.")
