@@ -128,7 +128,7 @@ def test_a_claim_about_a_map_is_what_numpy_makes_of_the_recorded_run(engine: Eng
     assert linear["exact"][9, :10] == pytest.approx(products / products.sum(), abs=1e-6)
     assert not linear["there"][9, 10:].any()
     assert value(engine, "sum decoder.0.2.self head 3 9") == pytest.approx(1, abs=1e-6)
-    assert value(engine, "first decoder.0.2.self head 3") == pytest.approx(weights[1:, 0].mean())
+    assert value(engine, "measure first decoder.0.2.self head 3") == pytest.approx(weights[1:, 0].mean())
     assert value(engine, "tiled decoder.0.2.self head 3") < 1e-5
     assert value(engine, "moved plain decoder.0.2.self head 3") == 2 * 12 * WIDTH * 2 + 4 * 12 * 12
     assert value(engine, "moved tiles decoder.0.2.self head 3") == 2 * 12 * WIDTH + 2 * 6 * 4 * WIDTH
@@ -190,7 +190,7 @@ def test_masks_and_sinks_of_a_recorded_run(engine: Engine) -> None:
     assert blobs["exact"][:, -1] == pytest.approx([1 / (row + 2) for row in range(11)], abs=1e-4)
     shares = scene(shown(engine, f"/masks?{LINK}&open=sinks"), "first")[1]["exact"]
     assert shares.shape == (HEADS, LAYERS)
-    assert shares[3, 2] == pytest.approx(value(engine, "first decoder.0.2.self head 3"), abs=1e-6)
+    assert shares[3, 2] == pytest.approx(value(engine, "measure first decoder.0.2.self head 3"), abs=1e-6)
 
 
 def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside_it(engine: Engine) -> None:
