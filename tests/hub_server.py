@@ -28,12 +28,19 @@ class Repo:
         refs: branches and tags, and the commits that they name.
         gated: whether only TOKEN may read it.
         announced: other contents, by name: what is announced is their size and hash.
+        etags: the hashes that the headers of a file hold, by name, where they are no true ones.
+        elsewhere: where the content of a file is, by name.
+        second: other contents, by name, from the second time on that their headers are asked for.
     """
 
     files: dict[str, bytes]
     refs: dict[str, str] = field(default_factory=lambda: {"main": COMMIT})
     gated: bool = False
     announced: dict[str, bytes] = field(default_factory=dict)
+    etags: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, str] = field(default_factory=dict)
+    second: dict[str, bytes] = field(default_factory=dict)
+    heads: dict[str, int] = field(default_factory=dict)
     parameters: dict[str, int] = field(default_factory=dict)
     huge: dict[str, int] = field(default_factory=dict)
 
@@ -55,6 +62,7 @@ class Hub:
     fails: dict[str, int] = field(default_factory=dict)
     breaks: int = 0
     holds: bool = False
+    endless: bool = False
     asked: list[tuple[str, str, bool, str]] = field(default_factory=list)
     url: str = ""
 
@@ -82,6 +90,13 @@ class Hub:
 
     async def info(self, request: Request) -> Response:
         """What a model is: files with sizes and hashes, if they are asked for."""
+        if self.endless:
+
+            async def blanks() -> AsyncIterator[bytes]:
+                while True:
+                    yield b" " * 2**20
+
+            return StreamingResponse(blanks(), media_type="application/json")
         repo, _, revision = request.path_params["repo"].partition("/revision/")
         repo, revision = self.old.get(repo, repo), revision or "main"
         if (refused := self._refused(request, repo)) is not None:
@@ -109,10 +124,16 @@ class Hub:
         found, name = self.repos[repo], request.path_params["name"]
         if name not in found.files:
             return Response(status_code=404, headers={"x-error-code": "EntryNotFound"})
+        if request.method == "HEAD":
+            found.heads[name] = found.heads.get(name, 0) + 1
+        if name in found.second and found.heads.get(name, 0) > 1:
+            found.files[name] = found.second[name]
         content, told = found.files[name], found.announced.get(name, found.files[name])
-        etag = hashlib.sha256(told).hexdigest() if name.endswith(LFS) else git_hash(told)
+        etag = found.etags.get(name) or (hashlib.sha256(told).hexdigest() if name.endswith(LFS) else git_hash(told))
         linked = {"x-linked-size": str(len(told)), "x-linked-etag": f'"{etag}"'} if name.endswith(LFS) else {}
         headers = {"etag": f'"{etag}"', "x-repo-commit": request.path_params["revision"], "accept-ranges": "bytes"} | linked
+        if name in found.elsewhere:
+            return Response(status_code=302, headers=headers | {"location": found.elsewhere[name], "content-length": "0"})
         if request.method == "HEAD":
             return Response(headers=headers | {"content-length": str(len(told))})
         first = int(request.headers.get("range", "bytes=0-").removeprefix("bytes=").partition("-")[0])

@@ -11,16 +11,20 @@ that was broken or stopped goes on there.
 import errno
 import hashlib
 import json
+import re
+import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import httpx2
-from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url
+from filelock import FileLock
+from huggingface_hub import HfApi, constants, get_session, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -31,9 +35,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 from huggingface_hub.file_download import get_hf_file_metadata, http_get, repo_folder_name
-from huggingface_hub.utils._fixes import WeakFileLock
-from huggingface_hub.utils._headers import build_hf_headers
-from huggingface_hub.utils._http import get_session, hf_raise_for_status
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]
 from tqdm import tqdm
 
 from model.errors import (
@@ -55,6 +57,12 @@ LARGEST_JSON = 2**26
 PIECE = 2**16
 """Bytes that are written at once: at most so many are lost where a download ends."""
 
+HASH = re.compile(r"[0-9a-zA-Z]{1,128}")
+"""What names a content or a commit: the Hub's answers become names of files and folders, so nothing else may stand in them."""
+
+HASHES = ("etag", "x-linked-etag", "x-repo-commit")
+"""Headers of an answer that hold one."""
+
 TELLS_S = 0.2
 """Seconds between two lines about progress."""
 
@@ -72,13 +80,13 @@ def plan(repo: str, revision: str, texts: list[str], weights: list[str]) -> dict
         weights: names of files of weights, or of their index: the first that exists is taken.
     """
     info = HfApi().model_info(repo, revision=revision or None, files_metadata=True)
-    repo, commit = info.id, str(info.sha)
-    there = {each.rfilename: each for each in info.siblings or () if "/" not in each.rfilename}
+    repo, commit = info.id, _hash(repo, str(info.sha))
+    there = {each.rfilename: each for each in info.siblings or () if re.fullmatch(r"\w[\w.-]*", each.rfilename)}
     blobs, files, missing = _store(repo) / "blobs", list[dict[str, Any]](), 0
     for name in [each for each in texts if each in there] + _weights(repo, commit, weights, there):
         lfs, size, blob = there[name].lfs, there[name].size or 0, there[name].blob_id or ""
         files.append({"name": name, "bytes": size, "sha256": lfs.sha256 if lfs else "", "blob": blob})
-        place = blobs / (lfs.sha256 if lfs else blob)
+        place = blobs / _hash(repo, lfs.sha256 if lfs else blob)
         missing += 0 if place.is_file() else size - _size(_partial(place))
     return {
         "repo": repo,
@@ -91,6 +99,78 @@ def plan(repo: str, revision: str, texts: list[str], weights: list[str]) -> dict
         "parameters": dict(info.safetensors.parameters) if info.safetensors else {},
         "folder": constants.HF_HUB_CACHE,
     }
+
+
+def _hash(repo: str, text: str) -> str:
+    """The same text, if it can be a hash.
+
+    Raises:
+        FetchFailed: it is none.
+    """
+    if not HASH.fullmatch(text):
+        raise FetchFailed(
+            model=repo, reason=phrase("the Hub names a file or a commit by “{hash}”, which is no hash", hash=text[:40])
+        )
+    return text
+
+
+def guard(repo: str) -> None:
+    """Checks every request and answer of the library: a Hub may be hostile, or be reached through somebody who is."""
+    hub = urlsplit(constants.ENDPOINT).hostname
+
+    def refuse_inner_hosts(request: httpx2.Request) -> None:
+        """A Hub stores files elsewhere and redirects to them. On this machine's own network others listen, who trust it."""
+        if request.url.host != hub and not _is_public(request.url.host):
+            reason = phrase("the Hub redirects to {host}, which is no public address", host=request.url.host)
+            raise FetchFailed(model=repo, reason=reason)
+
+    def check_answer(response: httpx2.Response) -> None:
+        if response.request.url.path.startswith("/api/"):
+            response.stream = _Bounded(response.stream, repo)
+        for name in HASHES:
+            if text := response.headers.get(name):
+                _hash(repo, text.removeprefix("W/").strip('"'))
+
+    session = get_session()
+    hooks = session.event_hooks
+    session.event_hooks = {
+        "request": [*hooks["request"], refuse_inner_hosts],
+        "response": [*hooks["response"], check_answer],
+    }
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """An answer that is read into memory, which ends after LARGEST_JSON bytes.
+
+    Args:
+        content: the answer.
+        repo: names the model in the error.
+    """
+
+    def __init__(self, content: Any, repo: str) -> None:
+        self._content, self._repo = content, repo
+
+    def __iter__(self) -> Iterator[bytes]:
+        count = 0
+        for piece in self._content:
+            count += len(piece)
+            if count > LARGEST_JSON:
+                reason = phrase("the Hub’s answer about it is larger than {most:,} bytes", most=LARGEST_JSON)
+                raise FetchFailed(model=self._repo, reason=reason)
+            yield piece
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._content.close()
+
+
+def _is_public(host: str) -> bool:
+    """Whether a host is outside of this machine's network; True where only a proxy knows it."""
+    try:
+        addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+    except OSError:
+        return True
+    return all(ip_address(address.partition("%")[0]).is_global for address in addresses)
 
 
 def _store(repo: str) -> Path:
@@ -151,7 +231,7 @@ def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, ba
     place = store / "blobs" / told.etag
     place.parent.mkdir(parents=True, exist_ok=True)
     part = _partial(place)
-    with WeakFileLock(part.with_suffix(".lock")):
+    with FileLock(part.with_suffix(".lock")):
         if not place.exists():
             if urlsplit(told.location).netloc not in ("", urlsplit(url).netloc):
                 headers.pop("authorization", None)  # it is not for another host, which stores the content
@@ -168,13 +248,16 @@ def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, ba
                     raise _other_length(repo, name, found, size) from error
             if not _is(part, file):
                 part.unlink()
-                raise FetchFailed(model=repo, reason=phrase("{name} does not have the hash that the Hub announces", name=name))
+                raise _other_content(repo, name)
             part.replace(place)
     bar.end(size)
+    linked = ""
     with suppress(httpx2.RemoteProtocolError):  # the library reuses a connection that the other side has closed
-        hf_hub_download(repo, name, revision=commit)
-        return
-    hf_hub_download(repo, name, revision=commit)
+        linked = hf_hub_download(repo, name, revision=commit)
+    linked = linked or hf_hub_download(repo, name, revision=commit)
+    if not _is(Path(linked), file):  # the library asks the Hub again, which may answer with another file this time
+        Path(linked).unlink()
+        raise _other_content(repo, name)
 
 
 def _go_on(url: str, target: BinaryIO, headers: Mapping[str, str], size: int, bar: "_Told") -> None:
@@ -206,6 +289,10 @@ def _is(path: Path, file: Mapping[str, Any]) -> bool:
             return True
         begun = hashlib.sha1(f"blob {file['bytes']}\0".encode(), usedforsecurity=False)
         return hashlib.file_digest(content, lambda: begun).hexdigest() == str(file["blob"])
+
+
+def _other_content(repo: str, name: str) -> FetchFailed:
+    return FetchFailed(model=repo, reason=phrase("{name} does not have the hash that the Hub announces", name=name))
 
 
 def _other_length(repo: str, name: str, found: int, announced: int) -> FetchFailed:
@@ -304,6 +391,7 @@ def main() -> None:
     constants.DOWNLOAD_CHUNK_SIZE = PIECE
     order = json.loads(sys.stdin.readline())
     asked = order.get("plan") or order["fetch"]
+    guard(asked["repo"])
     try:
         if "plan" in order:
             tell(plan=plan(**asked))

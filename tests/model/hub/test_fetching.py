@@ -218,6 +218,48 @@ def test_another_hash_or_length_than_announced_is_refused_and_forgotten(hub: Hub
     assert (fetch(plan(HubName(NAME)), nobody) / WEIGHTS).read_bytes() == content
 
 
+@pytest.mark.parametrize("hash_", ["../../../../evil", "/evil", "..", "a\\b", "", "x" * 200])
+def test_a_hub_cannot_name_a_file_outside_of_the_cache(hub: Hub, hash_: str) -> None:
+    """What it says of a file or a commit becomes a name."""
+    home, repo = cache.root().parent, hub.repos[NAME]
+    if hash_:
+        repo.etags = {WEIGHTS: hash_}
+        assert "which is no hash" in str(fails(hub))
+        repo.etags = {}
+        repo.refs["main"] = hash_
+        assert "which is no hash" in str(fails(hub))
+    repo.refs["main"] = COMMIT
+    repo.files |= {"../evil.safetensors": b"x", "..": b"x"}
+    index = {"weight_map": {"a": "../evil.safetensors", "b": "..", "c": WEIGHTS}}
+    repo.files["model.safetensors.index.json"] = json.dumps(index).encode()
+    assert {file.name for file in plan(HubName(NAME)).files} <= repo.files.keys() - {"../evil.safetensors", ".."}
+    assert {path.name for path in home.parent.iterdir()} <= {home.name}
+    assert not any("evil" in path.name for path in home.rglob("*"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "10.1.2.3", "169.254.169.254", "[::1]", "localhost"])
+def test_a_hub_cannot_send_this_machine_into_its_own_network(hub: Hub, host: str) -> None:
+    hub.repos[NAME].elsewhere = {WEIGHTS: f"http://{host}:9/model"}
+    refused = fails(hub)
+    assert isinstance(refused, FetchFailed)
+    assert f"redirects to {host.strip('[]')}, which is no public address" in str(refused)
+
+
+def test_a_hub_that_answers_otherwise_the_second_time_is_refused(hub: Hub, tiny: dict[str, bytes]) -> None:
+    """The library asks again where to link what was compared with its hash."""
+    repo = hub.repos[NAME]
+    wanted = plan(HubName(NAME))
+    repo.second = {WEIGHTS: tiny[WEIGHTS][::-1]}
+    with pytest.raises(FetchFailed, match="does not have the hash"):
+        fetch(wanted, nobody)
+    assert cache.find(HubName(NAME)) is None
+
+
+def test_an_answer_without_an_end_is_ended(hub: Hub) -> None:
+    hub.endless = True
+    assert "answer about it is larger than 67,108,864 bytes" in str(fails(hub))
+
+
 def test_what_does_not_fit_the_disk_or_the_memory_is_not_downloaded(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.repos[NAME].huge = {WEIGHTS: 10**15}
     full = fails(hub)
