@@ -151,6 +151,11 @@ class _Bounded(httpx2.SyncByteStream):
         self._content, self._repo = content, repo
 
     def __iter__(self) -> Iterator[bytes]:
+        """The pieces of the answer.
+
+        Raises:
+            FetchFailed: it is longer than allowed.
+        """
         count = 0
         for piece in self._content:
             count += len(piece)
