@@ -217,15 +217,16 @@ class _Node:
         sites: one bit for each attention site that it depends on.
         product, weights, spread, context: what its elements are, each with the layout: q · k; attention weights; weights times
             values, before the sum over keys; weighted values.
-        total: the weights that it is the sum of, and the axis of the sum.
+        total: the weights that it is the sum of, the axis of the sum, and its layout.
         order: nodes count from 1.
+        random: whether its elements were drawn at random, such as the zeros of dropout.
         chosen: what index_select took along the first axis, in this order; None: it is no such selection.
         packed: whether the single rows of several heads, [batch, head, 1, head_dim], stand below each other as rows of one head.
     """
 
     __slots__ = (
-        "__weakref__", "before", "chosen", "context", "name", "order", "packed", "param", "parents", "product", "sites", "spread",
-        "total", "weights",
+        "__weakref__", "before", "chosen", "context", "name", "order", "packed", "param", "parents", "product", "random", "sites",
+        "spread", "total", "weights",
     )  # fmt: skip
     count = 0
 
@@ -238,8 +239,8 @@ class _Node:
         self.weights: tuple[_Weights, Layout] | None = None
         self.spread: tuple[_Weights, Layout] | None = None
         self.context: tuple[_Weighing, Layout] | None = None
-        self.total: tuple[_Weights, int] | None = None
-        self.packed = False
+        self.total: tuple[_Weights, int, Layout | None] | None = None
+        self.packed = self.random = False
         self.chosen: tuple[int, ...] | None = None
 
     def cut(self) -> None:
@@ -264,6 +265,19 @@ class _Product:
 
 
 @dataclass(eq=False)
+class _Dropout:
+    """Dropout of weights: it draws some at random, sets them to 0 and multiplies the others by 1 / (1 − p).
+
+    Attributes:
+        before: the weights as they would be without it, with the layout.
+        scaled: whether the others were multiplied. A mask that is drawn and scales nothing is no dropout.
+    """
+
+    before: tuple[Tensor, Layout]
+    scaled: bool
+
+
+@dataclass(eq=False)
 class _Weights:
     """The result of a softmax, or of exp: attention weights, if they go on to weigh values.
 
@@ -274,6 +288,8 @@ class _Weights:
         node: of the input.
         module: where it ran.
         used: whether it weighed values, or became other weights.
+        dropout: of these weights; None: none was seen.
+        broadcast: the weights that were multiplied with values by broadcasting.
     """
 
     tensor: Tensor | None
@@ -282,6 +298,8 @@ class _Weights:
     node: _Node
     module: str
     used: bool = False
+    dropout: _Dropout | None = None
+    broadcast: tuple[Tensor, Layout] | None = None
 
 
 @dataclass(eq=False)
@@ -293,7 +311,8 @@ class _Weighing:
         values: what they weighed; None: not seen as one tensor.
         rows: the axes of the weights that are queries, or queries and heads.
         out: the weighted values.
-        normalized: whether the weights sum to 1, or their sum divided the result, which `divided` says.
+        normalized: whether the weights sum to 1, or their sum divided the result.
+        divisor: the sum that divided the result; its reciprocal if `reciprocal`.
         merged: the layout of the context where heads and head_dim share an axis.
     """
 
@@ -304,7 +323,8 @@ class _Weighing:
     rows: tuple[Factor, ...]
     out: tuple[Tensor, Layout]
     normalized: bool
-    divided: bool = False
+    divisor: tuple[Tensor, Layout] | None = None
+    reciprocal: bool = False
     merged: Layout | None = None
 
 
@@ -409,8 +429,14 @@ VIEWS = frozenset(
 SOFTMAX = frozenset("_softmax softmax _safe_softmax _masked_softmax".split())
 PRODUCTS = frozenset("mm bmm baddbmm".split())
 PROJECTIONS = PRODUCTS | frozenset("addmm linear convolution _convolution mkldnn_linear".split())
-KEEPS_WEIGHTS = frozenset("mul div masked_fill where nan_to_num clamp native_dropout".split())
+KEEPS_WEIGHTS = frozenset(
+    "mul div add sub pow masked_fill where nan_to_num clamp clamp_min clamp_max minimum maximum threshold relu tril triu "
+    "native_dropout".split()
+)
 """Operations after which weights are still weights: they may stand between the softmax and the product with the values."""
+
+RANDOM = frozenset("bernoulli rand rand_like randint randint_like random uniform randn randn_like normal native_dropout".split())
+"""Operations that draw numbers at random."""
 
 NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_norm native_batch_norm".split())
 PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
@@ -418,7 +444,7 @@ PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean 
 
 PARTS = frozenset("split split_with_sizes chunk slice narrow select".split())
 SELECTIONS = frozenset(("index_select", "index"))
-SAME_SHAPE = frozenset("native_dropout tril triu _log_softmax".split())
+SAME_SHAPE = frozenset("native_dropout masked_fill tril triu _log_softmax".split())
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
 
 
@@ -514,8 +540,10 @@ class _Watch(TorchDispatchMode):
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         if self.recording.finished:
             return func(*args, **kwargs)
-        with self.recording.guarded():
+        with self.recording.guarded(), torch.no_grad():
             self._before(operation, args)
+            if operation.name in KEEPS_WEIGHTS:
+                self._drop(func, operation, args, kwargs, inputs)
         out = func(*args, **kwargs)
         with self.recording.guarded(), torch.no_grad():
             self._after(operation, args, kwargs, inputs, out)
@@ -546,14 +574,43 @@ class _Watch(TorchDispatchMode):
         return node
 
     def _before(self, operation: _Operation, args: Any) -> None:
-        """Copies weights and scores that the operation is about to overwrite."""
+        """Copies weights, scores and values that the operation is about to overwrite."""
         for tensor in operation.written(args):
             storage = tensor.untyped_storage()._cdata
+            for weighing in self.weighings:
+                for name in ("operand", "values", "out"):
+                    pair = getattr(weighing, name)
+                    if pair is not None and pair[0] is not tensor and pair[0].untyped_storage()._cdata == storage:
+                        setattr(weighing, name, (pair[0].detach().clone(), pair[1]))
             for weights in self.open_weights:
                 for name in ("tensor", "scores"):
                     held = getattr(weights, name)
                     if held is not None and held.untyped_storage()._cdata == storage:
                         setattr(weights, name, held.detach().clone())
+
+    def _drop(self, func: Any, operation: _Operation, args: Any, kwargs: Any, inputs: list[Tensor]) -> None:
+        """Keeps weights as they are before dropout, and changes them as the program changes what is left of them."""
+        own = next((tensor for tensor in inputs if self.node(tensor).weights is not None), None)
+        held = None if own is None else self.node(own).weights
+        if own is None or held is None:
+            return
+        weights, layout = held
+        others = [tensor for tensor in inputs if tensor is not own]
+        if torch.broadcast_shapes(own.shape, *(tensor.shape for tensor in others)) != own.shape:
+            return  # values, which it weighs
+        noise = next((tensor for tensor in others if self.node(tensor).random), None)
+        if operation.name == "native_dropout" or noise is not None:
+            scaled = noise is None or (operation.name == "mul" and bool(noise.max() > 1 or not noise.any()))
+            before = own.detach().clone() if operation.writes else own.detach()
+            weights.dropout = weights.dropout or _Dropout((before, layout), False)
+            weights.dropout.scaled |= scaled
+        elif weights.dropout is not None:
+            if not weights.dropout.scaled and _grows(operation.name, others[0] if others else args[-1]):
+                weights.dropout.scaled = True
+                return
+            before = _arranged(weights.dropout.before[0], weights.dropout.before[1], layout)
+            before = before.clone() if operation.writes else before
+            weights.dropout.before = (func(*[before if each is own else each for each in args], **kwargs), layout)
 
     def _after(self, operation: _Operation, args: Any, kwargs: Any, inputs: list[Tensor], out: Any) -> None:
         nodes = [self.node(tensor) for tensor in inputs]
@@ -569,6 +626,9 @@ class _Watch(TorchDispatchMode):
         if operation.name in SELECTIONS:  # what says which parts are taken is no part of the result
             nodes = [node for node, tensor in zip(nodes, inputs, strict=False) if tensor is inputs[0]] + nodes[len(inputs) :]
         made = [_Node(operation.name, tuple(nodes), param) for _output in outputs]
+        rearranges = operation.pointwise or operation.name in VIEWS
+        for node in made:
+            node.random = operation.name in RANDOM or (rearranges and any(parent.random for parent in nodes))
         for tensor, node in zip(outputs, made, strict=True):
             self._keep(tensor, node)
         for tensor in operation.written(args):
@@ -595,7 +655,7 @@ class _Watch(TorchDispatchMode):
             shape = list(weights.tensor.shape)
             said = phrase("no values were seen to be weighted by a softmax of shape {shape}", shape=str(shape))
             self.recording.not_understood(weights.module, said)
-        weights.tensor = weights.scores = None
+        weights.tensor = weights.scores = weights.dropout = weights.broadcast = None
 
     # Recognition
 
@@ -692,7 +752,9 @@ class _Watch(TorchDispatchMode):
             held = getattr(parent, name)
             if held is not None and (layout := _viewed(seen.operation.name, held[1], seen.args, seen.out.shape)) is not None:
                 setattr(node, name, (held[0], layout))
-        node.total = parent.total
+        if parent.total is not None:
+            weights, axis, sums = parent.total
+            node.total = weights, axis, None if sums is None else _viewed(seen.operation.name, sums, seen.args, seen.out.shape)
         node.packed = _packs(seen.inputs[0].shape, seen.out.shape) or (parent.packed and seen.inputs[0].shape == seen.out.shape)
         if node.context is not None and any(len(axis) > 1 and any(f[0] == -1 for f in axis) for axis in node.context[1]):
             weighing, layout = node.context
@@ -717,18 +779,20 @@ class _Watch(TorchDispatchMode):
         if len(axes) != 1:
             return
         axis = axes[0] % seen.inputs[0].dim()
+        kept = seen.out.dim() == seen.inputs[0].dim()
         if parent.weights is not None and len(parent.weights[1][axis]) == 1:
-            seen.made[0].total = (parent.weights[0], parent.weights[1][axis][0][0])
+            weights, layout = parent.weights
+            seen.made[0].total = (weights, layout[axis][0][0], layout[:axis] + (((),) if kept else ()) + layout[axis + 1 :])
         if parent.spread is None or parent.spread[0].used or not _sums_over(parent.spread[0], parent.spread[1][axis]):
             return
         weights, layout = parent.spread
         own = weights.tensor
         assert own is not None
-        kept = seen.out.dim() == len(layout)
         out = layout[:axis] + (((),) if kept else ()) + layout[axis + 1 :]
         others = [place for place in range(own.dim()) if place != weights.axis]
         rows = _whole(own.shape)[others[-1]] if own.dim() > 2 else ()
-        self._open(weights, (own, _whole(own.shape)), None, rows, layout[axis], (seen.out, out), seen.made[0], seen.operation)
+        operand = weights.broadcast or (own, _whole(own.shape))
+        self._open(weights, operand, None, rows, layout[axis], (seen.out, out), seen.made[0], seen.operation)
 
     def _pointwise(self, seen: _Seen) -> None:
         name, node = seen.operation.name, seen.made[0]
@@ -738,7 +802,10 @@ class _Watch(TorchDispatchMode):
                 node.context = node.context or parent.context
                 if name in KEEPS_WEIGHTS:
                     node.weights = node.weights or parent.weights
-            node.total = node.total or parent.total
+                node.total = node.total or parent.total
+        mixed = {id(parent.weights[0]) for parent in seen.nodes if parent.weights is not None}
+        if len(mixed) > 1 and name in ("add", "sub"):  # such as the difference of two softmaxes: weights of neither
+            node.weights = None
         if name == "div":
             self._divide(seen, 0, 1)
         if name == "mul" and len(seen.inputs) == 2:
@@ -756,7 +823,8 @@ class _Watch(TorchDispatchMode):
             held[0].used = True
             self._new_weights(seen.out, held[0].scores, total[1], held[0].node, seen.made[0])
         if weighing is not None and weighing[0].weights is total[0]:
-            weighing[0].normalized = weighing[0].divided = True
+            weighing[0].normalized, weighing[0].reciprocal = True, seen.operation.name == "mul"
+            weighing[0].divisor = None if total[2] is None else (seen.inputs[other], total[2])
         seen.made[0].total = None
 
     def _spread(self, seen: _Seen, own: int, other: int) -> None:
@@ -769,6 +837,7 @@ class _Watch(TorchDispatchMode):
         if len(width) == 1:
             layout = tuple(((-1, 1, shape[axis]),) if axis == width[0] else factors for axis, factors in enumerate(padded))
             seen.made[0].spread = (held[0], layout)
+            held[0].broadcast = (seen.inputs[own], held[1])
 
     def _finish(self, weighing: _Weighing) -> None:
         """Takes the example out of a weighing, and lets go of its tensors."""
@@ -783,7 +852,7 @@ class _Watch(TorchDispatchMode):
                 self.recording.add(site, lambda own, example: _take_example(weighing, own, example))
         except _NotUnderstoodError as problem:
             site.problem = problem.said
-        weights.tensor = weights.scores = None
+        weights.tensor = weights.scores = weights.dropout = weights.broadcast = None
         if weights.node.product is not None:
             weights.node.product[0].left = weights.node.product[0].right = None
 
@@ -844,6 +913,13 @@ class _Seen:
         return part
 
 
+def _grows(name: str, factor: Any) -> bool:
+    """Whether an operation multiplies a whole tensor by one number above 1."""
+    if name not in ("mul", "div") or (isinstance(factor, Tensor) and factor.dim()):
+        return False
+    return bool(factor > 1 if name == "mul" else factor < 1)
+
+
 def _sums_over(weights: _Weights, contracted: tuple[Factor, ...]) -> bool:
     """Whether an axis is the whole axis along which the weights sum to 1; for exp any whole axis."""
     assert weights.tensor is not None
@@ -885,11 +961,14 @@ def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
     four = _arranged(tensor, layout, groups)
     site.batch = four.shape[0]
     chosen = _chosen(example, site.batch)
-    own = four[chosen]
-    ran = _arranged(weighing.operand[0], _refined(weighing.operand[1], finest), groups)[chosen]
-    if weighing.divided:
-        own = ran = own / own.sum(-1, keepdim=True)
-    site.weights = _numpy(ran if _changed(own, ran) else own)
+    dropout = weights.dropout
+    ran, of_ran = dropout.before if dropout is not None and dropout.scaled else weighing.operand
+    own = _arranged(ran, _refined(of_ran, finest), groups)[chosen]
+    if weighing.divisor is not None:
+        divisor, of_divisor = weighing.divisor
+        divisor = _arranged(divisor, _refined(of_divisor, finest), (rest, heads, rows, ()))[chosen]
+        own = own * divisor if weighing.reciprocal else own / divisor
+    site.weights = _numpy(own)
     site.mask = _mask_of(weights, own, layout, groups, chosen)
     if weighing.values is not None:
         width = [(-1, 1, n) for a in weighing.values[1] for (r, _s, n) in a if r == -1]
@@ -905,16 +984,6 @@ def _chosen(example: int, batch: int) -> int:
             phrase("example {example} (from 0) was requested, but its batch has {batch}", example=example, batch=batch)
         )
     return example if batch > 1 else 0
-
-
-def _changed(softmax: Tensor, ran: Tensor) -> bool:
-    """Whether other weights than those of the softmax weighed the values. Dropout does not count: it sets some weights to 0 and
-    multiplies the others by one factor."""
-    if torch.equal(softmax.to(ran.dtype), ran):
-        return False
-    kept = (ran != 0) & (softmax != 0)
-    factors = ran[kept].double() / softmax[kept].double()
-    return not len(factors) or bool(factors.max() - factors.min() > 1e-2 * factors.max())
 
 
 def _mask_of(weights: _Weights, own: Tensor, layout: Layout, groups: Sequence[Sequence[Factor]], chosen: int) -> Array:
