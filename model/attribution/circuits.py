@@ -125,6 +125,10 @@ class CircuitGraph(Arrays):
         whole = np.nansum(of_heads)
         return float(np.nansum(of_heads[of_heads < least]) / whole) if whole else 0.0
 
+    def readable_share(self) -> float:
+        """The smallest share at which a picture of the edges begins: 0.05, or less where that would leave out more than half."""
+        return next((least for least in (0.05, 0.04, 0.03, 0.02) if self.left_out(least) <= 0.5), 0.01)
+
     def to_json(self) -> dict[str, Any]:
         """`edges` lists every edge, `heads` each head with its sums. NaN becomes null."""
         edges = [

@@ -13,6 +13,7 @@ from model.engine.environment import best_device
 from model.engine.local import LocalEngine
 from model.spec.request import RunRequest
 from tests.app.visiting import Visitor
+from tests.known import bundled_engine
 
 TEXT, CORRUPTED = "w4 w5 w6", "w4 w7 w6"
 
@@ -39,10 +40,24 @@ def test_edges_and_what_is_omitted_are_those_of_the_engine(graph: CircuitGraph) 
     whole = next(table for table in tables if "composition" in table.columns)
     assert len(whole) == int((~np.isnan(graph.used)).sum())
     np.testing.assert_allclose(np.sort(whole["share"]), np.sort(graph.shares[~np.isnan(graph.shares)]), atol=1e-4)
-    visitor.set("least", 0.5)
-    assert visitor.app.query_params["share"] == "0.5"
-    fewer = [edge for edge in graph.edges(0.5) if edge.part.kind == "head"]
-    assert f"Edges shown: {len(fewer):,}, with a share of at least 0.50" in said(visitor)
+    visitor.set("least", 0.12)
+    assert visitor.app.query_params["share"] == "0.12"
+    fewer = [edge for edge in graph.edges(0.12) if edge.part.kind == "head"]
+    assert f"Edges shown: {len(fewer):,}, with a share of at least 0.12" in said(visitor)
+
+
+@pytest.mark.parametrize("model", ["multi30k-de-en", "tatoeba-en-zh", "captions-lm", "induction"])
+def test_the_graph_opens_on_half_of_what_heads_used_until_a_share_is_chosen(model: str) -> None:
+    visitor = Visitor("circuit", model=model)
+    least = visitor.app.slider(key="widget:least").value
+    graph = bundled_engine().ask(Circuit(visitor.view.request()))
+    used = graph.shares[:, :, [part.kind == "head" for part in graph.parts]]
+    assert np.nansum(used[used >= least]) >= 0.5 * np.nansum(used)
+    assert least == 0.05 or np.nansum(used[used >= least + 0.01]) < 0.5 * np.nansum(used)
+    assert "share" not in visitor.url
+    assert f"with a share of at least {least:.2f}" in said(visitor)
+    visitor.set("least", 0.01)
+    assert visitor.url["share"] == "0.01"
 
 
 def test_one_row_can_be_counted_and_a_row_that_is_not_there_counts_all(stocked: Path, graph: CircuitGraph) -> None:

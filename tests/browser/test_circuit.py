@@ -49,6 +49,39 @@ def test_a_head_is_selected_in_the_graph_by_pointer_and_keyboard(
     has_parameters(page, site="decoder.0.1.self", head="1")
 
 
+CROSSED = """(box) => {
+  const { cy } = box._cyreg, [heads, rows] = [cy.nodes(".head"), new Map()];
+  for (const node of heads) rows.set(node.position().y, [...(rows.get(node.position().y) ?? []), node]);
+  const at = (one, two, three, t) => ({
+    x: (1 - t) ** 2 * one.x + 2 * t * (1 - t) * two.x + t * t * three.x,
+    y: (1 - t) ** 2 * one.y + 2 * t * (1 - t) * two.y + t * t * three.y,
+  });
+  const crossed = cy.edges().filter((edge) => {
+    const [from, to] = [edge.source(), edge.target()], turns = edge.controlPoints();
+    if (turns.length !== 2 || from.position().y === to.position().y) return true;
+    const middle = { x: (turns[0].x + turns[1].x) / 2, y: (turns[0].y + turns[1].y) / 2 };
+    const halves = [[edge.sourceEndpoint(), turns[0], middle], [middle, turns[1], edge.targetEndpoint()]];
+    const points = halves.flatMap((half) => [...Array(51).keys()].map((step) => at(...half, step / 50)));
+    const beside = [...rows.get(from.position().y), ...rows.get(to.position().y)].filter((node) => node !== from && node !== to);
+    return beside.some((node) => points.some(({ x, y }) => Math.hypot(x - node.position().x, y - node.position().y) < node.width() / 2));
+  });
+  return { edges: cy.edges().length, crossed: crossed.map((edge) => edge.data("said")), high: box.clientHeight };
+}"""
+"""The edges that touch another head of the rows of their ends, and the height of the graph."""
+
+
+@pytest.mark.parametrize("model", ["tatoeba-en-zh", "multi30k-de-en"])
+def test_edges_run_around_the_heads_beside_their_ends_and_the_graph_uses_half_of_the_screen(
+    within: Callable[[str], Page], serve: Callable[[Path], str], model: str
+) -> None:
+    page = within(f"{serve(ROOT / 'app.py')}/circuit?model={model}")
+    rest(page, drawn=".hl[data-drawing=circuit] canvas")
+    drawn = drawing(page, "circuit").locator(".graph").evaluate(CROSSED)
+    assert drawn["edges"] > 50
+    assert drawn["crossed"] == []
+    assert drawn["high"] > 0.5 * page.evaluate("innerHeight")
+
+
 PAIR = f"{TEXT}\tfox moon tea harry rain potter key fox moon tea harry\n"
 FILES = {
     "good.tsv": (PAIR * 2).encode(),

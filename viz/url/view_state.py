@@ -183,7 +183,12 @@ class ViewState:
     up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
     shade: str = parameter("", "color", "what colors Survey's heads: as x; default: their kind", values.choice(*SURVEYED))
     dots: str = parameter("", "size", "matters: Survey's dots are as large as their heads matter", values.choice("matters"))
-    least: float = parameter(0.05, "share", "Circuit: the smallest share of an edge that is drawn", values.number(0.01, 1))
+    least: float = parameter(
+        0.0,
+        "share",
+        "Circuit: the smallest share of an edge that is drawn, from 0.01; default: 0.05, or less so that half of what heads used is drawn",
+        values.number(0, 1),
+    )
     row: int = parameter(-1, "row", "Circuit: the row that is counted, from 0; -1: all", values.whole(-1), reset_by="sentence")
     corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
     beside: str = parameter("", "survey", "the model whose stored survey Survey compares with", values.text, reset_by="model")

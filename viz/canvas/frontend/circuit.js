@@ -4,6 +4,10 @@
 const GRAPH_ROW = 54; // distance between layers; twice as much where there are few, less where there are many
 const GRAPH_HEAD = 120; // largest distance between heads
 const GRAPH_EDGE = 26; // free space at the edges
+const GRAPH_SHARE = 0.5; // the part of the window's height that a graph of few layers takes
+const GRAPH_MANY = 60; // edges of which all stand out; of more, those of the selected head
+const GRAPH_TURN = 0.25; // the largest part of a row's height by which the turns of its edges differ from the middle
+const GRAPH_CLEAR = 22; // least distance of a turn from the middle of a head
 const GRAPH_LAYER = 56; // room for a layer's name at the left of each row
 const GRAPH_BELOW = 8; // room for the sentence below a graph that fills a screen
 const SIDES_DRAWN = { query: ["accent", "dashed"], key: ["second", "solid"], value: ["text", "dotted"] };
@@ -13,6 +17,20 @@ const graphLibraries = new Map();
 function graphLibrary(address) {
   if (!graphLibraries.has(address)) graphLibraries.set(address, import(new URL(address, location.href).href).then((module) => module.default));
   return graphLibraries.get(address);
+}
+
+/**
+ * The course of an edge, as Cytoscape takes it: it leaves its head upwards and arrives from below, so it crosses no other head of these
+ * rows. It turns `above` its first and `below` its last head, `aside` pixels to the right.
+ */
+function courseOf(from, to, above, below, aside) {
+  const [across, up] = [to.x - from.x, to.y - from.y];
+  const turns = [{ x: aside, y: -above }, { x: across + aside, y: up + below }];
+  const length = Math.hypot(across, up);
+  return {
+    "control-point-weights": turns.map(({ x, y }) => (x * across + y * up) / length ** 2),
+    "control-point-distances": turns.map(({ x, y }) => (y * across - x * up) / length),
+  };
 }
 
 class Circuit extends Drawing {
@@ -54,7 +72,8 @@ class Circuit extends Drawing {
 
   /** The distance between layers; it fills the screen where the graph is the only picture of a page. */
   between(rows) {
-    if (!fillsScreen()) return rows > 12 ? 0.7 * GRAPH_ROW : rows > 4 ? GRAPH_ROW : 2 * GRAPH_ROW;
+    const least = rows > 12 ? 0.7 * GRAPH_ROW : GRAPH_ROW;
+    if (!fillsScreen()) return Math.max(least, Math.min(2 * GRAPH_ROW, (GRAPH_SHARE * innerHeight) / (rows - 1)));
     const below = this.root.getBoundingClientRect().bottom - this.box.getBoundingClientRect().bottom;
     return (roomBelow(this.box, below / zoomOf(this.box) + GRAPH_BELOW) - 2 * GRAPH_EDGE) / Math.max(1, rows - 1);
   }
@@ -101,10 +120,28 @@ class Circuit extends Drawing {
     this.cy.resize();
     this.cy.nodes().positions((node) => places.get(node.id()));
     this.cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    this.turn(places);
     this.mark();
     this.legend.querySelectorAll("i").forEach((line) => {
       const [colour, dash] = SIDES_DRAWN[line.dataset.side];
       Object.assign(line.style, { borderTopColor: this.colours[colour], borderTopStyle: dash });
+    });
+  }
+
+  /** Lays the edges around the heads: those of each head turn at a height of their own, queries, keys and values beside each other. */
+  turn(places) {
+    const { nodes } = this.header;
+    const of = new Map(nodes.map((node) => [node.id, node]));
+    const high = this.between(1 + Math.max(...nodes.map(({ row }) => row)));
+    this.cy.edges().forEach((edge) => {
+      const [from, to] = [edge.data("source"), edge.data("target")];
+      const { row, head, heads } = of.get(from);
+      const beside = Object.keys(SIDES_DRAWN).indexOf(edge.data("side")) - 1;
+      const straight = of.get(to).row > row + 1 && Math.abs(places.get(to).x - places.get(from).x) < 2;
+      const aside = 5 * beside + (straight ? Math.min(GRAPH_HEAD, this.room() / heads) / 2 : 0);
+      const range = Math.min(GRAPH_TURN * high, Math.max(0, high / 2 - GRAPH_CLEAR));
+      const above = high / 2 + range * ((2 * head + 1) / heads - 1);
+      edge.style(courseOf(places.get(from), places.get(to), above, high - above, aside));
     });
   }
 
@@ -115,10 +152,10 @@ class Circuit extends Drawing {
     }));
     return [
       { selector: "node.layer", style: { width: 1, height: 1, label: "data(label)", "text-valign": "center", "text-halign": "left", "font-size": 11,
-        color: colours.faint, "text-background-color": colours.background, "text-background-opacity": 0.8, "background-opacity": 0, events: "no" } },
+        color: colours.faint, "text-background-color": colours.background, "text-background-opacity": 1, "background-opacity": 0, events: "no" } },
       { selector: "node.head", style: { width: size, height: size, label: size > 14 ? "data(label)" : "", "text-valign": "center", "text-halign": "center",
         "font-size": Math.min(12, size * 0.55), color: colours.text, "background-color": colours.card, "border-width": 1.4, "border-color": colours.faint } },
-      { selector: "edge", style: { "curve-style": "bezier", "control-point-step-size": 14, width: "mapData(width, 0, 1, 1, 8)", opacity: 0.75, "target-arrow-shape": "triangle", "arrow-scale": 0.8 } },
+      { selector: "edge", style: { "curve-style": "unbundled-bezier", "edge-distances": "node-position", width: "mapData(width, 0, 1, 1, 8)", opacity: 0.75, "target-arrow-shape": "triangle", "arrow-scale": 0.8 } },
       ...side,
       { selector: "edge[?negative]", style: { "target-arrow-shape": "tee" } },
       { selector: "node.selected", style: { "border-width": 3.5, "border-color": colours.accent } },
@@ -134,13 +171,14 @@ class Circuit extends Drawing {
   /** Marks the selected head and the one under pointer or keyboard, whose edges stand out. */
   mark() {
     if (!this.cy) return;
-    const over = this.over ?? null;
+    const many = this.header.edges.length > GRAPH_MANY;
+    const standsOut = this.over ?? (many ? this.header.selected : null);
     this.cy.batch(() => {
       for (const name of ["selected", "pointed", "aside"]) this.cy.elements().removeClass(name);
       this.cy.getElementById(this.header.selected).addClass("selected");
-      if (over === null) return;
-      const node = this.cy.getElementById(over);
-      node.addClass("pointed");
+      if (standsOut === null) return;
+      const node = this.cy.getElementById(standsOut);
+      node.toggleClass("pointed", Boolean(this.over));
       this.cy.edges().not(node.connectedEdges()).addClass("aside");
     });
   }
@@ -183,7 +221,8 @@ class Circuit extends Drawing {
   /** The head at the end of the row in the other stack, in the same layer or the highest one. */
   beside(here, [across]) {
     const row = this.header.nodes.filter(({ stack }) => across && stack === here.stack + across);
-    const level = Math.min(here.row, Math.max(-1, ...row.map((one) => one.row)));
+    const levels = row.map((one) => one.row);
+    const level = Math.max(Math.min(...levels), Math.min(here.row, Math.max(...levels)));
     const there = row.filter((one) => one.row === level);
     return across > 0 ? there[0] : there.at(-1);
   }

@@ -43,7 +43,9 @@ def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
     """
     stacks = list(dict.fromkeys(own.stack for own in trace.attention))
     passes = 1 + max(own.pass_ for own in trace.attention)
-    rows: dict[str, int] = dict.fromkeys(stacks, 0)
+    # An encoder's last layer is beside the decoder's first self-attention, which reads nothing of it: all edges lead upwards.
+    beside = sum(own.stack == stacks[0] for own in trace.attention) - 1
+    rows: dict[str, int] = {stack: 0 if stack == stacks[0] else beside for stack in stacks}
     nodes = list[dict[str, Any]]()
     for own, attention in trace.attention.items():
         layer = row_label(trace, own)

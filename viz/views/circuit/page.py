@@ -1,5 +1,7 @@
 """The page Circuit: which earlier head each head's queries, keys and values used, as a graph beside the overview."""
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -40,6 +42,7 @@ def show(page: Page) -> None:
         except HeadlightError as error:
             say(error_message(error))
             return
+        page = with_threshold(page, found)
         if page.view.big:
             _one_picture(page, found)
             return
@@ -87,7 +90,7 @@ def _one_picture(page: Page, found: CircuitGraph) -> None:
             picture = choose_picture(names)
         if picture == "graph":
             with row:
-                _threshold("collapsed")
+                _threshold(page, found, "collapsed")
             edges, left = _shown(page, found)
             gaps = {"count": len(edges), "left": left}
             st.caption(_("Edges shown: {count:,}. Of what heads used from earlier heads, {left} is not shown.", **gaps))
@@ -117,7 +120,7 @@ def _about(page: Page, found: CircuitGraph) -> None:
     with rows:
         _rows(page)
     with least:
-        _threshold("visible")
+        _threshold(page, found, "visible")
 
 
 def _rows(page: Page) -> None:
@@ -133,17 +136,23 @@ def _rows(page: Page) -> None:
     )
 
 
-def _threshold(label: Literal["visible", "collapsed"]) -> None:
-    """Draws the slider of the smallest share."""
+def _threshold(page: Page, found: CircuitGraph, label: Literal["visible", "collapsed"]) -> None:
+    """Draws the slider of the smallest share, which shows the one of the page where nobody has chosen another.
+
+    It ends at the largest share of an edge between two heads.
+    """
+    largest = max((edge.share for edge in found.edges(0.01) if edge.part.kind == "head"), default=0.0)
+    bound = bind("least")
+    st.session_state[bound["key"]] = page.view.least
     st.slider(
         _("Smallest share of an edge"),
         0.01,
-        1.0,
+        max(0.02, page.view.least, math.ceil(100 * largest) / 100),
         step=0.01,
         format="localized",
         help=_("A share is the size of what one part adds, divided by the sum of these sizes over all parts of that side."),
         label_visibility=label,
-        **bind("least"),
+        **bound,
     )
 
 
@@ -158,6 +167,7 @@ def _graph(page: Page, found: CircuitGraph) -> None:
 
 def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
     """The scene of the graph, whose edges have at least the share of the view, and what it leaves out."""
+    page = with_threshold(page, found)
     edges, left = _shown(page, found)
     drawn = [
         scene.Edge(
@@ -178,6 +188,12 @@ def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
         **gaps,
     )
     return scene.scene(page.trace, drawn, page.attention.site, page.head), said
+
+
+def with_threshold(page: Page, found: CircuitGraph) -> Page:
+    """The page with the smallest share that is drawn: the chosen one, else the one of `CircuitGraph.readable_share`."""
+    least = max(0.01, page.view.least or found.readable_share())
+    return replace(page, view=replace(page.view, least=least))
 
 
 def _shown(page: Page, found: CircuitGraph) -> tuple[list[Edge], str]:
