@@ -49,7 +49,7 @@ def test_edges_and_what_is_omitted_are_those_of_the_engine(graph: CircuitGraph) 
 @pytest.mark.parametrize("model", ["multi30k-de-en", "tatoeba-en-zh", "captions-lm", "induction"])
 def test_the_graph_opens_on_half_of_what_heads_used_until_a_share_is_chosen(model: str) -> None:
     visitor = Visitor("circuit", model=model)
-    least = visitor.app.slider(key="widget:least").value
+    least = float(visitor.app.slider(key="widget:least").value)  # type: ignore[arg-type]  # of a range
     graph = bundled_engine().ask(Circuit(visitor.view.request()))
     used = graph.shares[:, :, [part.kind == "head" for part in graph.parts]]
     assert np.nansum(used[used >= least]) >= 0.5 * np.nansum(used)

@@ -63,7 +63,8 @@ CROSSED = """(box) => {
     const halves = [[edge.sourceEndpoint(), turns[0], middle], [middle, turns[1], edge.targetEndpoint()]];
     const points = halves.flatMap((half) => [...Array(51).keys()].map((step) => at(...half, step / 50)));
     const beside = [...rows.get(from.position().y), ...rows.get(to.position().y)].filter((node) => node !== from && node !== to);
-    return beside.some((node) => points.some(({ x, y }) => Math.hypot(x - node.position().x, y - node.position().y) < node.width() / 2));
+    const far = (node, { x, y }) => Math.hypot(x - node.position().x, y - node.position().y);
+    return beside.some((node) => points.some((point) => far(node, point) < node.width() / 2));
   });
   return { edges: cy.edges().length, crossed: crossed.map((edge) => edge.data("said")), high: box.clientHeight };
 }"""

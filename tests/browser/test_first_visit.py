@@ -13,6 +13,7 @@ from tests.browser.patience import expect
 from tests.browser.tabs import forget
 from tests.browser.visits import drawing, has_parameters, middle, opened, overflow, parameters, rest, tiles, type_sentence
 from tests.known import bundled_engine
+from viz.canvas.scenes.first_picture import clearest_head
 
 pytestmark = pytest.mark.browser
 
@@ -68,7 +69,8 @@ def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Ser
             assert overflow(page) <= 1, width
             lines = drawing(page, "lines").bounding_box()
             assert lines is not None
-            assert lines["height"] > 0.35 * height, f"the picture is lost in the window of {width} pixels"
+            least = 0.5 if (width, language) == (1440, "en") else 0.35
+            assert lines["height"] > least * height, f"the picture is lost in the window of {width} pixels"
             expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
 
 
@@ -112,7 +114,7 @@ def test_a_returning_visitor_gets_the_page_as_it_was_left_and_a_link_opens_what_
     expect(page.get_by_role("button", name="Show all 72 heads")).to_have_count(0)
 
 
-def test_the_tour_is_left_by_any_key_found_again_under_help_and_not_in_the_way_of_a_link(newcomer: Page, serve: Serve) -> None:
+def test_keys_lead_through_the_tour_which_is_found_again_under_help_and_in_no_links_way(newcomer: Page, serve: Serve) -> None:
     newcomer.set_viewport_size({"width": 1440, "height": 900})
     page = opened(newcomer, serve(APP))
     page.get_by_role("button", name="Show me in five steps").click()
@@ -136,7 +138,7 @@ def test_the_tour_is_left_by_any_key_found_again_under_help_and_not_in_the_way_o
     assert page.evaluate(WHOLE)["below"] <= 0
     page.get_by_role("button", name="Next", exact=True).click()
     expect(title).to_have_text("Now change something")
-    above, below = page.get_by_text("Step 5 of 5; press").bounding_box(), title.bounding_box()
+    above, below = page.get_by_text("Step 5 of 5. →").bounding_box(), title.bounding_box()
     assert above is not None
     assert below is not None
     assert 0 <= below["y"] - above["y"] - above["height"] < 8, "the number of a step stands close above its title"
@@ -146,9 +148,17 @@ def test_the_tour_is_left_by_any_key_found_again_under_help_and_not_in_the_way_o
     rest(page)
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("x")
-    expect(title).to_have_text("Where a network looks while it translates")
-    page.get_by_role("button", name="Show all 72 heads").click()
+    page.keyboard.press("ArrowLeft")
+    expect(title).to_have_text("All heads at once")
+    rest(page)
+    page.keyboard.press("ArrowRight")
+    expect(title).to_have_text("Now change something")
+    rest(page)
+    page.keyboard.press("Space")
+    expect(title).to_have_count(0)
     expect(drawing(page, "atlas")).to_be_visible()
+    trace = bundled_engine().ask(Run(RunRequest("multi30k-de-en", TYPED)))
+    has_parameters(page, site="decoder.0.2.cross", head=str(clearest_head(trace, trace.last_cross())))
     rest(page)
     page.get_by_role("button", name="Help: a tour in five steps").click()
     expect(title).to_have_text("A text becomes tokens")
@@ -169,7 +179,7 @@ def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_t
     assert before["below"] <= 0
     page.get_by_role("button", name="Show me in five steps").tap()
     expect(page.get_by_text("step 1 of 5", exact=True)).to_be_visible()
-    expect(page.get_by_text("any key").filter(visible=True)).to_have_count(0)
+    expect(page.get_by_text("Escape").filter(visible=True)).to_have_count(0)
     page.get_by_role("button", name="Leave the tour").tap()
     page.get_by_role("button", name="Show all 72 heads").tap()
     expect(drawing(page, "atlas")).to_be_visible()

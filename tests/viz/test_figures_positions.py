@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from viz.figures import positions
+from viz.figures import layout, positions
+from viz.figures.theme import scheme
 
 TABLE = np.random.default_rng(3).normal(size=(12, 8)).astype(np.float32)
 
@@ -94,3 +95,20 @@ def test_wavelengths_are_drawn_with_the_models_length_as_a_mark() -> None:
     assert [line.y0 for line in figure.layout.shapes] == [100]
     assert [note.text for note in figure.layout.annotations] == ["100 positions"]
     assert figure.layout.yaxis.type == "log"
+
+
+@pytest.mark.parametrize("count", [7, 13, 100, 5_000, 15_000])
+def test_the_name_of_the_mark_stands_where_the_curve_is_far_from_it(count: int) -> None:
+    """The name is about as high as a third of a power of ten and takes a sixth of the width."""
+    waves = positions.wavelengths(16)
+    (note,) = positions.wavelength_curve(waves, dark=False, positions=count, counted="dimension").layout.annotations
+    near = waves[: len(waves) // 6 + 1] if note.x == 0 else waves[-(len(waves) // 6 + 1) :]
+    assert {0: "left", 1: "right"}[note.x] == note.xanchor
+    assert (abs(np.log10(near / count)) > 1 / 3).all()
+
+
+@pytest.mark.parametrize(("count", "step"), [(12, 1), (13, 2), (40, 5), (256, 50)])
+def test_of_numbers_that_count_on_an_axis_names_round_ones(count: int, step: int) -> None:
+    axis = layout.token_axis(scheme(False), "position", [str(number + 1) for number in range(count)])
+    assert [int(axis["labelalias"][str(place)]) % step for place in axis["tickvals"]] == [0] * (count // step)
+    assert "tickvals" not in layout.token_axis(scheme(False), "token", ["1", "2", "4"])

@@ -3,16 +3,20 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from html import unescape
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from model.engine.api import ModelInfo
+from model.engine.api import Describe, ModelInfo, Run
+from model.spec.request import RunRequest
 from model.trace.types import Attention, Site
 from tests import traces
+from tests.known import bundled_engine
 from tests.pages import MadeUpEngine, open_view, words
 from viz.canvas.scenes import first_picture
 from viz.canvas.wire.transport import unpack
@@ -23,8 +27,10 @@ CROSS = Site("decoder", 0, 2, "cross")
 
 
 def clearness(attention: Attention, head: int) -> float:
-    """Mean of the rows' largest weights, times the share of keys that are some row's largest: row by row, in Python."""
-    rows = [[float(weight) for weight in row] for row in attention.weights[head]]
+    """Mean of the word rows' largest weights on a word, times the share of words that are some row's largest: in Python."""
+    words = [place for place, text in enumerate(traces.GERMAN) if text.isalpha()]
+    written = [row for row, text in enumerate(traces.ENGLISH[1:]) if text.isalpha()]
+    rows = [[float(attention.weights[head, row, key]) for key in words] for row in written]
     return math.fsum(max(row) for row in rows) / len(rows) * len({row.index(max(row)) for row in rows}) / len(rows[0])
 
 
@@ -32,7 +38,7 @@ def clearness(attention: Attention, head: int) -> float:
 def test_the_clearest_head_is_shown_as_it_ran(seed: int) -> None:
     trace = traces.translation(seed=seed)
     attention = trace.at(CROSS)
-    head = first_picture.clearest_head(attention)
+    head = first_picture.clearest_head(trace, attention)
     assert head == max(range(attention.heads), key=lambda each: clearness(attention, each))
     header, parts = unpack(first_picture.scene(trace, attention, head))
     exact = unpack(parts["exact"].tobytes())[1]["exact"]
@@ -41,6 +47,22 @@ def test_the_clearest_head_is_shown_as_it_ran(seed: int) -> None:
     word = header["queries"][header["invites"]]
     assert f"“{word}”" in header["texts"]["hint"]
     assert f"“{word}”" in header["texts"]["hintTouch"]
+
+
+MEANS = {"an": "ein", "old": "alter", "man": "mann", "plays": "spielt", "guitar": "gitarre", "in": "im", "park": "park"}
+
+
+def test_the_head_of_the_example_sentence_reads_word_by_word() -> None:
+    """Of all heads, the one that is shown first has most of its weight on the words that mean the same."""
+    engine = bundled_engine()
+    trace = engine.ask(Run(RunRequest("multi30k-de-en", engine.ask(Describe("multi30k-de-en")).examples[0])))
+    attention, german = trace.last_cross(), trace.tokens["source"].texts
+    rows = first_picture.rows(trace, attention)
+    assert set(MEANS) <= set(rows)
+    pairs = [(rows.index(english), german.index(word)) for english, word in MEANS.items()]
+    meant = [sum(float(attention.weights[head, row, key]) for row, key in pairs) for head in range(attention.heads)]
+    assert first_picture.clearest_head(trace, attention) == int(np.argmax(meant))
+    assert attention.weights[int(np.argmax(meant)), rows.index("man"), german.index("mann")] > 0.9
 
 
 def test_a_row_has_the_word_that_was_written_with_its_weights() -> None:
@@ -105,10 +127,18 @@ def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
     app.session_state[FIRST_PICTURE] = True
     app.run()
     assert [button.label for button in app.button] == ["Show me in five steps", "Show all 6 heads"]
+    assert "Type a sentence in German into the box above." in words(app)
+    assert "<sos> and <eos> are special tokens that mark the beginning and the end." in unescape(words(app))
     assert not app.expander
     app.button(key="all-heads-first").click().run()
     assert app.expander
     assert not any(button.key == "all-heads-first" for button in app.button)
+    trace = MadeUpEngine().trace
+    cross = trace.last_cross()
+    assert (app.session_state["view"].site, app.session_state["view"].head) == (
+        str(cross.site),
+        first_picture.clearest_head(trace, cross),
+    )
 
 
 class Stocked(MadeUpEngine):
@@ -118,11 +148,12 @@ class Stocked(MadeUpEngine):
 
     def models(self) -> tuple[ModelInfo, ...]:
         [one] = super().models()
-        return one, replace(one, name="captions-lm"), replace(one, name="smollm2", title="SmolLM2", problem=self.problem)
+        lm = replace(one, name="captions-lm", title="Captions", spec={"encoder": None, "decoder": {}})
+        return one, lm, replace(lm, name="smollm2", title="SmolLM2", problem=self.problem)
 
 
 @pytest.mark.parametrize(("problem", "offered"), [({}, "smollm2"), ({"error": "OpenQuestions"}, "captions-lm")])
-def test_a_language_model_is_offered_and_opens_the_whole_page(problem: Mapping[str, Any], offered: str) -> None:
+def test_a_language_model_is_offered_and_from_it_the_way_back(problem: Mapping[str, Any], offered: str) -> None:
     engine = Stocked()
     engine.problem = problem
     app = open_view("explore", engine)
@@ -131,24 +162,60 @@ def test_a_language_model_is_offered_and_opens_the_whole_page(problem: Mapping[s
     [button] = [each for each in app.button if each.key == "other-first"]
     button.click().run()
     assert app.session_state["view"].model == offered
-    assert app.session_state[FIRST_PICTURE] is False
+    assert app.session_state[FIRST_PICTURE], "a novice is not dropped into the full page"
+    assert button.label == "Language model"
 
 
-def test_the_tour_goes_through_five_scenes_and_back_to_where_it_began() -> None:
+class Continuing(Stocked):
+    """An engine whose page shows a language model."""
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        one, *others = super().models()
+        return *others, one
+
+
+def test_a_language_model_has_the_way_back_to_a_translation() -> None:
+    app = open_view("explore", Continuing())
+    app.session_state[FIRST_PICTURE] = True
+    app.run()
+    [button] = [each for each in app.button if each.key == "other-first"]
+    assert button.label == "Translation"
+    button.click().run()
+    assert app.session_state["view"].model == "made-up"
+
+
+def picture_of(app: AppTest) -> bytes:
+    """The scene of the picture of a step."""
+    [scene] = [part.proto.bytes for part in app.get("bidi_component") if "tour-" in part.proto.id and part.proto.bytes]
+    return bytes(scene)
+
+
+def test_the_tour_goes_through_five_scenes_each_with_its_own_picture_and_ends_at_all_heads() -> None:
     app = open_view("explore", MadeUpEngine())
     app.session_state[FIRST_PICTURE] = True
     app.run()
     app.button(key="tour-first").click().run()
+    pictures: list[bytes] = []
     titles = ["A text becomes tokens", "A head attends", "The same head as a map", "All heads at once", "Now change something"]
     for step, title in enumerate(titles, start=1):
         assert title in words(app)
         assert f"Step {step} of 5" in words(app)
         assert not app.exception
+        pictures.append(picture_of(app))
         if step < len(titles):
             app.button(key="tour-next").click().run()
+    assert len(set(pictures)) == len(titles), "no step shows the picture of another one"
     app.button(key="tour-back").click().run()
     assert titles[3] in words(app)
     assert "This network has 6 heads." in words(app)
     app.button(key="tour-leave").click().run()
     assert "Where a network looks while it translates" in words(app)
     assert not any(title in words(app) for title in titles)
+    app.button(key="tour-first").click().run()
+    for _step in titles[1:]:
+        app.button(key="tour-next").click().run()
+    assert app.button(key="tour-next").label == "Show all 6 heads"
+    app.button(key="tour-next").click().run()
+    assert app.expander, "the whole page"
+    assert not app.session_state[FIRST_PICTURE]
+    assert app.session_state["view"].head == first_picture.clearest_head(MadeUpEngine().trace, MadeUpEngine().trace.last_cross())

@@ -178,9 +178,13 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
     """An axis with one token at each whole number from 0, so that repeated tokens keep their own places.
 
     The places are the categories, the tokens their aliases: plotly then leaves out as many labels as the drawn size demands,
-    on a phone more than on a projector.
+    on a phone more than on a projector. Of numbers that count on only round ones have a label.
     """
     places = range(len(labels))
+    rounded = {}
+    if counted(labels):
+        step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if 12 * step >= min(len(labels), 12_000))
+        rounded = {"tickmode": "array", "tickvals": [place for place in places if int(labels[place]) % step == 0]}
     return axis(colours, title) | {
         "type": "category",
         "categoryorder": "array",
@@ -190,7 +194,13 @@ def token_axis(colours: Scheme, title: str, labels: Sequence[str]) -> dict[str, 
         "tickfont": {"size": 12 if len(labels) <= 20 else 10, "color": colours.text},
         "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,
+        **rounded,
     }
+
+
+def counted(labels: Sequence[str]) -> bool:
+    """Whether labels are the whole numbers from 1 on, so that round ones stand for all."""
+    return len(labels) > 1 and list(labels) == [str(place + 1) for place in range(len(labels))]
 
 
 BAR_HEIGHT = 54

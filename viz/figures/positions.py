@@ -142,7 +142,10 @@ def wavelength_curve(waves: Array, dark: bool, positions: int, counted: str, hei
         "line": {"color": colours.accent, "width": 2},
         "hovertemplate": hover + "<extra></extra>",
     }
-    mark = {"x": 0, "xref": "paper", "xanchor": "left", "y": np.log10(positions), "yanchor": "bottom", "showarrow": False}
+    apart = np.abs(np.log(np.array([waves[0], waves[-1]]) / positions))
+    side = ("left", "right")[int(apart.argmax())]  # the end where the curve is farther away
+    mark = {"x": float(side == "right"), "xref": "paper", "xanchor": side, "y": np.log10(positions), "yanchor": "bottom"}
+    mark |= {"showarrow": False}
     mark |= {"text": _("{count} positions", count=positions), "font": {"size": 12, "color": colours.second}}
     layout = {
         "xaxis": axis(colours, counted),

@@ -186,7 +186,8 @@ class ViewState:
     least: float = parameter(
         0.0,
         "share",
-        "Circuit: the smallest share of an edge that is drawn, from 0.01; default: 0.05, or less so that half of what heads used is drawn",
+        "Circuit: the smallest share of an edge that is drawn, from 0.01; default: 0.05, or less so that half of what heads used "
+        "is drawn",
         values.number(0, 1),
     )
     row: int = parameter(-1, "row", "Circuit: the row that is counted, from 0; -1: all", values.whole(-1), reset_by="sentence")

@@ -68,7 +68,7 @@ def finding(info: ModelInfo, trace: Trace, engine: Engine) -> Finding | None:
         if code:
             return Finding(_("Most of these words are unknown to this model, and no model here reads {language}.", **gaps), None)
         return Finding(_("Most of these words are unknown to this model."), None)
-    if reader is None or not _is_of_a_language(info):
+    if reader is None or not reads_a_language(info):
         return None
     return Finding(_("This looks like {language}, but this model reads {own}. “{title}” reads {language}.", **gaps), reader)
 
@@ -85,7 +85,7 @@ def remark_on_language(page: Page) -> None:
             st.button(words, key="open-reader", on_click=update, kwargs=asked)
 
 
-def _is_of_a_language(info: ModelInfo) -> bool:
+def reads_a_language(info: ModelInfo) -> bool:
     """Whether a model says which language it reads: some read digits, or any words."""
     return info.languages.get("source", "") in {translated(name) for name in Locale("en").languages.values() if name}
 

@@ -127,7 +127,7 @@ class Cells extends Drawing {
   layout() {
     const { rows, columns } = this.map.cells;
     const { site, head } = this.header;
-    return [{ site, head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns }];
+    return [{ site, head, ...boxIn(this.root, this.canvas, this.map.box), row: 0, column: 0, rows, columns, named: this.map.named }];
   }
 
   /** Text of a cell: its number, or nothing if none is expected. */

@@ -92,7 +92,7 @@ class Heatmap {
     if (revealed < this.cells.rows) this.hatch(pen, colours, box, this.place(revealed, 0, shown).y);
     this.frame(pen, colours, box, shown, { lit, selected });
     pen.font = font;
-    this.labels(pen, colours, box, shown, { lit, selected, revealed, known });
+    this.labels(pen, colours, box, shown, { lit, selected, revealed, known, square });
     return box.total;
   }
 
@@ -156,22 +156,25 @@ class Heatmap {
     pen.restore();
   }
 
-  labels(pen, colours, box, shown, { lit, selected, revealed, known }) {
+  labels(pen, colours, box, shown, { lit, selected, revealed, known, square }) {
     const { width, height } = this.place(0, 0, shown);
-    const every = (size, room = 12) => Math.max(1, Math.ceil(room / size));
+    const [down, across] = [stepOfLabels(this.queries, 12 / height), stepOfLabels(this.keys, SLANTED / width)];
+    if (square && down.counts && across.counts) down.step = across.step = Math.max(down.step, across.step);
+    const named = (labels, step) => labels.filter((_, place) => isNamed(labels, place, step));
+    this.named = { rows: named(this.queries, down), columns: named(this.keys, across) };
     const tint = (is, on) => (is ? on : colours.text);
     pen.textBaseline = "middle";
     for (let row = Math.floor(shown.top); row < Math.min(shown.bottom, revealed); row++) {
       const strong = row === lit.row || row === selected;
       const y = this.place(row, 0, shown).y + height / 2;
-      if ((row % every(height) && !strong) || y < box.y - 1 || y > box.y + box.height + 1) continue;
+      if ((!isNamed(this.queries, row, down) && !strong) || y < box.y - 1 || y > box.y + box.height + 1) continue;
       pen.textAlign = "right";
       pen.fillStyle = tint(strong, colours.accent);
       pen.fillText(fitted(pen, this.queries[row], box.x - 7), box.x - 6, y);
     }
     for (let column = Math.floor(shown.left); column < Math.min(shown.right, known); column++) {
       const x = this.place(0, column, shown).x + width / 2;
-      if ((column % every(width, SLANTED) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
+      if ((!isNamed(this.keys, column, across) && column !== lit.column) || x < box.x - 1 || x > box.x + box.width + 1) continue;
       pen.save();
       pen.translate(x, box.y - 5);
       pen.rotate(-Math.PI / 4);

@@ -5,6 +5,7 @@ const LINE = 18; // height of a line of titles
 const EMPHASIS = 650; // weight of the emphasized label
 const SHORTEST = 90; // distance of the two sides that lines need
 const TALLEST_LINES = 1150; // from 64 tokens on, rows are lower, and not every one of them has its label
+const WIDE = 1000; // width of a window that the first picture fills
 const LABEL = 12; // height of a label
 const OUTSTANDING = 0.2; // beside the emphasized token, a weight that has its label, however low the rows are
 const FAINTEST = 0.004; // smaller weights would be invisible as lines
@@ -58,14 +59,17 @@ class Lines extends Drawing {
     const count = Math.max(queries.length, keys.length);
     const fills = fillsScreen();
     const least = Math.min(18, Math.max(5, TALLEST_LINES / count));
-    const row = fills ? (roomBelow(this.canvas, 2 * LINE + 16) / count) : Math.max(least, Math.min(27, mapHeight(this.canvas, 110, 560, 560) / count));
+    const alone = this.header.invites !== undefined; // the first picture is whole in a small window, and fills a large one
+    const [around, tallest] = !alone ? [110, 27] : innerWidth >= WIDE ? [340, 44] : [620, 27];
+    const high = mapHeight(this.canvas, around, alone ? 0 : 560, 560) / count;
+    const row = fills ? (roomBelow(this.canvas, 2 * LINE + 16) / count) : Math.max(least, Math.min(tallest, high));
     const pen = this.canvas.getContext("2d");
     pen.font = this.font(13, EMPHASIS); // any label may be emphasized: it would be cut then
     const room = (labels) => Math.min(this.width * 0.32, Math.max(...labels.map((label) => pen.measureText(label).width)) + 2);
     const across = this.width - room(queries) - NUMBERS - room(keys);
     const edge = Math.max(0, Math.min(NUMBERS, across - SHORTEST)); // if narrow, weights on the left take space from long labels
     const [left, right] = [edge + room(queries), this.width - NUMBERS - room(keys)];
-    const spare = Math.max(0, (right - left - (fills ? 1.2 * row * count : 420)) / 2);
+    const spare = Math.max(0, (right - left - (fills || alone ? Math.max(1.2 * row * count, alone ? 420 : 0) : 420)) / 2);
     pen.font = this.font();
     const [one, other] = [this.header.queryAxis, this.header.keyAxis].map((title) => pen.measureText(title).width);
     const titles = one + other + 16 > this.width ? 2 : 1;

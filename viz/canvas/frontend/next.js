@@ -22,18 +22,18 @@ class Next extends Drawing {
   needs() { return ["logits"]; }
 
   form() {
-    const { run, tokens, knobs } = this.header;
-    return JSON.stringify([run, tokens, knobs]);
+    const { run, tokens, knobs, turned } = this.header;
+    return JSON.stringify([run, tokens, knobs, turned]);
   }
 
   build() {
-    const { texts, tokens, knobs, begun } = this.header;
+    const { texts, tokens, knobs, begun, turned } = this.header;
     this.set = Object.fromEntries(knobs.map(({ name, value }) => [name, value]));
     const go = (id) => this.choose(continuation(begun, begun.length, id));
     const rows = tokens.map(({ id, text, chosen }) =>
       candidateRow(text, 0, chosen ? "chosen" : "", { type: "button", "data-id": id, onclick: () => go(id) }));
     this.bars = el("div", { class: "candidates" }, ...rows, candidateRow(texts.others, 0, "others"));
-    this.root.replaceChildren(el("div", { class: "knobs" }, ...knobs.map((knob) => this.knob(knob))), this.bars);
+    this.root.replaceChildren(...(turned ? [el("div", { class: "knobs" }, ...knobs.map((knob) => this.knob(knob)))] : []), this.bars);
   }
 
   /** A slider with its label and its value. */

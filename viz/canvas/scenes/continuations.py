@@ -59,12 +59,13 @@ def texts() -> dict[str, str]:
     return {name: chips[name] for name in ("others", "continue")}
 
 
-def scene(trace: Trace, row: Row, names: Mapping[int, str], start: tuple[float, int, float]) -> bytes:
+def scene(trace: Trace, row: Row, names: Mapping[int, str], start: tuple[float, int, float], turned: bool = True) -> bytes:
     """The bars of a row: part `logits`, blob `logits` float32 [vocab], from the largest to the smallest.
 
     Args:
         names: the texts of the likeliest tokens by id, the likeliest first.
         start: temperature, top k (0: all) and top p (1: all) where the knobs stand first.
+        turned: whether the knobs are drawn; False: they stand elsewhere.
     """
 
     def knob(name: str, label: str, value: float, least: float, most: float, each: float) -> dict[str, object]:
@@ -76,6 +77,7 @@ def scene(trace: Trace, row: Row, names: Mapping[int, str], start: tuple[float, 
         "texts": texts(),
         "tokens": [{"id": id_, "text": text, "chosen": id_ == row.chosen} for id_, text in names.items()],
         "begun": list(row.begun),
+        "turned": turned,
         "knobs": [
             knob("temperature", _("Temperature"), start[0], 0.05, 3, 0.05),
             knob("topK", _("Top k (0 = all)"), start[1], 0, 50, 1),

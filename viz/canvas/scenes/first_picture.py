@@ -1,8 +1,10 @@
 """Scene of the first picture that a new visitor sees: one head as lines between words, without the terms of the other pages."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from model.trace.types import Attention, Trace
+from model.trace.types import Attention, Tokens, Trace
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import parts, strings
 from viz.i18n.translate import _, language_of
@@ -13,11 +15,23 @@ LEAST_LETTERS = 3
 """Letters of a word that the visitor is asked to point at."""
 
 
-def clearest_head(attention: Attention) -> int:
-    """The head whose lines are seen best: the mean of its rows' largest weights times the share of keys that have one."""
-    largest, keys = attention.weights.max(axis=2), attention.weights.argmax(axis=2)
-    different = np.array([len(set(row.tolist())) for row in keys]) / max(1, keys.shape[1])
-    return int((np.nan_to_num(largest).mean(axis=1) * different).argmax())
+def clearest_head(trace: Trace, attention: Attention) -> int:
+    """The head whose lines are read best: words lead to one word each, and to different ones.
+
+    It is the mean of the word rows' largest weights on a word, times the share of words that have one of them. Special tokens and
+    punctuation are no words; where there are no others, all tokens count.
+    """
+    queries = _words(trace.tokens[attention.query_tokens], _places(trace, attention))
+    keys = _words(trace.tokens[attention.key_tokens], range(attention.weights.shape[2]))
+    between = np.nan_to_num(attention.weights[:, queries][:, :, keys])
+    different = np.array([len(set(row.tolist())) for row in between.argmax(axis=2)]) / between.shape[2]
+    return int((between.max(axis=2).mean(axis=1) * different).argmax())
+
+
+def _words(strip: Tokens, places: Sequence[int]) -> list[int]:
+    """Which of these places of a strip hold words; all where none does."""
+    words = [at for at, place in enumerate(places) if not strip.special[place] and any(map(str.isalnum, strip.texts[place]))]
+    return words or list(range(len(places)))
 
 
 def inviting_row(trace: Trace, attention: Attention, head: int) -> int:
@@ -31,17 +45,31 @@ def inviting_row(trace: Trace, attention: Attention, head: int) -> int:
 def rows(trace: Trace, attention: Attention) -> list[str]:
     """The words of the rows: in a decoder that which a row generates, not that which it reads."""
     names = labels.strip(trace.tokens[attention.query_tokens])
-    count = attention.weights.shape[1]
+    return [names[place] for place in _places(trace, attention)]
+
+
+def _places(trace: Trace, attention: Attention) -> list[int]:
+    """The place of each row's word in its strip."""
     generates = attention.site.stack == "decoder" and not trace.of_program
-    return [names[min(row + generates, len(names) - 1)] for row in range(count)]
+    last = len(trace.tokens[attention.query_tokens]) - 1
+    return [min(row + generates, last) for row in range(attention.weights.shape[1])]
 
 
-def scene(trace: Trace, attention: Attention, head: int) -> bytes:
+def boundaries(strip: Tokens) -> tuple[str, str]:
+    """The special tokens that a strip begins and ends with, empty where it has none."""
+    if not len(strip):
+        return "", ""
+    first, last = (labels.word(strip.texts[at]) if strip.special[at] else "" for at in (0, -1))
+    return first, last
+
+
+def scene(trace: Trace, attention: Attention, head: int, emphasized: bool = False) -> bytes:
     """One head between its two strips of words: part `exact`.
 
     Args:
         attention: a site of the trace.
         head: one of its heads.
+        emphasized: whether the lines of the word that the visitor is asked to point at stand out.
     """
     names = rows(trace, attention)
     invites = inviting_row(trace, attention, head)
@@ -58,7 +86,7 @@ def scene(trace: Trace, attention: Attention, head: int) -> bytes:
         "name": labels.head_name(trace, attention.site, head),
         "site": str(attention.site),
         "head": head,
-        "query": -1,
+        "query": invites if emphasized else -1,
         "invites": invites,
         "opens": False,
         "largest": 1.0,

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.assets import drawings, read
+from viz.canvas.assets import drawings
 from viz.canvas.standalone import schemes
 from viz.canvas.typeface import carried_face, served_face
 from viz.canvas.wire import transport
@@ -185,8 +185,7 @@ def _body(kind: str, **gaps: str) -> str:
 
 @cache
 def _script(kind: str) -> str:
-    # Each kind of drawing has a scope of its own, so tables.js, which draws charts without a canvas, needs the file of axes itself.
-    drawn = () if kind == "making" else (drawings(), read("axis.js"))
+    drawn = () if kind == "making" else (drawings(),)
     return "\n".join((*drawn, *map(_read, SCRIPTS[kind])))
 
 

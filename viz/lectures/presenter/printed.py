@@ -14,7 +14,7 @@ from viz.export.print.plotly_marks import DrawContext
 from viz.export.print.shapes import MM, Circle, Drawing, Shape, Text
 from viz.export.print.shapes import Line as Stroke
 from viz.figures import costs
-from viz.figures.layout import axis, colour_bar, fitting_height, picture, scale, token_axis
+from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import _, localized
 from viz.labels import tokens
@@ -47,7 +47,7 @@ def _number(value: float, decimals: int = 2) -> str:
 
 def _counted(names: Sequence[str]) -> bool:
     """Whether cells are many and have only numbers for names, so that an axis of numbers names them."""
-    return len(names) > MOST_NAMED and list(names) == [str(place + 1) for place in range(len(names))]
+    return len(names) > MOST_NAMED and counted(names)
 
 
 def _axis(colours: Scheme, title: str, names: Sequence[str]) -> dict[str, Any]:

@@ -22,20 +22,25 @@ def draw(page: Page, row: Row) -> None:
     """Draws the card of a language model."""
     ids = row.likeliest()
     texts = page.engine.ask(Texts(page.info.name, strip="source", ids=ids, settings=page.view.parsed_settings()))
-    asked = page.view.decoding() if page.view.method == "sample" else Decoding()
+    samples = page.view.method == "sample"  # then the sidebar has temperature, top k and top p
+    asked = page.view.decoding() if samples else Decoding()
     start = asked.temperature, asked.top_k, asked.top_p
     with card("next", "content"):
         last = tokens.word(page.trace.tokens["source"].texts[row.place])
         about = _(
+            "The most likely tokens after “{token}”, as this run samples them. Click or tap a token to continue with it.",
+            token=last,
+        )
+        turns = _(
             "The most likely tokens after “{token}”. Move a slider and the bars follow, without another run. Click or tap a "
             "token to continue with it.",
             token=last,
         )
-        st.html(heading(_("What comes next"), about))
+        st.html(heading(_("What comes next"), about if samples else turns))
         names = dict(zip(ids, map(tokens.word, texts), strict=True))
         canvas.draw(
             "next",
-            continuations.scene(page.trace, row, names, start),
+            continuations.scene(page.trace, row, names, start, turned=not samples),
             key="next",
             chosen=update,
         )

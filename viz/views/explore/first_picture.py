@@ -1,41 +1,62 @@
 """The first picture: one head as lines between words, or over an image; a sentence on what is seen, and the way to all heads."""
 
+from html import escape
+
 import streamlit as st
 
-from model.engine.api import Models
+from model.engine.api import ModelInfo, Models
 from viz.canvas.scenes import first_picture, overlay
-from viz.i18n.translate import _, _n
+from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
-from viz.session import visits
 from viz.session.state import Page, update
 from viz.url.links import language_model
 from viz.url.view_state import ANOTHER_MODEL
 from viz.views.explore import reading, tour
+from viz.widgets.sentence_box import reads_a_language
 
 
 def show(page: Page) -> None:
     """Draws the first picture of a new visitor; everything else comes after a click."""
     with st.container(key="first-picture", gap="small"):
-        st.html(f"<h1>{_title(page)}</h1><p>{_sentence(page)}</p>")
-        tour.picture(page, first_picture.clearest_head(page.attention), "first-lines")
-        heads = sum(one.heads for one in page.trace.attention.values())
+        st.html(f"<h1>{_title(page)}</h1><p>{join_sentences((_sentence(page), escape(_hint(page))))}</p>")
+        head = first_picture.clearest_head(page.trace, page.attention)
+        tour.picture(page, head, "first-lines")
         with st.container(horizontal=True, horizontal_alignment="center"):
             if reading.fits(page):  # its map is a step of the tour
                 tours = _("Show me in five steps")
                 st.button(tours, key="tour-first", icon=":material/directions_walk:", on_click=tour.begin)
-            words = _n("Show all of it: {count} head", "Show all {count} heads", heads, count=heads)
-            if st.button(words, key="all-heads-first", icon=":material/grid_view:"):
-                visits.leave_first_picture()
+            if st.button(tour.all_heads(page), key="all-heads-first", icon=":material/grid_view:"):
+                tour.show_all_heads(page)
                 st.rerun()  # the whole page: its settings open
-            if (other := language_model(page.engine.ask(Models()).models)) is not None:
-                words, title = _("Language model"), tokens.markdown(other.title)
-                st.button(words, key="other-first", icon=":material/forum:", help=title, on_click=_open, args=(other.name,))
+            if (other := _other(page)) is not None:
+                words, title = _("Language model") if other.continues else _("Translation"), tokens.markdown(other.title)
+                asked = ANOTHER_MODEL | {"model": other.name}
+                st.button(words, key="other-first", icon=":material/forum:", help=title, on_click=update, kwargs=asked)
 
 
-def _open(model: str) -> None:
-    """Shows the whole page with another model."""
-    visits.leave_first_picture()
-    update(**ANOTHER_MODEL | {"model": model})
+def _other(page: Page) -> ModelInfo | None:
+    """The model that is offered: a language model, or, where one is shown, a model that translates."""
+    models = page.engine.ask(Models()).models
+    if not page.info.continues:
+        return language_model(models)
+    return next((info for info in models if info.translates and not info.problem), None)
+
+
+def _hint(page: Page) -> str:
+    """What to type, and what the special tokens at the ends of the text are."""
+    info, said = page.info, list[str]()
+    if info.reads == "words" and info.continues:
+        said.append(_("Type the beginning of a text into the box above; the network continues it."))
+    elif info.reads == "words" and reads_a_language(info):
+        said.append(_("Type a sentence in {language} into the box above.", language=info.languages["source"]))
+    first, last = first_picture.boundaries(page.trace.tokens[page.attention.key_tokens])
+    if first and last:
+        said.append(_("{first} and {last} are special tokens that mark the beginning and the end.", first=first, last=last))
+    elif first:
+        said.append(_("{token} is a special token that marks the beginning.", token=first))
+    elif last:
+        said.append(_("{token} is a special token that marks the end.", token=last))
+    return join_sentences(said)
 
 
 def _title(page: Page) -> str:
