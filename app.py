@@ -15,6 +15,7 @@ from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.join_codes import process
+from viz.lectures.presenter.routes import REGISTRY
 from viz.lectures.presenter.routes import ROUTES as LECTURES
 from viz.live import route, sessions
 from viz.session import cell_route, memory_metrics, patient_engine
@@ -42,6 +43,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what runs leave is freed without it; 700 would take a twelfth of the time of a run
     yield
+    REGISTRY.end()
 
 
 async def not_here(request: Request) -> Response:

@@ -217,7 +217,7 @@ def test_a_class_goes_on_at_its_step_after_a_restart(tmp_path: Path) -> None:
         held.steer(step=1)
         device = held.joined()
         held.answer(device, 1)
-        Store(tmp_path).save(held.code, written(held.room))
+        held.registry.end()
         content = (tmp_path / f"{held.code}.json").read_text()
         assert not {held.key, device} & set(re.findall(r"[\w-]+", content)), "the file must not hold what admits somebody"
 
@@ -284,7 +284,12 @@ def test_the_lecturer_is_offered_the_addresses_that_phones_can_reach(
     assert held.client.get(path, headers=headers).json() == {"addresses": []}, "a public server tells nobody what is behind it"
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"lecture": "gone"}', '{"lecture": "plain", "polls": 3}', "\x00"])
+INFINITE = '{"code": "00000000", "key": "", "lecture": "plain", "opened": 0, "step": Infinity, "devices": [], "polls": {}}'
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"lecture": "gone"}', '{"lecture": "plain", "polls": 3}', "\x00", INFINITE, "[" * 200_000]
+)
 def test_a_damaged_file_of_a_class_is_no_class(tmp_path: Path, content: str) -> None:
     (tmp_path / "00000000.json").write_text(content)
 

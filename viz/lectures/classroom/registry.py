@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from viz.lectures.classroom import store
 from viz.lectures.classroom.classroom import Classroom
 from viz.lectures.classroom.deck import Deck
 from viz.lectures.classroom.file_limit import allow_many_connections
-from viz.lectures.classroom.join_codes import hashed, new_code, new_token
+from viz.lectures.classroom.join_codes import hashed, new_code, new_token, process
 from viz.lectures.classroom.store import Store
 
 MOST_CLASSES = 100
@@ -25,6 +26,9 @@ IDLE_SECONDS = 60.0
 
 SAVE_SECONDS = 0.5
 """Time in which changes are collected before they are written."""
+
+RETRY_SECONDS = 60.0
+"""Longest time after which a file that could not be written is written again: 1, 2, 4 … times SAVE_SECONDS."""
 
 WRONG_CODES, WRONG_SECONDS = 1000, 60.0
 """Most wrong codes that one address may send within so many seconds. A university may have one address for all its students; of
@@ -45,6 +49,10 @@ class TooManyClasses(Exception):
     def __init__(self, of_address: bool) -> None:
         super().__init__()
         self.of_address = of_address
+
+
+class HeldElsewhere(Exception):
+    """Another process of the pages holds this class, or will hold it when it has started again."""
 
 
 @dataclass
@@ -99,6 +107,7 @@ class Registry:
         allow_many_connections()
         key = new_token()
         room = self._keep(Classroom(new_code(), hashed(key), deck, time.time()))
+        self._files.claim(room.code)
         self._openers[room.code] = opener
         self._changed(room)
         return room, key
@@ -115,6 +124,7 @@ class Registry:
 
         Raises:
             TooManyClasses: there is no room for it.
+            HeldElsewhere: another process holds it.
         """
         if (found := self.find(code)) is not None:
             return found
@@ -124,7 +134,13 @@ class Registry:
             return None
         if (found := self.find(code)) is not None or read is None or code in self._ended:
             return found  # somebody else fetched it, or closed it, meanwhile
-        self._make_room(self._openers.get(code, ""))
+        if not code.startswith(process()) or not self._files.claim(code):  # its code begins with the name of its process
+            raise HeldElsewhere
+        try:
+            self._make_room(self._openers.get(code, ""))
+        except TooManyClasses:
+            self._files.release(code)
+            raise
         return self._keep(read)
 
     def close(self, room: Classroom) -> None:
@@ -136,6 +152,13 @@ class Registry:
         self._ended[room.code] = True
         room.students.send("over", {"over": True})
         self._files.delete(room.code)
+
+    def end(self) -> None:
+        """Writes what was not written yet, and lets other processes have the classes: this one ends."""
+        for code, held in list(self._rooms.items()):
+            if held.dirty:
+                self._files.save(code, store.written(held.room))
+            self._files.release(code)
 
     def may_try(self, address: str) -> bool:
         """Whether an address may try another code."""
@@ -164,28 +187,55 @@ class Registry:
         if found.writing is None or found.writing.done():
             found.writing = asyncio.get_running_loop().create_task(self._write(found))
 
-    async def _write(self, found: _Open) -> None:
-        while found.dirty:
-            await asyncio.sleep(SAVE_SECONDS)
-            found.dirty = False
-            if not found.closed:
-                content, wanted = store.written(found.room), lambda: not found.closed
-                await asyncio.to_thread(self._files.save, found.room.code, content, wanted)
+    async def _write(self, held: _Open) -> None:
+        pause = SAVE_SECONDS
+        while held.dirty:
+            await asyncio.sleep(pause)
+            if held.closed:
+                return
+            held.dirty = False
+            content = store.written(held.room)
+            if await asyncio.to_thread(self._files.save, held.room.code, content, lambda: not held.closed):
+                pause = SAVE_SECONDS
+            else:  # a full disk may have room again
+                held.dirty, pause = True, min(2 * pause, RETRY_SECONDS)
 
     def _make_room(self, opener: str) -> None:
-        """Puts the class that was not used for longest away where there are too many, of an address or of all.
+        """Puts one class away where there are too many, of an address or of all.
+
+        Where all places are taken, an address that took several gives one back, even if somebody follows it: else a few addresses
+        could take them all. Otherwise only a class that nobody follows or uses makes room.
 
         Raises:
             TooManyClasses: all are in use.
         """
-        for address, most in ([(opener, MOST_EACH)] if opener else []) + [("", MOST_CLASSES)]:
-            crowd = [one for code, one in self._rooms.items() if address in ("", self._openers.get(code))]
-            if len(crowd) < most:
-                continue
-            since = time.monotonic() - IDLE_SECONDS
-            idle = [one for one in crowd if one.used < since and not (one.room.students.followers or one.room.lecturers.followers)]
-            if not idle:
-                raise TooManyClasses(of_address=bool(address))
-            oldest = min(idle, key=lambda one: one.used)
-            del self._rooms[oldest.room.code]
-            oldest.room.deck.forget(oldest.listener)
+        if opener and len(self._of(opener)) >= MOST_EACH:
+            self._put_away(self._idle(self._of(opener)), of_address=True)
+        if len(self._rooms) >= MOST_CLASSES:
+            counts = Counter(address for code in self._rooms if (address := self._openers.get(code)))
+            greedy, most = next(iter(counts.most_common(1)), ("", 0))
+            self._put_away(self._of(greedy) if most > 1 else self._idle(list(self._rooms.values())), of_address=False)
+
+    def _of(self, opener: str) -> list[_Open]:
+        """The classes that an address has open."""
+        return [held for code, held in self._rooms.items() if self._openers.get(code) == opener]
+
+    def _idle(self, crowd: list[_Open]) -> list[_Open]:
+        since = time.monotonic() - IDLE_SECONDS
+        return [held for held in crowd if held.used < since and not _followers(held)]
+
+    def _put_away(self, crowd: list[_Open], of_address: bool) -> None:
+        if not crowd:
+            raise TooManyClasses(of_address)
+        least = min(crowd, key=lambda held: (_followers(held), held.used))
+        del self._rooms[least.room.code]
+        least.room.deck.forget(least.listener)
+        least.room.students.close()
+        least.room.lecturers.close()
+        if least.dirty:
+            self._files.save(least.room.code, store.written(least.room))
+        self._files.release(least.room.code)
+
+
+def _followers(held: _Open) -> int:
+    return held.room.students.followers + held.room.lecturers.followers

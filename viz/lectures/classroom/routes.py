@@ -27,7 +27,7 @@ from viz.lectures.classroom.classroom import Classroom, InvalidCommand
 from viz.lectures.classroom.event_feed import MOST_FOLLOWERS, EventFeed
 from viz.lectures.classroom.join_codes import hashed, new_token, read_code, shown
 from viz.lectures.classroom.poll import MOST_DEVICES
-from viz.lectures.classroom.registry import Registry, TooManyClasses
+from viz.lectures.classroom.registry import HeldElsewhere, Registry, TooManyClasses
 from viz.session.access import address_of, charge, is_public
 
 DEVICE, KEY = "headlight-device", "headlight-key"
@@ -107,7 +107,7 @@ class ClassRoutes:
             key: the lecturer's key, where it was sent otherwise than in the cookie.
 
         Raises:
-            Refusal: there is no such class, too many are open, or this address sent too many wrong codes.
+            Refusal: there is no such class, another process holds it, too many are open, or this address sent too many wrong codes.
         """
         address, key, device = address_of(request), key or request.cookies.get(KEY, ""), request.cookies.get(DEVICE, "")
         may_try = self._registry.may_try(address)
@@ -115,6 +115,8 @@ class ClassRoutes:
             room = await self._registry.fetch(read_code(request.path_params["code"])) if may_try or key or device else None
         except TooManyClasses:
             raise _too_many() from None
+        except HeldElsewhere:
+            raise Refusal(503, _("Another process of this server holds the class. Try again in a few seconds.")) from None
         if room is not None and (may_try or room.admits(key) or hashed(device) in room.devices):
             return room
         if not may_try:

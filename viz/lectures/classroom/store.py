@@ -1,7 +1,8 @@
 """Files of classes, so that a class goes on at its step when the server was restarted.
 
 A file holds the code, the hash of the key, the name of the lecture, the step, and the answers with hashes of devices: nothing
-about a person. Only its owner can read it.
+about a person. Only its owner can read it. Beside it lies a lock, which the process that holds the class keeps until it ends: the
+system frees it, so another process goes on with the class as soon as the first one is gone, and never before.
 """
 
 import json
@@ -15,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
+from filelock import FileLock, Timeout
+
 from model.engine import log
 from viz.lectures.classroom.classroom import Classroom
 from viz.lectures.classroom.deck import Deck
@@ -25,8 +28,8 @@ VARIABLE = "HEADLIGHT_CLASSES"
 LIFE_SECONDS = 24 * 3600
 """Age at which the file of a class is deleted."""
 
-FILE, PART = ".json", ".part"
-"""Endings of the file of a class, and of one that is being written."""
+FILE, PART, LOCK = ".json", ".part", ".lock"
+"""Endings of the file of a class, of one that is being written, and of the lock of the process that holds the class."""
 
 MOST_BYTES = 2**24
 _log = logging.getLogger(log.NAME)
@@ -48,14 +51,37 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._reported = False
+        self._claims: dict[str, FileLock] = {}
         self._lock = threading.Lock()
         """Held while a file takes its place or is deleted: a class that was closed meanwhile must not come back."""
 
-    def save(self, code: str, content: dict[str, Any], wanted: Callable[[], bool] = lambda: True) -> None:
+    def claim(self, code: str) -> bool:
+        """Makes this process the owner of a class; False if another process owns it. Without a folder nobody else can."""
+        lock = FileLock(self._path(code).with_suffix(LOCK), timeout=0, thread_local=False)
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock.acquire()
+        except Timeout:
+            return False
+        except OSError as error:
+            self._report(error)
+            return True
+        self._claims[code] = lock
+        return True
+
+    def release(self, code: str) -> None:
+        """Lets another process own a class."""
+        if (lock := self._claims.pop(code, None)) is not None:
+            lock.release()
+
+    def save(self, code: str, content: dict[str, Any], wanted: Callable[[], bool] = lambda: True) -> bool:
         """Writes the file of a class in place of an earlier one. May be called in any thread.
 
         Args:
             wanted: whether the class is still to be kept; asked when everything is written.
+
+        Returns:
+            Whether the file could be written.
         """
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -70,6 +96,9 @@ class Store:
                 Path(name).unlink(missing_ok=True)  # the disk was full, or the class was closed
         except OSError as error:
             self._report(error)
+            return False
+        self._reported = False  # the next failure is another one
+        return True
 
     def load(self, code: str, open_deck: Callable[[str], Deck]) -> Classroom | None:
         """The class in a file; None if there is none that is young enough and can be read.
@@ -85,14 +114,17 @@ class Store:
             return read(json.loads(path.read_text(encoding="utf-8")), open_deck)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             self._report(error)
             return None
 
     def delete(self, code: str) -> None:
-        """Deletes the file of a class."""
+        """Deletes the file of a class, and its lock."""
         with self._lock, suppress(OSError):
             self._path(code).unlink()
+        self.release(code)
+        with suppress(OSError):
+            self._path(code).with_suffix(LOCK).unlink()
 
     def clean(self) -> None:
         """Deletes the files of classes that are too old, also those that a process which was killed left half written."""
@@ -100,7 +132,7 @@ class Store:
             code = path.name.partition(".")[0]
             with suppress(OSError):
                 old = time.time() - path.stat().st_mtime > LIFE_SECONDS
-                if old and code == read_code(code) != "" and path.suffix in (FILE, PART):
+                if old and code == read_code(code) != "" and path.suffix in (FILE, PART, LOCK):
                     path.unlink()
 
     def _path(self, code: str) -> Path:
@@ -126,7 +158,7 @@ def read(content: dict[str, Any], open_deck: Callable[[str], Deck]) -> Classroom
     """A class from the content of its file. Polls of steps that ask nothing any more are dropped.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is not the content of such a file.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError: it is not the content of such a file.
     """
     deck = open_deck(str(content["lecture"]))
     polls: dict[int, Poll] = {}
