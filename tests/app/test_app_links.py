@@ -18,12 +18,12 @@ FULL = (
     "trail=encoder.0.0.self:0:1:1 encoder.0.1.self:1:2:3&rival=none&clock=computation&stage=encoder.0.1.self/weights&step=1&"
     "pad=12&silence=decoder.0.1.cross:1&edit=forbid kind=cross key=w5&off=1&lang=en&reading=mean&hide=special&"
     "against=decode=greedy&feed=first&big=1&snapshot=128&measure=near_diagonal&open=numbers heads&picture=lines&x=largest&y=next&"
-    "color=entropy&size=matters&overlay=smooth column&share=0.25&corrupted=w4 w7&survey=tiny"
+    "color=entropy&size=matters&overlay=smooth column&share=0.25&row=2&corrupted=w4 w7&survey=tiny"
 )
 NUMBERS: dict[str, float] = (
     {"raw": 0, "max": 7, "temperature": 5.5, "top_k": 5000, "top_p": 0.02, "seed": 2**53 - 1}
     | {"beam": 20, "hypothesis": 2, "head": 1, "query": 2, "key": 3, "step": 1}
-    | {"pad": 12, "big": 1, "snapshot": 128, "share": 0.25}
+    | {"pad": 12, "big": 1, "snapshot": 128, "share": 0.25, "row": 2}
 )
 """A link with every parameter, and the values in the state that are no texts. At their default: settings, target, and what this
 model has not: a conversation."""

@@ -136,13 +136,13 @@ def test_a_click_on_a_dot_selects_its_head_and_a_box_marks_heads_in_the_table(su
 
 
 def test_numbers_of_the_weights_alone_are_axes_and_colors(surveyed: Path) -> None:
-    visitor = Visitor("survey", model="tiny", text="w4 w5", x="change", y="copying", color="entropy")
+    visitor = Visitor("survey", model="tiny", text="w4 w5", x="variation", y="copying", color="entropy")
     assert visitor.problems == []
     found = tables.read(surveyed / "tiny" / "survey.parquet")
     missing = int((~np.isfinite(found.of_heads("copying"))).sum())
     assert f"not defined for them: {missing}." in captions(visitor)
     table = next(each.value for each in visitor.app.dataframe if "copying" in each.value)
-    assert list(table["change"]) == pytest.approx(list(found.of_heads("change")), abs=6e-4)
+    assert list(table["variation"]) == pytest.approx(list(found.of_heads("variation")), abs=6e-4)
 
 
 def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(surveyed: Path) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page
 
-from model.trace.types import Array
+from model.trace.types import Attention, Trace
 from tests.browser.canvas_harness import made
 from tests.browser.emulation import a_phone, another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, hovered_weight, overflow, rest, tile_of, tiles
+from tests.plain_measures import by_loop
 
 pytestmark = pytest.mark.browser
 
@@ -136,9 +137,7 @@ def test_heads_are_sorted_by_what_was_measured_and_shown_line_by_line(visit: Ope
     watched.set_viewport_size({"width": 1440, "height": 900})
     page, trace = visit("case=30x9x12"), made("30x9x12")
     measured = {
-        (str(site), head): float(own.head(head)[own.mask.sum(axis=-1) >= 2, 0].astype(float).mean())
-        for site, own in trace.attention.items()
-        for head in range(own.heads)
+        (str(site), head): by_loop("first", trace, own, head) for site, own in trace.attention.items() for head in range(own.heads)
     }
     page.get_by_label("Order of the heads").select_option(label="least on the first token")
     rest(page)
@@ -170,11 +169,11 @@ def test_heads_are_found_by_name_and_kind_with_the_keyboard_alone(visit: Open, w
     search.fill("nothing like this")
     expect(page.locator(".finder output")).to_contain_text("heads: 0 of 270")
     search.fill("")
-    kind = page.get_by_label("Kind of head")
+    kind = page.get_by_label("Where most of the weight is")
     found: dict[str, list[tuple[str, int]]] = {}
     for site, one in trace.attention.items():
         for head in range(one.heads):
-            found.setdefault(kind_by_hand(one.head(head)), []).append((str(site), head))
+            found.setdefault(kind_by_hand(trace, one, head), []).append((str(site), head))
     assert len(found) > 1
     for name, own in found.items():
         kind.select_option(label=f"{name} ({len(own)})")
@@ -184,16 +183,15 @@ def test_heads_are_found_by_name_and_kind_with_the_keyboard_alone(visit: Open, w
         assert shown == own[: len(shown)]
 
 
-def kind_by_hand(weights: Array) -> str:
-    """The kind of a head of an encoder, by loops over its rows."""
-    count = len(weights)
-    means = {
-        "previous token": sum(weights[i, i - 1] for i in range(1, count)) / (count - 1),
-        "own token": sum(weights[i, i] for i in range(count)) / count,
-        "next token": sum(weights[i, i + 1] for i in range(count - 1)) / (count - 1),
-        "first token": sum(weights[i, 0] for i in range(count)) / count,
+def kind_by_hand(trace: Trace, attention: Attention, head: int) -> str:
+    """Where a head has more than half of its weight, by loops over its rows."""
+    names = {
+        "previous": "mostly on the previous token",
+        "same": "mostly on the own token",
+        "next": "mostly on the next token",
+        "first": "mostly on the first token",
     }
-    return next((name for name, mean in means.items() if mean > 0.5), "other heads")
+    return next((title for name, title in names.items() if by_loop(name, trace, attention, head) > 0.5), "other heads")
 
 
 def test_the_keyboard_goes_on_beyond_the_lines_that_are_shown(visit: Open, watched: Page) -> None:
