@@ -46,3 +46,22 @@ def test_a_sentence_for_another_model_is_opened_there_in_one_click() -> None:
     visitor.press("open-reader")
     assert (visitor.url["model"], visitor.url["text"]) == ("tatoeba-en-zh", "Two children are sitting on a bench.")
     assert not any("are unknown to this model" in text.value for text in visitor.app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("captions-lm", "An end token belongs to it."),
+        ("induction", "No start or end token belongs to it."),
+        ("multi30k-de-en", "A start token and an end token belong to it."),
+    ],
+)
+def test_inside_says_which_tokens_a_model_adds(model: str, said: str) -> None:
+    visitor = Visitor("step", model=model, clock="computation")
+    assert any(text.value == f"The text is split into tokens. {said}" for text in visitor.app.markdown)
+
+
+def test_the_film_of_another_model_says_whose_sentence_it_is() -> None:
+    visitor = Visitor("training", model="tatoeba-en-zh")
+    assert "on its own example" in visitor.app.info[0].value
+    assert not any("your sentence" in text.value for text in (*visitor.app.caption, *visitor.app.info))

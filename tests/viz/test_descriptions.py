@@ -135,8 +135,8 @@ def test_the_head_that_changed_most_is_named_for_each_site(trace: Trace) -> None
 
 def test_curves_are_told_by_their_ends() -> None:
     values = [np.array([8.5, 2.25, np.nan]), np.array([np.nan] * 3), np.array([np.nan, -1.0, 0.5])]
-    told = alt_text.curves(["training", "nothing", "your sentence"], [[0, 1, 2000]] * 3, values)
-    assert told == "training: 8.500 at step 0, 2.250 at step 1. your sentence: −1.000 at step 1, 0.500 at step 2,000."
+    told = alt_text.curves(["training", "nothing", "this sentence"], [[0, 1, 2000]] * 3, values)
+    assert told == "training: 8.500 at step 0, 2.250 at step 1. this sentence: −1.000 at step 1, 0.500 at step 2,000."
 
 
 def test_a_lens_says_since_which_layer_the_last_word_is_the_likeliest() -> None:

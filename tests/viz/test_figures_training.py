@@ -18,9 +18,9 @@ def test_the_losses_and_the_line_at_the_snapshot(at: int) -> None:
     curves = {curve.name: curve for curve in figure.data}
     assert list(curves["validation"].x) == [50, 100, 200]
     assert list(curves["validation"].y) == [2.5, 2, 1.5]
-    assert list(curves["your sentence"].y) == list(sentence)
-    assert list(curves["your sentence"].x) == [1.5, 3, 10, 40, 200]
-    assert list(curves["your sentence"].customdata) == list(STEPS), "hovering names the step, not the place"
+    assert list(curves["this sentence"].y) == list(sentence)
+    assert list(curves["this sentence"].x) == [1.5, 3, 10, 40, 200]
+    assert list(curves["this sentence"].customdata) == list(STEPS), "hovering names the step, not the place"
     (line,) = figure.layout.shapes
     assert line.x0 == line.x1 == (at or 1.5)
     assert figure.layout.xaxis.type == "log"
@@ -33,7 +33,7 @@ def test_the_losses_and_the_line_at_the_snapshot(at: int) -> None:
 def test_a_loss_that_is_not_known_has_no_curve() -> None:
     nothing = np.array([])
     figure = training.losses([], nothing, nothing, STEPS, measured().losses, 0, dark=True)
-    assert [curve.name for curve in figure.data] == ["your sentence"]
+    assert [curve.name for curve in figure.data] == ["this sentence"]
 
 
 def test_every_head_has_its_line_and_its_name() -> None:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.trace.types import Tokens
 from tests.folders import byte_pairs
+from viz.labels import tokens as labels
 from viz.labels.tokens import joined
 
 ASTRONAUT = "👩‍🚀"
@@ -50,3 +52,10 @@ def test_what_a_byte_level_tokenizer_cuts_is_put_together_again() -> None:
     whole = [text for _first, (_count, text) in sorted(joined(texts).items())]
     assert whole[0] == ASTRONAUT
     assert "数" in whole[1]
+
+
+def test_labels_of_the_parts_show_the_whole_emoji() -> None:
+    texts = ("a", "👩", "\u200d", "🚀")
+    strip = Tokens("source", (1, 2, 3, 4), texts, (False,) * 4, (False, True, False, True))
+    assert labels.strip(strip) == ["a", f"{ASTRONAUT} 1/3 [unk]", f"{ASTRONAUT} 2/3", f"{ASTRONAUT} 3/3 [unk]"]
+    assert labels.strip(strip, longest=None)[2] == "U+200D", "a table shows each token by itself"

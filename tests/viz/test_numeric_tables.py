@@ -103,3 +103,15 @@ def test_no_table_passes_by() -> None:
         "Tables are drawn by numeric_tables.draw: it writes numbers as the language does."
     )
     assert numeric_tables.draw.__doc__
+
+
+def test_what_is_true_has_a_sign_instead_of_a_box_to_check() -> None:
+    def script() -> None:
+        import pandas as pd
+
+        from viz.widgets import numeric_tables
+
+        numeric_tables.draw(pd.DataFrame({"token": ["a", "b"], "special": [True, False]}))
+
+    (table,) = AppTest.from_function(script).run().dataframe
+    assert list(table.value["special"]) == ["✓", ""]

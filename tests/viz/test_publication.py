@@ -175,7 +175,7 @@ def test_training_curves_stand_at_their_steps_on_the_logarithmic_axis() -> None:
     (validation,) = [points for points, look in drawing.paths if look["stroke"] == LIGHT.second and len(points) == 3]
     found = 10 ** (1 + (validation[:, 0] - words["10"].x) / decade)
     assert np.allclose(found, [50, 100, 200], rtol=0.01)
-    assert {"training", "validation", "your sentence"} <= set(drawing.texts)
+    assert {"training", "validation", "this sentence"} <= set(drawing.texts)
 
 
 def test_bars_are_as_long_as_the_products_of_query_and_key() -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
+from model.trace.types import Tokens
 from tests import traces
 from tests.pages import MadeUpEngine
 from viz.canvas.edit_events import Gesture
@@ -173,6 +174,13 @@ def test_closed_and_opened_cells_are_marked() -> None:
 )
 def test_an_edit_says_what_it_does(edit: str, said: str) -> None:
     assert words(Edit.from_text(edit), STRIPS) == said
+
+
+def test_a_word_that_stands_in_several_places_is_named_with_their_number() -> None:
+    strip = Tokens("source", (1, 2, 1, 3), ("a", "man", "a", "dog"), (False,) * 4, (False,) * 4)
+    assert words(Edit.from_text("forbid kind=self key=a"), {"source": strip}) == (
+        "Self-attention: forbidden: all tokens → every “a” (2)"
+    )
 
 
 def test_every_kind_of_edit_has_words() -> None:

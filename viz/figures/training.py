@@ -30,7 +30,7 @@ def losses(
     curves = [
         _curve(snapshots, epochs, training, colours.faint, 1.5, name=_("training"), dash="dot"),
         _curve(snapshots, epochs, validation, colours.second, 1.5, name=_("validation")),
-        _curve(snapshots, snapshots, sentence, colours.accent, 2.5, name=_("your sentence")),
+        _curve(snapshots, snapshots, sentence, colours.accent, 2.5, name=_("this sentence")),
     ]
     curves = [curve for curve in curves if np.isfinite(curve["y"]).any()]
     for curve in curves:

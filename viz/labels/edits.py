@@ -180,7 +180,10 @@ def _tokens(tokens: Sequence[Token], strip: Tokens | None) -> str:
 
 
 def _token(token: Token, strip: Tokens | None) -> str:
-    if isinstance(token, str):
+    if isinstance(token, str):  # every place that has it
+        count = 0 if strip is None else strip.texts.count(token)
+        if count > 1:
+            return _("every “{token}” ({count})", token=labels.word(token), count=count)
         return _("“{token}”", token=labels.word(token))
     if strip is None or not 0 <= token < len(strip):
         return _("token {number}", number=token + 1)

@@ -144,10 +144,15 @@ _STRIPS: WeakKeyDictionary[Tokens, dict[int | None, tuple[str, ...]]] = WeakKeyD
 
 
 def strip(tokens: Tokens, longest: int | None = LONGEST) -> list[str]:
-    """The labels of all tokens of a strip."""
+    """The labels of all tokens of a strip. Short ones of tokens that are one emoji together show it and the number of the part."""
     known = _STRIPS.setdefault(tokens, {})
     if longest not in known:
-        known[longest] = tuple(token(tokens, i, longest) for i in range(len(tokens)))
+        names = [token(tokens, i, longest) for i in range(len(tokens))]
+        for first, (count, text) in joined(tokens.texts).items() if longest is not None else ():
+            for part in range(count):
+                mark = " [unk]" if tokens.unknown[first + part] else ""
+                names[first + part] = f"{text.strip()} {part + 1}/{count}{mark}"
+        known[longest] = tuple(names)
     return list(known[longest])
 
 

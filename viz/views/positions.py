@@ -150,8 +150,8 @@ def _introduce(kind: str, whole: Array, used: int) -> None:
     if used:
         st.caption(
             _n(
-                "Your sentence uses the first position; the dashed line marks its end.",
-                "Your sentence uses the first {used} positions; the dashed line marks its end.",
+                "This sentence uses the first position; the dashed line marks its end.",
+                "This sentence uses the first {used} positions; the dashed line marks its end.",
                 used,
                 **gaps,
             )

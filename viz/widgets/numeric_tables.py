@@ -45,6 +45,8 @@ def draw(
     for name, width in (widths or {}).items():
         configured[name] |= {"width": width}
     shown = table.copy(deep=False)
+    for name in table.select_dtypes("bool"):  # Streamlit draws these as boxes to check, as in a form
+        shown[name] = np.where(table[name], "✓", "")
     for name in floats:
         if step := configured[name]["type_config"].get("step"):
             shown[name] = table[name].astype("float64").round(round(-np.log10(step))) + 0.0  # a zero has no minus

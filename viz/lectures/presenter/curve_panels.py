@@ -18,5 +18,5 @@ def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
     said = _("One line per head; the selected head is bold. Point at a line or tap it to see its name.")
     panel = Panel("Curves", "measure", measures.of_training()[measure], said)
     yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)
-    lost = tables.curves(measured.steps, measured.losses[None], [_("your sentence")], 0)
+    lost = tables.curves(measured.steps, measured.losses[None], [_("this sentence")], 0)
     yield Panel("Curves", "losses", _("Loss")), lost

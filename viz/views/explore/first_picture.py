@@ -77,7 +77,6 @@ def _sentence(page: Page) -> str:
         return _("Orange is where one head looked: the stronger, the more. Click a patch to see where the head looked from there.")
     if page.attention.site.kind == "cross":
         return _(
-            "Each line leads from a word that the network wrote to a word of your sentence that it attended to: the wider, "
-            "the more."
+            "Each line leads from a word that the network wrote to a word of the sentence that it attended to: the wider, the more."
         )
     return _("Each line leads from a word to a word that the network attended to for it: the wider, the more.")

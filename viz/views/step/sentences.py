@@ -4,10 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.trace.stages import Stage
-from model.trace.types import Trace
+from model.trace.types import Tokens, Trace
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
 from viz.views.step.formulas import is_rotated
+
+STRIPS = {"encoder": "source", "decoder": "target"}
+"""The strip that a stack reads; a language model reads the source."""
 
 
 def sentence(trace: Trace, stage: Stage) -> str:
@@ -18,7 +21,7 @@ def sentence(trace: Trace, stage: Stage) -> str:
         return _at_attention(trace, stage)
     stack: Mapping[str, Any] = (trace.model.get("spec") or {}).get(stage.stack) or {}
     described = {
-        "tokens": _tokens(stack),
+        "tokens": _tokens(stack, trace.tokens.get(STRIPS[stage.stack]) or trace.tokens["source"]),
         "ids": _("Each token is replaced by its number in the vocabulary: the network sees only numbers."),
         "features": _features(stack),
         "embedding": _(
@@ -41,14 +44,21 @@ def sentence(trace: Trace, stage: Stage) -> str:
     return described[stage.name]
 
 
-def _tokens(stack: Mapping[str, Any]) -> str:
+def _tokens(stack: Mapping[str, Any], strip: Tokens) -> str:
     if stack.get("image"):
         return _(
             "The image is cut into patches, row by row. What the network puts before them, such as a class token, comes first."
         )
     if stack.get("sound"):
         return _("The sound is cut into positions of equal length, which are named by their seconds.")
-    return _("The text is split into tokens, and start and end tokens are added.")
+    match strip.special[0], strip.special[-1] and len(strip) > 1:
+        case True, True:
+            return _("The text is split into tokens. A start token and an end token belong to it.")
+        case True, False:
+            return _("The text is split into tokens. A start token belongs to it.")
+        case False, True:
+            return _("The text is split into tokens. An end token belongs to it.")
+    return _("The text is split into tokens. No start or end token belongs to it.")
 
 
 def _features(stack: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ def _worth_telling(values: Array, selected: int) -> list[int]:
 
 
 def _losses(page: Page, measured: Course, at: int) -> None:
-    _heading(_("Loss"), _("On your sentence and on the training data. The dashed line marks the snapshot shown."))
+    _heading(_("Loss"), _("On this sentence and on the training data. The dashed line marks the snapshot shown."))
     if not page.info.losses:
         st.caption(_("The model’s folder has no readable curve.csv, so the training losses are unknown."))
     _loss_chart(page, measured, at)
@@ -99,7 +99,7 @@ def _loss_chart(page: Page, measured: Course, at: int) -> None:
     epochs = [one.step for one in page.info.losses]
     training, validation = (np.array([getattr(one, name) for one in page.info.losses]) for name in ("training", "validation"))
     chart = figures.losses(epochs, training, validation, measured.steps, measured.losses, at, page.dark)
-    named = [_("training"), _("validation"), _("your sentence")]
+    named = [_("training"), _("validation"), _("this sentence")]
     told = alt_text.curves(named, [epochs, epochs, measured.steps], [training, validation, np.asarray(measured.losses, float)])
     _chart(page, chart, "training-losses", _("Loss"), told)
 
@@ -136,7 +136,7 @@ def _numbers(page: Page, measured: Course) -> None:
 
 def _loss_table(page: Page, measured: Course) -> pd.DataFrame:
     """Table of losses by step; a step may be the end of an epoch, a snapshot, or both."""
-    sentence = pd.DataFrame({_("your sentence"): measured.losses}, index=pd.Index(measured.steps, name=_("step")))
+    sentence = pd.DataFrame({_("this sentence"): measured.losses}, index=pd.Index(measured.steps, name=_("step")))
     index = pd.Index([one.step for one in page.info.losses], name=_("step"))
     columns = {
         _("training"): [one.training for one in page.info.losses],

@@ -146,8 +146,8 @@ def _about(page: Page, frames: Sequence[Frame]) -> None:
     """Draws an explanation of what is compared."""
     gaps = {"count": len(frames), "title": page.info.title}
     text = _n(
-        "{title}: your sentence in {count} snapshot of the training.",
-        "{title}: your sentence in {count} snapshots, from before the first training step to the last.",
+        "{title}: this sentence in {count} snapshot of the training.",
+        "{title}: this sentence in {count} snapshots, from before the first training step to the last.",
         len(frames),
         **gaps,
     )
@@ -168,7 +168,12 @@ def _say_none(page: Page, other: Page | None) -> None:
     if other is None:
         text = _("No snapshots were saved while “{title}” was trained, so it has no training film.", **gaps)
     else:
-        text = _("“{title}” has no snapshots: this is the film of “{other}”.", other=other.info.title, **gaps)
+        gaps |= {"other": other.info.title, "text": other.view.text or ""}
+        text = (
+            _("“{title}” has no snapshots: this is the film of “{other}”.", **gaps)
+            if other.view.text == page.view.text
+            else _("“{title}” has no snapshots: this is the film of “{other}”, on its own example “{text}”.", **gaps)
+        )
     st.info(tokens.markdown(text), icon=":material/movie:")
 
 
