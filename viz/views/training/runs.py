@@ -52,7 +52,7 @@ def frames(page: Page) -> tuple[list[Frame], list[str]]:
             found.append(_frame(page, step))
         except Pending:
             gaps = {"number": number + 1, "count": len(steps)}
-            st.progress(number / len(steps), text=_("Running snapshot {number} of {count} with this sentence …", **gaps))
+            st.progress(number / len(steps), text=_("Running snapshot {number} of {count} …", **gaps))
             raise
         except HeadlightError as error:
             reason = error_message(error)
