@@ -103,6 +103,12 @@ CONVOLVES = phrase(
     "a softmax weighs windows of the input, as in a convolution whose kernel is computed from the input: it has no queries and keys"
 )
 
+FROM_ONE = 1e-2
+"""Largest deviation of a row's sum from 1 that is not named: rounding explains it in any number type."""
+
+MOST_NAMED = 12
+"""Most heads or sites that a note names."""
+
 MOST_REASONS = 20
 """Most reasons of one module under `missing`."""
 
@@ -1333,6 +1339,41 @@ def _name_stacks(sites: Sequence[Site], events: Sequence[Site]) -> None:
         layers[(*call, site.kind)] = site.layer + 1
 
 
+# --- Weights that are no probabilities ------------------------------------------------------------------------------------
+#
+# A program may weigh its values by any numbers. They are shown as they are, and named.
+
+
+def _no_probabilities(sites: Sequence[Site]) -> Iterator[_Phrase]:
+    """Sentences on heads with NaN or infinite weights, and on sites whose rows do not sum to 1 or have weights below 0."""
+    heads, sums, negative = list[str](), list[str](), list[str]()
+    for site in sites:
+        if site.weights is None or site.mask is None:
+            continue
+        bad = ~np.isfinite(site.weights).all(-1)
+        heads += [
+            f"{site.name}, head {head + 1}: {int(rows.sum())} of {len(rows)} rows" for head, rows in enumerate(bad) if rows.any()
+        ]
+        off = site.weights.sum(-1, dtype=np.float64)[~bad & site.mask.any(-1)] - 1
+        sums += [site.name] if np.abs(off).max(initial=0) > FROM_ONE else []
+        negative += [site.name] if (site.weights < 0).any() else []
+    if heads:
+        yield phrase("The program computed NaN or infinite weights: {heads}.", heads=_first(heads, "; "))
+    if sums:
+        yield phrase(
+            "Rows do not sum to 1: a part goes to a sink or a gate, or the program changed its weights after the softmax: {sites}.",
+            sites=_first(sums, ", "),
+        )
+    if negative:
+        yield phrase("Some weights are below 0: {sites}.", sites=_first(negative, ", "))
+
+
+def _first(names: Sequence[str], between: str) -> str:
+    """The first names, and how many more there are."""
+    more = f" (+{len(names) - MOST_NAMED})" if len(names) > MOST_NAMED else ""
+    return between.join(names[:MOST_NAMED]) + more
+
+
 # --- Joining the steps of a decode ----------------------------------------------------------------------------------------
 
 
@@ -1621,6 +1662,7 @@ class Recording:
                 self.not_understood(site.module, said)
         self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
         _name_stacks(self.sites, self.events)
+        self.notes += _no_probabilities(self.sites)
         if any(site.hypotheses for site in self.sites):
             said = phrase(
                 "Between the steps of a decode the cache was reordered, as a beam search does: the rows of a map are those of the "

@@ -63,8 +63,11 @@ def check(trace: Trace) -> None:
     replaced, sinks = _weights_replaced(trace), str(SINKS) in map(str, trace.model.get("notes", ()))
     for attention in trace.attention.values():
         _check_masks(attention)
-        _check_numbers(attention)
-        _check_weights(attention, SUM[trace.model["dtype"]], replaced, sinks)
+        if trace.recorded is None:
+            _check_numbers(attention)
+            _check_weights(attention, SUM[trace.model["dtype"]], sinks)
+        if not replaced:
+            _check_forbidden(attention)
     for group in ("positions", "embedded", "hidden", "stages"):
         for name, array in getattr(trace, group).items():
             _check_finite(array, f"{group}/{name}")
@@ -191,14 +194,17 @@ def _check_finite(array: Array, name: str) -> None:
         _refuse(f"{name} holds NaN or infinite numbers")
 
 
-def _check_weights(attention: Attention, tolerance: float, replaced: bool, sinks: bool) -> None:
-    """Checks head by head that weights are probabilities and respect the mask; their sum is less than 1 only with sinks."""
+def _check_weights(attention: Attention, tolerance: float, sinks: bool) -> None:
+    """Checks head by head that weights are probabilities; their sum is less than 1 only with sinks.
+
+    A recorded program may weigh its values by any numbers: those that are no probabilities are named (model/trace/unusual.py).
+    """
     weights: object = attention.weights
     if isinstance(weights, LazyAttention):
         if not math.isfinite(weights.scale):
             _refuse(f"the scale of {attention.site} is not finite")
         return  # they follow from q, k and the mask
-    looks, forbidden = attention.mask.any(axis=-1), ~attention.mask
+    looks = attention.mask.any(axis=-1)
     for head, own in enumerate(attention.weights):
         where = f"head {head} of {attention.site}"
         if not np.isfinite(own).all():
@@ -208,5 +214,14 @@ def _check_weights(attention: Attention, tolerance: float, replaced: bool, sinks
         sums = own.sum(axis=-1, dtype=np.float64)
         if (off := (np.maximum(sums - 1, 0) if sinks else np.abs(sums - 1)) * looks).max() > tolerance:
             _refuse(f"row {off.argmax()} of {where} sums to {sums[off.argmax()]:.4g}, not to 1")
-        if not replaced and (wrong := float((own * forbidden)[looks].max(initial=0))) > FORBIDDEN:
-            _refuse(f"{where} puts a weight of {wrong:.3g} on a key that its mask forbids")
+
+
+def _check_forbidden(attention: Attention) -> None:
+    """Checks head by head that keys which the mask forbids have no weight, except in rows that may look at none."""
+    weights: object = attention.weights
+    if isinstance(weights, LazyAttention):
+        return
+    forbidden = ~attention.mask & attention.mask.any(axis=-1, keepdims=True)
+    for head, own in enumerate(attention.weights):
+        if (wrong := float(np.nan_to_num(own[forbidden]).max(initial=0))) > FORBIDDEN:
+            _refuse(f"head {head} of {attention.site} puts a weight of {wrong:.3g} on a key that its mask forbids")

@@ -272,7 +272,12 @@ class Trace:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the last numbers are finite: NaN and infinity spread to them. No lazy weights are computed for this."""
+        """Whether the last numbers are finite: NaN and infinity spread to them. No lazy weights are computed for this.
+
+        Of a recorded program, what it computed is shown and named, head by head.
+        """
+        if self.of_program:
+            return True
         last = [own.weights for own in self.attention.values()][-1:] if self.logits is None else [self.logits]
         ends = [end for each in last for end in ((each.q, each.k) if isinstance(each, LazyAttention) else (each,))]
         return all(bool(np.isfinite(end).all()) for end in ends)

@@ -152,3 +152,19 @@ def test_an_archive_that_was_saved_with_sums_shows_them(stocked: Path) -> None:
     assert f"Why “{writes.text}” and not “{writes.minus_text}”" in said(visitor)
     assert "was made again" not in said(visitor)
     assert not [toggle for toggle in visitor.app.toggle if toggle.key == "writes-totals-shown"]
+
+
+def test_heads_with_nan_are_named_and_the_others_drawn(shelf: Path) -> None:
+    """A head that was masked whole is NaN, and so is every layer after it."""
+    first, last = PROGRAM.attention.values()
+    weights = first.weights.copy()
+    weights[1, 3] = np.nan
+    broken = {first.site: replace(first, weights=weights), last.site: replace(last, weights=np.full_like(last.weights, np.nan))}
+    (shelf / "nan.trace.safetensors").write_bytes(opened.file(replace(PROGRAM, attention=broken)))
+    for site, head, named in ((first.site, 0, False), (first.site, 1, True), (last.site, 0, True)):
+        for page in EVERY_PAGE if named else ("explore",):
+            visitor = Visitor(page, model="nan.trace.safetensors", site=str(site), head=head)
+            assert not visitor.app.exception, page
+            if page == "explore":
+                assert ("NaN or infinite weights" in said(visitor)) == named
+                np.testing.assert_array_equal(head_drawn(visitor.app)[1], broken[site].head(head))

@@ -8,7 +8,7 @@ from model.engine.api import Engine, ModelInfo, Run
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
-from viz.i18n.translate import _, error_message, problem
+from viz.i18n.translate import _, error_message, problem, said
 from viz.labels import tokens
 from viz.session.state import update
 from viz.url.view_state import ANOTHER_MODEL
@@ -40,6 +40,8 @@ def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
             update(**ANOTHER_MODEL | {"model": info.name})
             st.switch_page(explore)
         numeric_tables.draw(sites(trace), hide_index=True, key="recorded-sites")
+        for note in trace.model.get("notes", ()) if trace.of_program else ():
+            st.caption(tokens.markdown(said(note)))
         for lack in recorded_run.not_recorded(trace):
             st.caption(tokens.markdown(lack))
 

@@ -6,11 +6,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from model.spec.edits import Silence
+from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.wire import overviews
 from viz.figures import heatmap
 from viz.figures import row_entropy as rows
-from viz.i18n.translate import _, join_sentences, titled
+from viz.i18n.translate import _, join_sentences, said, titled
 from viz.labels import alt_text, tokens
 from viz.metrics.catalogue import catalogue
 from viz.metrics.sinks import SMALL_VALUE, Sink, sink
@@ -118,19 +119,19 @@ def drawn(page: Page, shown: Shown) -> go.Figure:
 
 
 def _about_the_head(page: Page, shown: Shown) -> list[str]:
-    """Sentences about the selected head: that it is silenced, that it has an attention sink."""
+    """Sentences about the selected head: that it is silenced, has weights that are no probabilities, has an attention sink."""
     if not shown.reading.of_head:
         return []
     edits, place = page.view.request().edits, (str(page.attention.site), page.head)
-    said = []
+    notes = [] if page.trace.recorded is None else [said(each) for each in about_head(page.attention, page.head)]
     if any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(*place) for edit in edits):
-        said.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
+        notes.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
     found = sink(page.trace, page.attention, page.head)
     if found is not None:
         kept = with_values(page)
         found = found if isinstance(kept, str) else sink(page.trace, kept, page.head) or found
-        said.append(_about_sink(page, found))
-    return said
+        notes.append(_about_sink(page, found))
+    return notes
 
 
 def _about_sink(page: Page, found: Sink) -> str:
