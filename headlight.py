@@ -1350,10 +1350,9 @@ def _no_probabilities(sites: Sequence[Site]) -> Iterator[_Phrase]:
     for site in sites:
         if site.weights is None or site.mask is None:
             continue
-        bad = ~np.isfinite(site.weights).all(-1)
-        heads += [
-            f"{site.name}, head {head + 1}: {int(rows.sum())} of {len(rows)} rows" for head, rows in enumerate(bad) if rows.any()
-        ]
+        bad = np.logical_not(np.isfinite(site.weights)).any(-1)
+        counts = ((head + 1, int(rows.sum()), len(rows)) for head, rows in enumerate(bad))
+        heads += [f"{site.name}, head {head}: {count} of {rows} rows" for head, count, rows in counts if count]
         off = site.weights.sum(-1, dtype=np.float64)[~bad & site.mask.any(-1)] - 1
         sums += [site.name] if np.abs(off).max(initial=0) > FROM_ONE else []
         negative += [site.name] if (site.weights < 0).any() else []

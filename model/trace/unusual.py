@@ -30,8 +30,8 @@ def about_head(attention: Attention, head: int) -> tuple[Words, ...]:
     if len(sums) and np.abs(sums - 1).max() > FROM_ONE:
         said.append(
             phrase(
-                "Rows of this head sum to {low:.2f} to {high:.2f}, not to 1: a part goes to a sink or a gate, or the program changed "
-                "its weights after the softmax.",
+                "Rows of this head sum to {low:.2f} to {high:.2f}, not to 1: a part goes to a sink or a gate, or the program "
+                "changed its weights after the softmax.",
                 low=float(sums.min()),
                 high=float(sums.max()),
             )

@@ -119,7 +119,7 @@ def a_broken_query(scores: Tensor) -> Tensor:
     return (q @ K.mT).softmax(-1)
 
 
-BROKEN = {
+BROKEN: dict[Callable[[Tensor], Tensor], str] = {
     one_head_masked_whole: "head 2: 4 of 4 rows",
     one_row_masked_whole: "head 1: 1 of 4 rows",
     divided_by_nothing: "head 2: 4 of 4 rows",
