@@ -1350,7 +1350,7 @@ def _no_probabilities(sites: Sequence[Site]) -> Iterator[_Phrase]:
     for site in sites:
         if site.weights is None or site.mask is None:
             continue
-        bad = np.logical_not(np.isfinite(site.weights)).any(-1)
+        bad = np.asarray(~np.isfinite(site.weights).all(-1))
         counts = ((head + 1, int(rows.sum()), len(rows)) for head, rows in enumerate(bad))
         heads += [f"{site.name}, head {head}: {count} of {rows} rows" for head, count, rows in counts if count]
         off = site.weights.sum(-1, dtype=np.float64)[~bad & site.mask.any(-1)] - 1
