@@ -163,7 +163,7 @@ def test_heads_with_nan_are_named_and_the_others_drawn(shelf: Path) -> None:
     (shelf / "nan.trace.safetensors").write_bytes(opened.file(replace(PROGRAM, attention=broken)))
     for site, head, named in ((first.site, 0, False), (first.site, 1, True), (last.site, 0, True)):
         for page in EVERY_PAGE if named else ("explore",):
-            visitor = Visitor(page, model="nan.trace.safetensors", site=str(site), head=head)
+            visitor = Visitor(page, model="nan.trace.safetensors", site=str(site), head=str(head))
             assert not visitor.app.exception, page
             if page == "explore":
                 assert ("NaN or infinite weights" in said(visitor)) == named
