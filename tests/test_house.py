@@ -223,6 +223,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.trace.types model.trace.steps model.trace.beam_tree model.errors model.trace.serialization "
         "model.spec.edits model.spec.inputs model.spec.layout_file model.spec.network model.spec.request "
         "model.spec.sent_text model.spec.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
+        "model.trace.unusual "
         "model.measures.catalogue model.measures.maps model.measures.of_run model.measures.rows "
         "model.trace.source_lines model.attribution.circuits model.attribution.costs model.attribution.questions "
         "model.attribution.results model.attribution.saved_sums model.attribution.sums model.survey.agreement "
