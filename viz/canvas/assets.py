@@ -1,6 +1,7 @@
-"""JavaScript and CSS files of the drawings, concatenated as they are, without a build step."""
+"""JavaScript and CSS files of the drawings, concatenated without a build step; a pixel of a style is one of the drawing."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 BASE = (
     "colours.js",
     "part_fetcher.js",
-    "zoom.js",
+    "scale.js",
     "axis.js",
     "keyboard.js",
     "page_link.js",
@@ -70,10 +71,22 @@ def read(*names: str) -> str:
     return "\n".join((Path(__file__).parent / "frontend" / name).read_text(encoding="utf-8") for name in names)
 
 
+_PIXELS = re.compile(r"@media[^{]*|(-?[\d.]+px)")
+"""A length in pixels, or the condition of a query for the window, whose pixels are those of the window."""
+
+
+def enlarged(styles: str) -> str:
+    """Multiplies each length in pixels by `--headlight-scale`, by which big mode, a lecture and the first picture enlarge drawings.
+
+    Not by CSS `zoom`, which enlarges something else in each browser (docs/decisions.md).
+    """
+    return _PIXELS.sub(lambda found: f"calc({found[1]} * var(--headlight-scale, 1))" if found[1] else found[0], styles)
+
+
 def component(kind: str) -> dict[str, Any]:
     """CSS and JavaScript of a Streamlit component that mounts one kind of drawing."""
     scripts, styles = KINDS[kind]
-    return {"css": read(*styles), "js": f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"}
+    return {"css": enlarged(read(*styles)), "js": f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"}
 
 
 def drawings() -> str:
@@ -82,5 +95,5 @@ def drawings() -> str:
     Each kind has a scope of its own, because the files of two kinds may use one name for different things.
     """
     each = ",\n".join(f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in KINDS.items())
-    styles = json.dumps({kind: read(*styles) for kind, (_scripts, styles) in KINDS.items()})
+    styles = json.dumps({kind: enlarged(read(*styles)) for kind, (_scripts, styles) in KINDS.items()})
     return f"{read(*BASE)}\nconst DRAWINGS = {{\n{each}\n}};\nconst STYLES = {styles};"

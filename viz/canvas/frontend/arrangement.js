@@ -13,6 +13,9 @@ const MOST_BANDS = 16;
 const BANDS = [1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64]; // layers of a band
 const LONGEST = 12000; // most device pixels of a canvas, up and down
 
+/** The greatest height of a picture of this width that a browser can draw sharp, at so many device pixels per pixel. */
+const longest = (width, ratio) => Math.min(LONGEST, MOST_PIXELS / (width * ratio)) / ratio;
+
 /** The gap between tiles that stand so far apart. */
 const gapOf = (step) => (step < 28 ? 2 : step < 48 ? 3 : 5);
 

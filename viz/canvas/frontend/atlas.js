@@ -171,7 +171,7 @@ class Atlas extends Drawing {
     const { cards, large } = this;
     if (!this.header.live?.begun) this.most = cards.length; // before the first token, the encoder's card stays where it was
     const least = fillsScreen() ? LEAST_FILLING : NARROWEST;
-    if (this.footOf !== this.width) this.below = Math.max(FOOT, this.foot.offsetHeight + 14); // the hint in its lines; what is pointed at moves nothing
+    if (this.footOf !== this.width) this.below = Math.max(FOOT, heightOf(this.foot) + 14); // the hint in its lines; what is pointed at moves nothing
     this.footOf = this.width;
     const side = Math.min(this.most ?? cards.length, Math.max(1, Math.floor((this.width + BETWEEN) / (least + BETWEEN))));
     this.cardBox.style.setProperty("--columns", side);
@@ -218,7 +218,7 @@ class Atlas extends Drawing {
     this.hovered = { tile, cell: { row, column }, place };
     const about = { site, head, query: row, key: column, [found.most ? "most" : "weight"]: found.weight };
     this.say(fill(texts.cell, { head: name, query, key, weight }), about);
-    const lens = this.large.open ? [] : [loupe(tile.cells, row, column, this.colours)];
+    const lens = this.large.open ? [] : [loupe(tile.cells, row, column, this.colours, resolution(this.root))];
     const left = this.leftOut(tile);
     const more = left ? [[first.scale, left]] : [];
     if (tile.shared) more.push([fill(texts.keyHead, { key: Math.floor(head / tile.shared) + 1 }), this.heads(tile)]);

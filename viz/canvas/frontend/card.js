@@ -70,20 +70,20 @@ class Card {
 
   /** What there is to be placed, and the room for it. A card of its own may be nearly as high as the window. */
   room() {
-    const what = { layers: this.group.sites.length, across: this.across, room: this.field.clientWidth, left: this.labelWidth() };
+    const what = { layers: this.group.sites.length, across: this.across, room: widthIn(this.field), left: this.labelWidth() };
     if (fillsScreen()) return { ...what, tall: this.share(), fills: true };
     const own = this.atlas.tileRoom() - NAMES - 2;
     if (own > LEAST_STAGE) return { ...what, tall: own, fills: true };
-    const zoom = zoomOf(this.canvas);
-    const share = this.atlas.cards.length > 1 ? 0.62 : zoom > 1 ? 0.85 : 0.78;
-    return { ...what, tall: Math.max(TALLEST, (innerHeight / zoom) * share) };
+    const scale = scaleOf(this.canvas);
+    const share = this.atlas.cards.length > 1 ? 0.62 : scale > 1 ? 0.85 : 0.78;
+    return { ...what, tall: Math.max(TALLEST, (innerHeight / scale) * share) };
   }
 
   /** The height that the tiles get where the cards of all kinds fill a screen. */
   share() {
     const { lines, cardBox, below } = this.atlas;
     const own = (roomBelow(cardBox, below) - (lines - 1) * BETWEEN) / lines;
-    return Math.max(LOWEST, own - (this.box.offsetHeight - this.field.offsetHeight)) - NAMES - 2;
+    return Math.max(LOWEST, own - (heightOf(this.box) - heightOf(this.field))) - NAMES - 2;
   }
 
   /** Computes sizes and positions of the visible tiles. */
@@ -111,7 +111,7 @@ class Card {
     const cut = [plan.size, plan.count].join();
     const selected = this.group.sites.findIndex(({ site }) => site === this.atlas.chosen.site);
     if (this.cut !== cut) this.open = firstOpen(plan, room, Math.max(selected, 0));
-    Object.assign(this, { cut, plan, most: LONGEST / resolution(this.canvas) });
+    Object.assign(this, { cut, plan, most: longest(room.room, resolution(this.canvas)) });
     return inBands(plan, room, this.open);
   }
 
@@ -128,8 +128,8 @@ class Card {
     const { atlas, found } = this;
     this.drawFolds();
     this.finder?.tell(this.shown.length);
-    const ratio = resolution(this.canvas);
-    const pen = sized(this.canvas, this.width, this.height);
+    const ratio = resolution(this.canvas, this.width, this.height);
+    const pen = sized(this.canvas, this.width, this.height, ratio);
     const painted = [this.width, this.height, ratio, this.size, this.high, [...(this.open ?? [])], atlas.colours.background, atlas.header.first?.left, this.finder?.active && this.finder.made].join();
     if (this.painted !== painted) this.paint(ratio);
     this.painted = painted;
@@ -156,7 +156,7 @@ class Card {
     }
     this.foldForm = form;
     bands.forEach(({ open, y }, i) => {
-      this.buttons[i].style.top = `${y}px`;
+      this.buttons[i].style.top = pixels(y);
       this.buttons[i].setAttribute("aria-expanded", open);
     });
   }
@@ -253,7 +253,7 @@ class Card {
       this.arrange();
     }
     this.draw();
-    Object.assign(this.spot.style, { left: `${tile.x}px`, top: `${tile.y}px`, width: `${this.size}px`, height: `${this.high}px` });
+    Object.assign(this.spot.style, { left: pixels(tile.x), top: pixels(tile.y), width: pixels(this.size), height: pixels(this.high) });
     this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.atlas.redraw();
   }

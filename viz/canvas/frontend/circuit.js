@@ -75,7 +75,7 @@ class Circuit extends Drawing {
     const least = rows > 12 ? 0.7 * GRAPH_ROW : GRAPH_ROW;
     if (!fillsScreen()) return Math.max(least, Math.min(2 * GRAPH_ROW, (GRAPH_SHARE * innerHeight) / (rows - 1)));
     const below = this.root.getBoundingClientRect().bottom - this.box.getBoundingClientRect().bottom;
-    return (roomBelow(this.box, below / zoomOf(this.box) + GRAPH_BELOW) - 2 * GRAPH_EDGE) / Math.max(1, rows - 1);
+    return (roomBelow(this.box, below / scaleOf(this.box) + GRAPH_BELOW) - 2 * GRAPH_EDGE) / Math.max(1, rows - 1);
   }
 
   /** Places of the heads: stacks side by side, the first layer at the bottom. */
@@ -84,7 +84,7 @@ class Circuit extends Drawing {
     const rows = 1 + Math.max(...nodes.map(({ row }) => row));
     const high = this.between(rows);
     const whole = this.room();
-    this.box.style.height = `${Math.max(1, rows - 1) * high + 2 * GRAPH_EDGE}px`;
+    this.box.style.height = pixels(Math.max(1, rows - 1) * high + 2 * GRAPH_EDGE);
     return new Map(nodes.flatMap(({ id, stack, row, head, heads }) => {
       const wide = Math.min(whole, heads * GRAPH_HEAD);
       const left = GRAPH_LAYER + stack * (whole + GRAPH_EDGE + GRAPH_LAYER) + (whole - wide) / 2;
@@ -108,7 +108,6 @@ class Circuit extends Drawing {
           ...edges.map((edge, place) => ({ group: "edges", data: { id: `edge-${place}`, ...edge, place } })),
         ],
         layout: { name: "preset" },
-        pixelRatio: resolution(this.box), // sharp in big mode, too
         autoungrabify: true, boxSelectionEnabled: false, userZoomingEnabled: false, userPanningEnabled: false, autounselectify: true,
       });
       this.cy.on("tap", "node.head", ({ target }) => this.open(target.id()));
@@ -119,7 +118,7 @@ class Circuit extends Drawing {
     this.cy.style(this.styles(size));
     this.cy.resize();
     this.cy.nodes().positions((node) => places.get(node.id()));
-    this.cy.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+    this.cy.viewport({ zoom: scaleOf(this.box), pan: { x: 0, y: 0 } });
     this.turn(places);
     this.mark();
     this.legend.querySelectorAll("i").forEach((line) => {

@@ -78,7 +78,7 @@ class Drawing {
     if (data !== this.given) liveScenes.offer(this, data);
     this.given = data;
     const changed = [this.connect(), this.paintedIn(palette(schemeFor(this.root, (this.coming ?? this).header.schemes)))];
-    if (changed.some(Boolean) || this.coming || this.lost.addresses.size || zoomOf(this.root) !== this.zoom) this.arrived();
+    if (changed.some(Boolean) || this.coming || this.lost.addresses.size || scaleOf(this.root) !== this.enlargedBy) this.arrived();
   }
 
   /** Takes a scene, unless the same one stands already; true if it is another. */
@@ -158,7 +158,7 @@ class Drawing {
     window.addEventListener("resize", again, { signal });
     window.addEventListener("scroll", () => this.hideTip(), { signal, capture: true, passive: true });
     document.fonts?.addEventListener("loadingdone", again, { signal }); // labels were drawn in a fallback font until then
-    const observer = new ResizeObserver(() => { if (this.root.clientWidth !== this.width || hasMoved(this.root)) again(); });
+    const observer = new ResizeObserver(() => { if (widthIn(this.root) !== this.width || hasMoved(this.root)) again(); });
     for (const node of [this.root, ...document.querySelectorAll(".stMainBlockContainer > *")]) observer.observe(node);
     signal.addEventListener("abort", () => observer.disconnect());
     return true;
@@ -180,7 +180,7 @@ class Drawing {
   drawNow() {
     cancelAnimationFrame(this.frame);
     this.frame = null;
-    this.width = this.root.clientWidth;
+    this.width = widthIn(this.root);
     notePlace(this.root);
     if (this.width === 0 || this.enlarged()) return;
     this.family = getComputedStyle(this.root).fontFamily;
@@ -190,9 +190,9 @@ class Drawing {
 
   /** Builds the elements again if big mode was entered or left, because they hold numbers; true if so. */
   enlarged() {
-    const [before, zoom] = [this.zoom, zoomOf(this.root)];
-    this.zoom = zoom;
-    if (before === undefined || before === zoom) return false;
+    const [before, scale] = [this.enlargedBy, scaleOf(this.root)];
+    this.enlargedBy = scale;
+    if (before === undefined || before === scale) return false;
     this.coming ??= { header: this.header, blobs: this.blobs };
     this.built = null;
     this.arrived();
@@ -214,7 +214,7 @@ class Drawing {
     this.painted = true;
   }
 
-  /** Rectangles for `data-layout`, in CSS pixels of the drawing; null: none. */
+  /** Rectangles for `data-layout`, in pixels of the drawing; null: none. */
   layout() {
     return null;
   }

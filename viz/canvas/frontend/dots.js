@@ -75,7 +75,8 @@ class Dots extends Drawing {
     const left = room + 7 * Math.max(3, ...y.ticks.map(([, text]) => text.length));
     const high = fillsScreen() ? roomBelow(this.svg, 30) : this.inApp ? DOT_PLOT : Math.min(DOT_PLOT, DOT_SHAPE * this.width);
     this.above();
-    Object.assign(this.svg.style, { height: `${high}px` });
+    this.svg.style.height = pixels(high);
+    this.svg.setAttribute("viewBox", `0 0 ${this.width} ${high}`);
     const [wide, tall] = [this.width - left - right, high - top - bottom];
     this.places = new Map(dots.map(({ head, at }) => [head, { x: left + wide * x.part(at[0]), y: top + tall * (1 - y.part(at[1])) }]));
     const text = (said, at, anchor, more = {}) => el("svg:text", { ...at, "text-anchor": anchor, ...more }, said);
@@ -166,17 +167,8 @@ class Dots extends Drawing {
     }
     const rows = titles.map((title, axis) => [title, fixed(dot.at[axis], 3).replace("-", "−")]);
     this.say(`${dot.name}: ${[...rows.map((row) => row.join(" ")), ...dot.told].join("; ")}`, { head });
-    const { left, top } = this.svg.getBoundingClientRect();
     const { x, y } = this.places.get(head);
-    const zoom = zoomOf(this.svg);
-    this.showTip({ x: left + x * zoom, y: top + y * zoom }, ...facts(dot.name, rows), ...dot.told.map((line) => el("p", {}, line)));
-  }
-
-  /** Where a pointer is, in pixels of the picture. */
-  spot({ clientX, clientY }) {
-    const { left, top } = this.svg.getBoundingClientRect();
-    const zoom = zoomOf(this.svg);
-    return { x: (clientX - left) / zoom, y: (clientY - top) / zoom };
+    this.showTip(inWindow(this.svg, x, y), ...facts(dot.name, rows), ...dot.told.map((line) => el("p", {}, line)));
   }
 
   /** The head whose dot is nearest to a pointer; null: none is near. */
@@ -188,14 +180,14 @@ class Dots extends Drawing {
 
   onDown(event) {
     if (!this.inApp || event.button || (event.pointerType === "touch" && !this.marking)) return;
-    this.drag = { from: this.spot(event), to: this.spot(event), moved: false };
+    this.drag = { from: inElement(this.svg, event), to: inElement(this.svg, event), moved: false };
     this.svg.setPointerCapture(event.pointerId);
   }
 
   onMove(event) {
     const { drag } = this;
-    if (!drag) return event.pointerType === "touch" ? undefined : this.point(this.nearest(this.spot(event)));
-    drag.to = this.spot(event);
+    if (!drag) return event.pointerType === "touch" ? undefined : this.point(this.nearest(inElement(this.svg, event)));
+    drag.to = inElement(this.svg, event);
     drag.moved ||= Math.hypot(drag.to.x - drag.from.x, drag.to.y - drag.from.y) > DOT_DRAGGED;
     if (drag.moved) this.hideTip();
     this.mark();
@@ -212,7 +204,7 @@ class Dots extends Drawing {
     }
     this.drag = null;
     if (event.button) return; // the browser's own menu
-    const head = this.nearest(this.spot(event));
+    const head = this.nearest(inElement(this.svg, event));
     if (head !== null) this.open(head);
     else if (this.marked.size) this.setMarks([]);
   }

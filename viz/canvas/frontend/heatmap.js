@@ -79,8 +79,8 @@ class Heatmap {
    */
   draw(width, tallest, { colours, font, lit = {}, selected = -1, revealed = this.cells.rows, known = this.cells.columns, square }) {
     const box = this.layout(width, tallest, font, square);
-    const pen = sized(this.canvas, width, box.total);
-    const ratio = resolution(this.canvas);
+    const ratio = resolution(this.canvas, width, box.total);
+    const pen = sized(this.canvas, width, box.total, ratio);
     const pixel = (at) => Math.round(at * ratio);
     const shown = this.shown();
     this.box = box;

@@ -99,7 +99,7 @@ class Large {
     const { pooling } = this.map.cells;
     this.pooling.hidden = !pooling;
     this.pooling.setAttribute("aria-pressed", pooling === "mean");
-    const width = this.box.clientWidth - 28;
+    const width = widthIn(this.box) - 28;
     this.canvas.style.touchAction = this.map.zoom > 1 || this.brush.active ? "none" : "pan-y";
     this.map.draw(width, this.room(mapHeight(this.canvas, AROUND_LARGE, 420, 760, atlas.below + 16)), {
       colours: atlas.colours, font: atlas.font(), lit: atlas.litIn(group), selected: atlas.selectedRow(group),
@@ -107,7 +107,7 @@ class Large {
     this.brush.draw(atlas.colours);
   }
 
-  /** Rectangle of the heatmap, in CSS pixels of the drawing. */
+  /** Rectangle of the heatmap, in pixels of the drawing. */
   layout() {
     const { left, top, right, bottom } = this.map.shown();
     const { site, head } = this.tile;

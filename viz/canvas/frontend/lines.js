@@ -108,10 +108,10 @@ class Lines extends Drawing {
     return ["query", "key"].flatMap((side) => this.labels(side).map((_, index) => this.spot(side, index)));
   }
 
-  /** Middle of a token, in CSS pixels of the drawing. */
+  /** Middle of a token, in pixels of the drawing. */
   spot(side, index) {
     const x = side === "query" ? this.box.left - 14 : this.box.right + 14;
-    return { side, index, x, y: this.canvas.offsetTop + this.y(index) };
+    return { side, index, x, y: this.canvas.offsetTop / scaleOf(this.canvas) + this.y(index) };
   }
 
   /** Draws the axis titles above their tokens, in two lines if they would overlap. */

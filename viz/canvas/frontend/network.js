@@ -212,11 +212,11 @@ class Network extends Drawing {
     if (this.header.motion) {
       this.motion.broken.clear(); // the typeface or the width may be another
       const beside = this.window.offsetParent && this.window.offsetTop === this.motion.canvas.offsetTop;
-      this.wide = this.motion.canvas.parentElement.clientWidth - (beside ? this.window.offsetWidth + 14 : 0);
+      this.wide = widthIn(this.motion.canvas.parentElement) - (beside ? this.window.offsetWidth / scaleOf(this.root) + 14 : 0);
       const [around, lowest] = this.wide < WIDE ? [AROUND_NARROW_MOTION, LOWEST_NARROW_MOTION] : [AROUND_MOTION, LOWEST_MOTION];
-      const high = Math.min(Math.max(innerHeight / zoomOf(this.root) - around, lowest), HIGHEST_MOTION);
+      const high = Math.min(Math.max(innerHeight / scaleOf(this.root) - around, lowest), HIGHEST_MOTION);
       this.high = fillsScreen() ? roomBelow(this.motion.canvas, BELOW_MOTION) : high;
-      this.window.style.maxHeight = beside ? `${this.high}px` : "";
+      this.window.style.maxHeight = beside ? pixels(this.high) : "";
       this.drawMotion();
     }
     this.mark();
@@ -247,20 +247,19 @@ class Network extends Drawing {
     this.inSight = sight;
     const box = this.segments.get(step).closest(".box");
     const [outer, inner] = [this.window.getBoundingClientRect(), box.getBoundingClientRect()];
-    const zoom = zoomOf(this.window);
     const margin = Math.min(40, (outer.height - inner.height) / 2);
-    if (inner.top < outer.top + margin) this.window.scrollTop -= (outer.top + margin - inner.top) / zoom;
-    if (inner.bottom > outer.bottom - margin) this.window.scrollTop += (inner.bottom - outer.bottom + margin) / zoom;
+    if (inner.top < outer.top + margin) this.window.scrollTop -= outer.top + margin - inner.top;
+    if (inner.bottom > outer.bottom - margin) this.window.scrollTop += inner.bottom - outer.bottom + margin;
   }
 
   /** Draws an arrow from the encoder's top to each box that reads its output. */
   drawArrows() {
     this.arrows.replaceChildren();
-    const { clientWidth: width, clientHeight: height } = this.plan;
-    for (const [name, size] of [["width", width], ["height", height]]) this.arrows.setAttribute(name, size);
+    const scale = scaleOf(this.plan);
+    this.arrows.setAttribute("viewBox", `0 0 ${widthIn(this.plan)} ${this.plan.clientHeight / scale}`);
     if (this.columns.length < 2 || !this.readers.length) return;
     const boxes = this.columns[0].querySelectorAll(".layer, .part");
-    const placed = (node) => boxIn(this.plan, node, { x: 0, y: 0, width: node.offsetWidth, height: node.offsetHeight });
+    const placed = (node) => boxIn(this.plan, node, { x: 0, y: 0, width: node.offsetWidth / scale, height: node.offsetHeight / scale });
     const top = placed(boxes[boxes.length - 1]);
     const [x, y] = [top.x + top.width / 2, top.y];
     for (const reader of this.readers) {

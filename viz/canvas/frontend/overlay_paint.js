@@ -24,7 +24,7 @@ function magnified(image, { rows, columns }, at) {
   const [width, height] = [image.width / columns, image.height / rows];
   const drawn = Object.assign(document.createElement("canvas"), { width, height, className: "patch" });
   drawn.getContext("2d").drawImage(image, -(at % columns) * width, -Math.floor(at / columns) * height);
-  Object.assign(drawn.style, { width: `${MAGNIFIED}px`, height: `${MAGNIFIED}px` });
+  Object.assign(drawn.style, { width: pixels(MAGNIFIED), height: pixels(MAGNIFIED) });
   return drawn;
 }
 

@@ -189,9 +189,9 @@ function crossOut(pen, colours, { x, y, width, height }) {
 const LOUPE_CELLS = 9;
 const LOUPE_SIDE = 126;
 
-/** The cells around one cell, magnified, as a canvas for the tooltip. */
-function loupe(cells, row, column, colours) {
-  if (cells.stored) return loupe(cells.stored, Math.floor(row / cells.down), Math.floor(column / cells.across), colours);
+/** The cells around one cell, magnified, as a canvas for the tooltip, with `ratio` device pixels per pixel of the drawing. */
+function loupe(cells, row, column, colours, ratio) {
+  if (cells.stored) return loupe(cells.stored, Math.floor(row / cells.down), Math.floor(column / cells.across), colours, ratio);
   const window = (at, count) => {
     const size = Math.min(LOUPE_CELLS, count);
     const first = Math.min(Math.max(at - (size - 1) / 2, 0), count - size);
@@ -201,7 +201,7 @@ function loupe(cells, row, column, colours) {
   const [top, bottom] = window(row, cells.rows);
   const canvas = el("canvas", { class: "loupe" });
   const [width, height] = [right - left, bottom - top].map((count) => (count * LOUPE_SIDE) / LOUPE_CELLS);
-  const pen = sized(canvas, width, height);
+  const pen = sized(canvas, width, height, ratio);
   paint(pen, cells, colours, { x: 0, y: 0, width: canvas.width, height: canvas.height }, { left, right, top, bottom });
   Object.assign(pen, { strokeStyle: colours.text, lineWidth: 2 });
   const side = LOUPE_SIDE / LOUPE_CELLS;

@@ -234,9 +234,9 @@ class Player extends Drawing {
     Object.assign(this, { listed: now, listedIn: room });
     const list = (shown) => this.candidates.replaceChildren(candidateList(shown, texts, this.goes(now.step)));
     list(now.candidates);
-    const row = this.candidates.offsetHeight / this.candidates.querySelectorAll(".candidate").length;
+    const row = heightOf(this.candidates) / this.candidates.querySelectorAll(".candidate").length;
     const most = Math.floor(room / row) - 1; // a line says how likely the others are
-    if (this.candidates.offsetHeight > room) list(now.candidates.filter(({ chosen }, at) => chosen || at < most));
+    if (heightOf(this.candidates) > room) list(now.candidates.filter(({ chosen }, at) => chosen || at < most));
   }
 
   /** Draws the target so far, and shades the key tokens by the weights of the current row. */
@@ -261,7 +261,7 @@ class Player extends Drawing {
     const lit = { row: row ?? -1, column: pointed.keyStrip === keyStrip ? pointed.key ?? -1 : -1 };
     const known = decodes && keyStrip === written ? revealed : keys.length;
     this.map.take(this.heads[this.head], queries, keys);
-    const room = this.canvas.parentElement.clientWidth - 28;
+    const room = widthIn(this.canvas.parentElement) - 28;
     this.map.draw(room, mapHeight(this.canvas, 330, 420, Infinity, BELOW), { colours, font: this.font(), lit, selected: this.row, revealed, known });
   }
 

@@ -202,8 +202,8 @@ class Sound extends Drawing {
       audio.pause();
       this.until = null;
     }
-    this.now.style.transform = `translateX(${this.x(Math.min(audio.currentTime, this.header.seconds))}px)`;
-    this.now.style.height = `${this.box.axis}px`;
+    this.now.style.transform = `translateX(${pixels(this.x(Math.min(audio.currentTime, this.header.seconds)))})`;
+    this.now.style.height = pixels(this.box.axis);
     this.root.dataset.now = audio.currentTime.toFixed(3);
     if (audio.paused) return;
     if (performance.now() - this.told > TOLD) {

@@ -6,6 +6,7 @@
  */
 function watchTouch(canvas, { hover, leave, click, drag, pinch }) {
   const down = new Map();
+  if (pinch) watchTrackpad(canvas, (...pinched) => { if (!down.size) pinch(...pinched); });
   let moved = 0;
   const apart = ([one, other]) => Math.hypot(one.x - other.x, one.y - other.y);
   canvas.addEventListener("pointerdown", (event) => {
@@ -33,4 +34,19 @@ function watchTouch(canvas, { hover, leave, click, drag, pinch }) {
   };
   for (const name of ["pointerup", "pointercancel", "pointerleave", "lostpointercapture"]) canvas.addEventListener(name, up);
   canvas.addEventListener("pointerleave", ({ pointerType }) => { if (pointerType !== "touch") leave?.(); });
+}
+
+/** Safari tells of a pinch on a Mac's trackpad by events of its own, other browsers by a wheel with the key Ctrl. */
+function watchTrackpad(canvas, pinch) {
+  let before = 1; // `scale` counts from the beginning of the pinch
+  canvas.addEventListener("gesturestart", (event) => {
+    event.preventDefault(); // Safari would enlarge the page
+    before = 1;
+  });
+  canvas.addEventListener("gesturechange", (event) => {
+    event.preventDefault();
+    const { x, y } = inElement(canvas, event);
+    pinch(event.scale / before, x, y);
+    before = event.scale;
+  });
 }

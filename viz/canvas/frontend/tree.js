@@ -99,14 +99,15 @@ class Tree extends Drawing {
     const left = (column) => column * pitch;
     const top = (row) => HEAD + row * ROW + (row >= pruned ? BAND : 0);
     const dropped = rows > pruned;
-    Object.assign(this.plan.style, { width: `${left(columns) - 24}px`, height: `${top(rows - 1) + ROW}px` });
-    this.steps.forEach((step, column) => Object.assign(step.style, { left: `${left(column)}px`, width: `${wide}px` }));
+    Object.assign(this.plan.style, { width: pixels(left(columns) - 24), height: pixels(top(rows - 1) + ROW) });
+    this.edges.setAttribute("viewBox", `0 0 ${left(columns) - 24} ${top(rows - 1) + ROW}`);
+    this.steps.forEach((step, column) => Object.assign(step.style, { left: pixels(left(column)), width: pixels(wide) }));
     this.band.hidden = !dropped;
-    this.band.style.top = `${top(pruned) - 21}px`;
+    this.band.style.top = pixels(top(pruned) - 21);
     for (const { place, column, row } of nodes) {
-      Object.assign(this.buttons.get(place).style, { left: `${left(column)}px`, top: `${top(row)}px`, width: `${wide}px` });
+      Object.assign(this.buttons.get(place).style, { left: pixels(left(column)), top: pixels(top(row)), width: pixels(wide) });
     }
-    this.window.style.maxHeight = fillsScreen() ? `${roomBelow(this.window, SAID)}px` : "";
+    this.window.style.maxHeight = fillsScreen() ? pixels(roomBelow(this.window, SAID)) : "";
     this.curves = new Map(nodes.flatMap(({ place, parent, column, row, fate }) => {
       const from = this.byPlace.get(parent);
       if (!from) return [];
@@ -149,9 +150,8 @@ class Tree extends Drawing {
 
   keepInSight(button) {
     const [outer, inner] = [this.window.getBoundingClientRect(), button.getBoundingClientRect()];
-    const zoom = zoomOf(this.window);
-    this.window.scrollLeft += (Math.min(0, inner.left - outer.left - 30) + Math.max(0, inner.right - outer.right + 30)) / zoom;
-    this.window.scrollTop += (Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30)) / zoom;
+    this.window.scrollLeft += Math.min(0, inner.left - outer.left - 30) + Math.max(0, inner.right - outer.right + 30);
+    this.window.scrollTop += Math.min(0, inner.top - outer.top - 30) + Math.max(0, inner.bottom - outer.bottom + 30);
   }
 
   /** Left goes to a node's parent, right to its likeliest continuation, up and down to its neighbors in the step. */

@@ -244,12 +244,12 @@ _INTRO = st.components.v2.component(
     css="""
 p {
   display: flex; gap: 10px; align-items: baseline; margin: 0; color: var(--st-text-color);
-  font: calc(14px * var(--headlight-zoom, 1))/1.4 var(--st-font);
+  font: calc(14px * var(--headlight-scale, 1))/1.4 var(--st-font);
 }
 p[hidden] { display: none; }
 span { flex: 1; }
 button { font: inherit; line-height: 1; color: inherit; background: none; border: 0; padding: 4px 8px; }
-button { font-size: calc(18px * var(--headlight-zoom, 1)); }
+button { font-size: calc(18px * var(--headlight-scale, 1)); }
 button:focus-visible { outline: 2px solid var(--st-primary-color); }
 p { margin-right: 34px; }
 """,

@@ -12,13 +12,13 @@ const framed = () => new Promise((done) => requestAnimationFrame(() => setTimeou
  */
 const PICTURE_FIRST = {
   Player: ".player > .strips { order: 1; }",
-  Film: `.hl[data-drawing=film] { display: flex; flex-flow: row wrap; align-items: baseline; gap: 2px 22px; }
+  Film: `.hl[data-drawing=film] { display: flex; flex-flow: row wrap; align-items: baseline; gap: 0.15em 1.6em; }
     .hl > :not(.tip), .film .own { flex: 1 1 100%; min-width: 0; }
     .film, .film .card, .film .strips, .film .numbers { display: contents !important; } .film .numbers > :first-child h4 { display: none; }
-    .hl[data-drawing=film] > .transport { order: -2; flex-wrap: nowrap; margin-bottom: 2px; } .transport :is(output, label) { display: none; }
+    .hl[data-drawing=film] > .transport { order: -2; flex-wrap: nowrap; margin-bottom: 0.15em; } .transport :is(output, label) { display: none; }
     .film h3, .film .numbers > :first-child { order: -1; }
-    .film .own .chips { gap: 4px; } .film .own .chip { padding-inline: 4px; font-size: 12px; }
-    .film .fed, .film .numbers > :last-child, .hl > .foot { order: 1; flex: 1 1 100%; margin-top: 14px; }`,
+    .film .own .chips { gap: 0.3em; } .film .own .chip { padding-inline: 0.3em; font-size: 0.86em; }
+    .film .fed, .film .numbers > :last-child, .hl > .foot { order: 1; flex: 1 1 100%; margin-top: 1em; }`,
 };
 
 const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
@@ -134,18 +134,18 @@ class Sheet {
     return getComputedStyle(this.box).overflowY === "auto";
   }
 
-  /** The height from the top of a part of a drawing to the end of the stage, in CSS pixels of the drawing. */
+  /** The height from the top of a part of a drawing to the end of the stage, in pixels of the drawing. */
   room(node) {
     if (!this.scrolls) return Infinity;
     this.turnBack();
-    return (this.box.getBoundingClientRect().bottom - node.getBoundingClientRect().top - this.box.scrollTop) / zoomOf(node);
+    return (this.box.getBoundingClientRect().bottom - node.getBoundingClientRect().top - this.box.scrollTop) / scaleOf(node);
   }
 
   /** Lets the map of the network end with the stage, so that the present box is in sight. */
   fitMap(network) {
     const height = this.room(network.window) - 6;
-    if (height < LEAST_MAP || height >= network.window.offsetHeight) return;
-    Object.assign(network.window.style, { minHeight: 0, maxHeight: `${height}px` });
+    if (height < LEAST_MAP || height >= heightOf(network.window)) return;
+    Object.assign(network.window.style, { minHeight: 0, maxHeight: pixels(height) });
     network.mark();
   }
 
@@ -162,8 +162,8 @@ class Sheet {
         this.turnBack();
         const bottom = (node) => node.getBoundingClientRect().bottom; // of panels that are enlarged less than their drawings
         const over = Math.max(...this.places.map(({ box }) => bottom(box))) + this.box.scrollTop - bottom(this.box);
-        const high = tables.reduce((sum, { canvas }) => sum + canvas.offsetHeight, 0);
-        const shared = high - over / zoomOf(cells.canvas) - 6;
+        const high = tables.reduce((sum, { canvas }) => sum + heightOf(canvas), 0);
+        const shared = high - over / scaleOf(cells.canvas) - 6;
         const own = Math.max(shared / tables.length, LEAST_TABLE);
         return this.places.length === 1 ? own : Math.min(own, usual);
       };
@@ -189,7 +189,7 @@ class Sheet {
       const cut = boxes.find(({ top, bottom, height }) => height && top < end && bottom - end > Math.max(1, most * height));
       if (!cut) return;
       nodes.filter((_, at) => boxes[at].top === cut.top).forEach((node) => {
-        node.style.marginTop = `${(end - cut.top) / zoomOf(node) + parseFloat(getComputedStyle(node).marginTop)}px`;
+        node.style.marginTop = `${end - cut.top + parseFloat(getComputedStyle(node).marginTop)}px`;
         this.turned.push(node);
       });
     };
@@ -245,7 +245,7 @@ class Sheet {
     const { atlas, choice } = this;
     if (!atlas?.cards) return;
     const { large, root } = atlas;
-    atlas.width = root.clientWidth;
+    atlas.width = widthIn(root);
     const tile = atlas.cards.flatMap(({ tiles }) => tiles).find(({ site, head }) => site === choice.site && head === choice.head);
     if (!tile || !atlas.width || (large.open && large.tile.site === choice.site && large.tile.head === choice.head)) return;
     large.room = (usual) => Math.min(usual, this.room(large.canvas) - BELOW_LARGE);

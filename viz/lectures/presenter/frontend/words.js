@@ -25,7 +25,7 @@ function pointList(points, chosen) {
 
 /** Sets the size of everything, 1 being that of the app. */
 function setSize(size) {
-  document.documentElement.style.setProperty("--headlight-zoom", size);
+  document.documentElement.style.setProperty("--headlight-scale", size);
   document.documentElement.style.setProperty("--size", size);
 }
 
