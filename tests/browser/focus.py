@@ -28,7 +28,7 @@ UNSEEN = """(least) => {
   const line = (node) => {
     const { outlineStyle, outlineWidth, outlineColor, outlineOffset } = getComputedStyle(node);
     const ground = parseFloat(outlineOffset) < 0 ? node : above(node);
-    const width = parseFloat(outlineWidth) * node.currentCSSZoom; // big mode enlarges drawings, and counts in their pixels
+    const width = parseFloat(outlineWidth);
     return outlineStyle !== "none" && width >= 2 && contrast(outlineColor, behind(ground)) >= least;
   };
   // A switch and a slider draw themselves around an input that is cut to a pixel.

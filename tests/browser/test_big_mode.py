@@ -52,7 +52,7 @@ TEXTS = """() => {
       const style = parent && getComputedStyle(parent);
       const seen = parent && width > 2 && height > 2 && parent.checkVisibility({ opacityProperty: true, visibilityProperty: true });
       const apart = parent?.closest(".katex, [data-testid=stIconMaterial], option, style, script, .unseen, desc, title");
-      const pixels = seen && parseFloat(style.fontSize) * (parent.currentCSSZoom ?? 1);
+      const pixels = seen && parseFloat(style.fontSize) * (parent.getScreenCTM?.()?.a ?? 1); // a view box enlarges, too
       if (seen && !apart) found.push([node.data.trim().slice(0, 40), pixels]);
     }
     for (const child of [...(node.shadowRoot?.childNodes ?? []), ...node.childNodes]) visit(child);

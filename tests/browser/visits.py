@@ -36,10 +36,10 @@ The server has answered twice meanwhile: on a busy machine it takes longer than 
 """
 
 TILES = """(node) => {
-  const { x, y } = node.getBoundingClientRect(), zoom = node.currentCSSZoom ?? 1;
+  const { x, y } = node.getBoundingClientRect(), scale = parseFloat(getComputedStyle(node).fontSize) / 14;
   const moved = (tile) => {
     const sides = ["x", "y", "width", "height"].filter((side) => side in tile);
-    const large = Object.fromEntries(sides.map((side) => [side, zoom * tile[side]]));
+    const large = Object.fromEntries(sides.map((side) => [side, scale * tile[side]]));
     return { ...tile, ...large, x: large.x + x, y: large.y + y };
   };
   return JSON.parse(node.dataset.layout).map(moved);
