@@ -45,6 +45,10 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
 
 TEXTS = """() => {
   const found = [];
+  const enlarged = (node) => { // by the view box of a drawing
+    const { a, b } = (node.closest(".hl") && node.getScreenCTM?.()) ?? { a: 1, b: 0 };
+    return Math.hypot(a, b);
+  };
   const visit = (node) => {
     if (node.nodeType === Node.TEXT_NODE && node.data.trim()) {
       const parent = node.parentElement;
@@ -52,7 +56,7 @@ TEXTS = """() => {
       const style = parent && getComputedStyle(parent);
       const seen = parent && width > 2 && height > 2 && parent.checkVisibility({ opacityProperty: true, visibilityProperty: true });
       const apart = parent?.closest(".katex, [data-testid=stIconMaterial], option, style, script, .unseen, desc, title");
-      const pixels = seen && parseFloat(style.fontSize) * (parent.getScreenCTM?.()?.a ?? 1); // a view box enlarges, too
+      const pixels = seen && parseFloat(style.fontSize) * enlarged(parent);
       if (seen && !apart) found.push([node.data.trim().slice(0, 40), pixels]);
     }
     for (const child of [...(node.shadowRoot?.childNodes ?? []), ...node.childNodes]) visit(child);
