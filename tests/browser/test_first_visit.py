@@ -74,6 +74,20 @@ def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Ser
             expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
 
 
+@pytest.mark.parametrize(("size", "larger"), [((1440, 900), 1), ((1920, 1080), 1.4), ((3840, 2160), 3)])
+def test_a_larger_screen_has_a_larger_first_picture(newcomer: Page, serve: Serve, size: tuple[int, int], larger: float) -> None:
+    newcomer.set_viewport_size({"width": size[0], "height": size[1]})
+    page = opened(newcomer, serve(APP))
+    lines = drawing(page, "lines").bounding_box()
+    assert lines is not None
+    assert lines["width"] == pytest.approx(56 * 16 * larger, abs=1)
+    letters = "node => parseFloat(getComputedStyle(node).fontSize)"
+    assert drawing(page, "lines").evaluate(letters) == pytest.approx(14 * 1.2 * larger, abs=0.1)
+    for selector, rem in {"h1": 1.6, "h1 + p": 1, "button p": 0.875, "button [data-testid=stIconMaterial]": 1}.items():
+        seen = page.locator(f".st-key-first-picture {selector}").first
+        assert seen.evaluate(letters) == pytest.approx(16 * rem * larger, abs=0.1), selector
+
+
 def test_a_visitor_sees_one_head_types_a_sentence_and_opens_all_heads(newcomer: Page, serve: Serve) -> None:
     newcomer.set_viewport_size({"width": 1440, "height": 900})
     page = opened(newcomer, serve(APP))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from viz import canvas
+from viz.canvas import assets
 from viz.canvas.scenes import continuations, sound
 from viz.canvas.wire import strings
 
@@ -68,3 +69,32 @@ def test_every_sentence_is_asked_for(texts: Callable[[], dict[str, str]]) -> Non
     scripts = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
     unused = [name for name in texts() if not re.search(rf"\b{name}\b", scripts)]
     assert unused == []
+
+
+def test_a_pixel_of_a_style_is_one_of_the_drawing_and_one_of_a_query_for_the_window_is_not() -> None:
+    styles = "@media (max-width: 640px) { .a { margin: -4px 1.5px; width: calc(100vh - 180px) } }"
+    assert assets.enlarged(styles) == (
+        "@media (max-width: 640px) { .a { margin: calc(-4px * var(--headlight-scale, 1)) calc(1.5px * var(--headlight-scale, 1)); "
+        "width: calc(100vh - calc(180px * var(--headlight-scale, 1))) } }"
+    )
+
+
+@pytest.mark.parametrize("kind", assets.KINDS)
+def test_no_length_of_a_drawing_stays_as_it_is_when_the_drawing_is_enlarged(kind: str) -> None:
+    """A query for the size of a container counts in letters, which are enlarged: its pixels would be those of the window."""
+    styles = re.sub(r"/\*.*?\*/|@media[^{]*|calc\(-?[\d.]+px \* var\(--headlight-scale, 1\)\)", "", assets.component(kind)["css"])
+    assert re.findall(r"[^;{]*px", styles) == []
+
+
+def test_nothing_is_enlarged_by_what_each_browser_understands_otherwise() -> None:
+    sources = [
+        path
+        for ending in ("css", "js", "py", "html")
+        for path in FOLDER.parents[1].rglob(f"*.{ending}")
+        if "vendor" not in path.parts
+    ]
+    assert [
+        path.name
+        for path in sources
+        if re.search(r"[\s{;]zoom:\s*[\d.v]|currentCSSZoom|style\.zoom", path.read_text(encoding="utf-8"))
+    ] == []

@@ -86,7 +86,8 @@ def enlarged(styles: str) -> str:
 def component(kind: str) -> dict[str, Any]:
     """CSS and JavaScript of a Streamlit component that mounts one kind of drawing."""
     scripts, styles = KINDS[kind]
-    return {"css": enlarged(read(*styles)), "js": f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"}
+    script = f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"
+    return {"css": enlarged(read(*styles)), "js": script}
 
 
 def drawings() -> str:
