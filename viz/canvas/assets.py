@@ -78,7 +78,7 @@ _PIXELS = re.compile(r"@media[^{]*|(-?[\d.]+px)")
 def enlarged(styles: str) -> str:
     """Multiplies each length in pixels by `--headlight-scale`, by which big mode, a lecture and the first picture enlarge drawings.
 
-    Not by CSS `zoom`, which enlarges something else in each browser (docs/decisions.md).
+    CSS `zoom` would enlarge something else in each browser (docs/decisions.md).
     """
     return _PIXELS.sub(lambda found: f"calc({found[1]} * var(--headlight-scale, 1))" if found[1] else found[0], styles)
 
