@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from model import known_models
-from model.checkpoints import native
+from model.checkpoints import native, other_places
 from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
 from model.checkpoints.native import Checkpoint
@@ -91,6 +91,7 @@ def load(
         OpenQuestions: `settings` leave a question open.
         BadSetting: an answer is not allowed.
     """
+    other_places.refuse(path)
     if (whole := native.folder_of_snapshot(path)) is not None:
         _refuse(settings)
         return native.load(whole, device, f"{native.SNAPSHOTS}/{path.name}")
@@ -135,6 +136,7 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
         CheckpointError: it cannot be read.
         BadSetting: an answer is not allowed.
     """
+    other_places.refuse(path)
     if (whole := native.folder_of_snapshot(path)) is not None:
         _refuse(settings)
         return native.inspect(whole, f"{native.SNAPSHOTS}/{path.name}")

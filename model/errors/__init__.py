@@ -7,6 +7,7 @@
     │   ├── TooManyCharacters   a text too long to be split into tokens
     │   ├── BadChat             a conversation that the model, or its template, does not read
     │   ├── TokenOutOfRange     an id that the vocabulary does not have
+    │   │   └── TokenWithoutRow   a token of the tokenizer that the network does not have
     │   ├── BadSetting          a decoding value, option or combination outside what is allowed
     │   │   ├── UnknownField      a field that nothing reads
     │   │   ├── MustNotBeSet      a value where there must be none
@@ -50,13 +51,21 @@
     │   ├── MissingFile
     │   ├── DamagedFile
     │   ├── ShapeMismatch
+    │   ├── NothingToOpen       a folder without a network
+    │   ├── FolderAbove         a folder of folders with networks
+    │   ├── OnlyAnAdapter       a change to the weights of a network, without the network
     │   ├── UnknownLayout       names of weights that no known layout has
+    │   │   ├── NearLayout        names of which at least half have a place in a layout
+    │   │   └── LibraryWeights    weights of a network of transformers without its settings
     │   ├── BadLayoutFile       a layout file that is none, or that does not fit the weights
     │   ├── SeveralLayouts      weights that match several layouts
     │   │   └── SeveralTables     several state dicts in one file
     │   ├── SeveralFiles        a folder with several weight files
     │   ├── IncompleteWeights   weights of a known layout, some missing or of wrong shapes
+    │   │   └── OtherWeights      weights of a folder of transformers that do not fill its class
+    │   ├── RefusedByLibrary    a folder that transformers does not open
     │   ├── UnsupportedModel    a folder of transformers that would compute something else here
+    │   │   ├── CannotRunHere     a folder of transformers in which a short input cannot be run
     │   │   └── UnsupportedGguf   a GGUF file whose network does not run here
     │   ├── BadGguf             a GGUF file that contradicts itself or a limit
     │   ├── NotACheckpoint      a file of another kind
@@ -68,6 +77,7 @@
     │   ├── UnsoundFile         contents that contradict the file's size
     │   ├── UnreadableNumbers   an unsupported dtype or byte order
     │   ├── NoWeights           no state dict in the file
+    │   │   └── NumpyArrays       arrays of NumPy instead of tensors
     │   ├── BadImage            an image that is not read
     │   ├── BadSound            a sound that is not read
     │   ├── OverLimit           too large or too slow to open

@@ -25,13 +25,56 @@ class ShapeMismatch(CheckpointError):
     template = message("The weights in {path} do not match its spec.json: {detail}. Use files from the same training run.")
 
 
+class NothingToOpen(CheckpointError):
+    """A folder without anything that is opened. Fields: path."""
+
+    template = message(
+        "{path} holds nothing that can be opened. A folder needs config.json and weights, as the transformers library saves them; "
+        "or spec.json, model.safetensors and tokenizer.json of Headlight; or one file of weights. Choose another folder."
+    )
+
+
+class FolderAbove(CheckpointError):
+    """A folder with others inside that can be opened. Fields: path, there."""
+
+    template = message("{path} holds no network itself, but folders with one: {there}. Open one of them.")
+
+
+class OnlyAnAdapter(CheckpointError):
+    """What was learned beside a network, without the network. Fields: path, base."""
+
+    template = message(
+        "{path} holds an adapter, a small change to the weights of another network ({base}), and not this network itself. Merge "
+        "the two with the program that trained it, such as merge_and_unload() of the library peft, and save the result with "
+        "save_pretrained."
+    )
+
+
 class UnknownLayout(CheckpointError):
-    """Names of weights that no known layout has. Fields: path, nearest, reason."""
+    """Names of weights that no known layout has. Fields: path, names."""
+
+    template = message(
+        "The tensor names in {path} match no known layout, and none is close: {names}. Nothing was run, because the roles of these "
+        "tensors are unknown. Choose another file, or add a layout (docs/add-a-layout.md)."
+    )
+
+
+class NearLayout(UnknownLayout):
+    """Names of weights of which at least half have a place in a layout. Fields: path, nearest, reason."""
 
     template = message(
         "The tensor names in {path} match no known layout. The closest is {nearest}. What does not fit: {reason}. Nothing was "
         "run, because the role of a tensor without a place in the layout is unknown. Choose another file, or add a layout "
         "(docs/add-a-layout.md)."
+    )
+
+
+class LibraryWeights(UnknownLayout):
+    """Weights of a network of the transformers library without its config.json. Fields: path, kinds."""
+
+    template = message(
+        "{path} holds tensors named as in a network of the transformers library ({kinds}), without the config.json that says how "
+        'it computes. Save its folder with that library, model.save_pretrained("folder"), and open the folder.'
     )
 
 
@@ -77,6 +120,24 @@ class IncompleteWeights(CheckpointError):
     )
 
 
+class OtherWeights(IncompleteWeights):
+    """Weights in a folder of the transformers library that do not fill its class. Fields: path, layout, detail."""
+
+    template = message(
+        "The weights in {path} are not those of the network that its config.json describes ({layout}): {detail}. Use the "
+        "config.json and the weights that were saved together, or save both again with save_pretrained."
+    )
+
+
+class RefusedByLibrary(CheckpointError):
+    """A folder that the transformers library does not open. Fields: path, version, error."""
+
+    template = message(
+        "{path} cannot be used: transformers {version}, which reads it here, says: {error}. If this names a setting, correct it in "
+        "config.json; otherwise save the folder again with this version of the library."
+    )
+
+
 class UnsupportedModel(CheckpointError):
     """A folder of the transformers library whose network would not compute here what it was trained for. Fields: path, reason."""
 
@@ -84,6 +145,15 @@ class UnsupportedModel(CheckpointError):
         "{path} was not run: {reason}. Do not change its config.json: with other values, the weights would run in a "
         "network that they were not trained for. A program that knows this model can show its attention, such as "
         'transformers with attn_implementation="eager" and output_attentions=True.'
+    )
+
+
+class CannotRunHere(UnsupportedModel):
+    """A folder of the transformers library in whose network a short input cannot be run. Fields: path, version, error."""
+
+    template = message(
+        "{path} was not run: a short input could not be run in it: transformers {version}, which computes here, says: {error}. If "
+        "a program that uses the same version runs it, report this."
     )
 
 
@@ -170,6 +240,15 @@ class NoWeights(CheckpointError):
     template = message(
         "{path} contains no table of named tensors. Found: {found}. Save the weights as one: "
         'torch.save(model.state_dict(), "weights.pt")'
+    )
+
+
+class NumpyArrays(NoWeights):
+    """The file's table holds NumPy arrays. Fields: path, names."""
+
+    template = message(
+        "{path} contains NumPy arrays instead of tensors: {names}. Nothing was executed. Save them as tensors, for example with "
+        'safetensors.numpy.save_file(arrays, "weights.safetensors").'
     )
 
 

@@ -77,6 +77,16 @@ class TokenOutOfRange(InputError):
     }
 
 
+class TokenWithoutRow(TokenOutOfRange):
+    """A token that the tokenizer makes and the network does not have. Fields: token, found, last. The last is the largest id."""
+
+    template = message(
+        "The tokenizer makes the token “{token}” of this text, with the id {found}, but the network has no row for it: its ids run "
+        "from 0 to {last}. Type a text without it, or use the tokenizer that was saved with these weights."
+    )
+    of_strip: ClassVar[Mapping[str, str]] = {}
+
+
 class BadSetting(InputError):
     """A value outside what is allowed. Fields: name, found, allowed."""
 

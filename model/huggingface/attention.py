@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from model.errors import UnsupportedModel, phrase
+from model.huggingface.failing import in_one_sentence
 from model.spec.external import ForeignAttention
 from model.trace.types import Site
 from model.transformer.attention import Run
@@ -51,11 +52,13 @@ class Watch:
         """The result of `call`, watched.
 
         Raises:
+            RunFailed: the library raised an error.
             UnsupportedModel: the library did not return the attention of a site, whose map would be missing without a message.
         """
         token = _WATCH.set(self)
         try:
-            result = call()
+            with in_one_sentence():
+                result = call()
         finally:
             _WATCH.reset(token)
         if missing := [str(site) for sites in self.sites.values() for site in sites if site not in self.seen]:

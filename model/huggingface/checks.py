@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from math import prod
 from typing import Any
 
@@ -10,10 +11,13 @@ from torch import Tensor, nn
 
 from model.errors import (
     BadSetting,
-    DamagedFile,
+    CannotRunHere,
+    CheckpointError,
     HeadlightError,
-    IncompleteWeights,
+    OtherWeights,
     Phrase,
+    RefusedByLibrary,
+    RunFailed,
     UnsoundFile,
     Words,
     counted,
@@ -22,8 +26,9 @@ from model.errors import (
 from model.huggingface import chat_templates
 from model.huggingface.config import ignored
 from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, Weights
+from model.huggingface.gguf.folder import GgufFolder
 from model.inspection.diagnostics import tied
-from model.inspection.leftovers import noted
+from model.inspection.leftovers import noted, shortened
 from model.inspection.report import TensorInfo
 from model.inspection.tensor_stats import each_measured
 from model.sharing.system_memory import free_bytes
@@ -37,15 +42,14 @@ def said_by_the_library(folder: Folder) -> Iterator[None]:
     """Turns any exception of the library into one error.
 
     Raises:
-        DamagedFile: the library raised an exception.
+        RefusedByLibrary, UnsupportedGguf: the library raised an exception.
     """
     try:
         yield
     except HeadlightError:
         raise
     except Exception as error:
-        detail = phrase("the transformers library says: {name}: {message}", name=type(error).__name__, message=_first_words(error))
-        raise DamagedFile(path=folder.settings, detail=detail) from error
+        raise _failed(folder, RefusedByLibrary, f"{type(error).__name__}: {_first_words(error)}") from error
 
 
 @contextmanager
@@ -53,19 +57,23 @@ def running_a_short_input(folder: Folder) -> Iterator[None]:
     """Turns any exception of the library into an error that says what failed: files and settings are in order.
 
     Raises:
-        UnsupportedModel: the library raised an exception.
+        CannotRunHere, UnsupportedGguf: the library raised an exception.
     """
     try:
         yield
+    except RunFailed as error:
+        raise _failed(folder, CannotRunHere, str(error.fields["error"])) from error
     except HeadlightError:
         raise
     except Exception as error:
-        reason = phrase(
-            "a short input could not be run in it: the transformers library says {name}: {message}",
-            name=type(error).__name__,
-            message=_first_words(error),
-        )
-        raise folder.unsupported(reason) from error
+        raise _failed(folder, CannotRunHere, f"{type(error).__name__}: {_first_words(error)}") from error
+
+
+def _failed(folder: Folder, kind: type[CheckpointError], error: str) -> CheckpointError:
+    """The error about what the library said; a GGUF file has no settings that could be corrected."""
+    if isinstance(folder, GgufFolder):
+        return folder.unsupported(phrase("the transformers library, which runs its network, says {error}", error=error))
+    return kind(path=folder.path, version=version("transformers"), error=error)
 
 
 def _first_words(error: Exception) -> str:
@@ -123,7 +131,7 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
     """Refuses weights that would leave parameters randomly initialized.
 
     Raises:
-        IncompleteWeights: a tensor is missing or of the wrong shape.
+        OtherWeights: a tensor is missing or of the wrong shape.
     """
     wrong: list[Words] = [phrase("it lacks {name}", name=name) for name in sorted(report["missing_keys"])]
     wrong += [
@@ -132,8 +140,10 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
     ]
     wrong += [str(message) for message in report["error_msgs"]]
     if wrong:
-        more = (f"… (+{len(wrong) - 1})",) if wrong[1:] else ()
-        raise IncompleteWeights(path=folder.path, layout=program, detail=(wrong[0], *more))
+        more: list[Words] = [f"… (+{len(wrong) - 1})"] if wrong[1:] else []
+        if others := sorted(report["unexpected_keys"]):
+            more.append(phrase("it has {names} instead", names=shortened(others)))
+        raise OtherWeights(path=folder.path, layout=program, detail=(wrong[0], *more))
 
 
 def described(

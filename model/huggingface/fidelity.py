@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from model.errors import Phrase, phrase
 from model.huggingface import library
 from model.huggingface.families import TOWERS
-from model.huggingface.folder import Folder
+from model.huggingface.folder import Folder, Weights
 from model.inspection.leftovers import BEHIND, shortened, what_is
+from model.inspection.wrappers import Reading, readings
 
 _HEADS = re.compile(
     r"(cls|classifier|classification_head|lm_head|pooler|qa_outputs|vocab_transform|vocab_layer_norm|vocab_projector|pre_classifier"
@@ -57,6 +58,13 @@ def check_settings(folder: Folder, config: Any) -> None:
     Raises:
         UnsupportedModel: they do.
     """
+    if folder.config.get("pruned_heads"):
+        reason = phrase(
+            "heads were pruned from its layers (pruned_heads in its config.json), and transformers {version} builds no such "
+            "network; version 4 does",
+            version=library.VERSION,
+        )
+        raise folder.unsupported(reason)
     for name in folder.config.get("architectures") or ():
         kinds = library.model_types(name) if isinstance(name, str) else set()
         if kinds and not kinds & next((alike for alike in _SAME_CODE if folder.model_type in alike), {folder.model_type}):
@@ -90,6 +98,21 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
 def _is_neutral(name: str, value: Any) -> bool:
     """Whether a setting has no effect: off, no window, default positions, a factor of 1 (except of scores)."""
     return not value or value == "absolute" or (value is not True and value == 1 and name != "attention_multiplier")
+
+
+def without_wrappers(weights: Weights, network: nn.Module) -> Weights:
+    """The weights with the names that a network has, without those of wrappers.
+
+    They keep their names unless others fill more of the network: so no tensor is renamed that the library finds by itself.
+    """
+    state, prefix = network.state_dict().keys(), f"{network.base_model_prefix}."
+
+    def filled(reading: Reading) -> int:
+        names = {one for name in reading.names for one in (name, name.removeprefix(prefix), prefix + name)}
+        return len(state & names)
+
+    best = max(readings(weights.shapes, any_first=True), key=filled)  # the first of equals
+    return weights.read_as(best) if best.removed else weights
 
 
 def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights: Mapping[str, Tensor]) -> dict[str, Phrase]:

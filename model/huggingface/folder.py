@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import ChainMap, Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 from model.errors import CheckpointError, DamagedFile, MissingFile, Phrase, UnsupportedModel, Words, phrase
 from model.huggingface.families import FAMILIES, TOWERS, Family, Kind
 from model.inspection.report import TensorInfo
+from model.inspection.wrappers import Reading
 from model.safe_loading.reader import NotFinite, StoredTensors, read_tensors
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer.json"
@@ -50,10 +51,15 @@ SNAPSHOTS, CACHED = "snapshots", "models--"
 FOREIGN_CODE = "auto_map"
 """The setting that names Python files of the folder. They are never run."""
 
-_CHANGING = ("custom_pipelines", "attn_implementation", "_attn_implementation", "experts_implementation", "dtype")
+_CHANGING = ("custom_pipelines", "attn_implementation", "_attn_implementation", "experts_implementation")
+_FORM = (
+    *("dtype", "torch_dtype", "use_bfloat16", "chunk_size_feed_forward", "gradient_checkpointing"),
+    *("return_dict", "use_return_dict", "return_dict_in_generate", "output_attentions", "output_hidden_states", "torchscript"),
+)
 _LABELS = ("num_labels", "id2label", "label2id")
-_NOT_TAKEN = (FOREIGN_CODE, *_CHANGING, *_LABELS)
-"""Settings that the library does not get. It would write a table of all labels, of which no network here makes use."""
+_NOT_TAKEN = (FOREIGN_CODE, *_CHANGING, *_FORM, *_LABELS)
+"""Settings that the library does not get: those of the form of what it returns, and of how it computes the same numbers, are given
+here with each call. It would write a table of all labels, of which no network here makes use."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,13 @@ class Weights:
         tensors: by name; perhaps each is read only when it is asked for.
         shapes: a tensor of the same shape and dtype for each, of which nothing needs to be read.
         broken: names of those that were read and have numbers that are not finite.
+        removed: names of wrappers that the names in the file have and these do not.
     """
 
     tensors: Mapping[str, Tensor]
     shapes: Mapping[str, Tensor]
     broken: tuple[str, ...] = ()
+    removed: str = ""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -78,6 +86,29 @@ class Weights:
             counts[tensor.dtype] += tensor.numel()
         most = max(counts, key=counts.__getitem__, default=torch.float32)
         return most if most in (torch.bfloat16, torch.float16) else torch.float32
+
+    def read_as(self, reading: Reading) -> "Weights":
+        """The same tensors under names without wrappers."""
+        names = reading.names
+        broken = tuple(name for name, own in names.items() if own in self.broken)
+        shapes = {name: self.shapes[own] for name, own in names.items()}
+        return Weights(_Renamed(self.tensors, names), shapes, broken, reading.removed)
+
+
+class _Renamed(Mapping[str, Tensor]):
+    """Tensors under other names, each still read when it is asked for."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], names: Mapping[str, str]) -> None:
+        self._tensors, self._names = tensors, names
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._tensors[self._names[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True)

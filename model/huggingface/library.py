@@ -25,6 +25,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
+    AutoModelForTextEncoding,
     PreTrainedModel,
 )
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
@@ -48,6 +49,9 @@ CLASSES: Mapping[Kind, Any] = {"encoder": AutoModel, "decoder": AutoModelForCaus
 CAPTIONERS: Mapping[str, str] = {"vision-encoder-decoder": "VisionEncoderDecoderModel", "blip": "BlipForConditionalGeneration"}
 """Encoders of images whose decoder attends to the patches and writes: the class of each, by architecture."""
 
+_ENCODES = re.compile(r"EncoderModel|ForTokenClassification")
+"""Classes of encoder-decoders that have the encoder alone."""
+
 _BUILDING = threading.Lock()
 """Held while the library builds a network: it patches its own functions meanwhile, which is not thread-safe."""
 
@@ -68,6 +72,8 @@ def kind_of(config: Any) -> Kind | None:
     Architectures for masked words are encoders, unless their config says `is_decoder`.
     """
     kind = type(config)
+    if has_no_output(config):
+        return "encoder"
     if CAPTIONERS.get(config.model_type) in (config.architectures or CAPTIONERS.values()):
         return "both"
     if getattr(config, "is_encoder_decoder", False):
@@ -77,6 +83,20 @@ def kind_of(config: Any) -> Kind | None:
         fills_gaps = kind in AutoModelForMaskedLM._model_mapping
         return "encoder" if fills_gaps and not getattr(config, "is_decoder", False) else "decoder"
     return "encoder" if kind in AutoModel._model_mapping else None
+
+
+def has_no_output(config: Any) -> bool:
+    """Whether a network of an architecture that writes was saved by a class without an output layer, as embedding models are.
+
+    An output layer that is tied to the embedding needs no weights of its own, so such a network can write nevertheless.
+    """
+    saved_by = [name for name in config.architectures or () if isinstance(name, str) and model_types(name)]
+    if not saved_by:
+        return False
+    if type(config) in AutoModelForTextEncoding._model_mapping and all(_ENCODES.search(name) for name in saved_by):
+        return True
+    writer = AutoModelForCausalLM._model_mapping.get(type(config), None)
+    return writer is not None and writer.__name__ not in saved_by and not config.tie_word_embeddings
 
 
 def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
@@ -171,8 +191,10 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
 
 
 def _class(kind: Kind, config: Any) -> Any:
-    several = (AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ()
-    auto = next(auto for auto in (CLASSES[kind], *several) if type(config) in auto._model_mapping)
+    autos = [CLASSES[kind], *((AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ())]
+    if kind == "encoder" and has_no_output(config):
+        autos.insert(0, AutoModelForTextEncoding)
+    auto = next(auto for auto in autos if type(config) in auto._model_mapping)
     found = auto._model_mapping[type(config)]
     return found[0] if isinstance(found, tuple) else found
 

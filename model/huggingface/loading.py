@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -52,9 +53,10 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     Raises:
         CheckpointError, BadSetting: it cannot be used; the error says why.
     """
+    folder, config = _as_saved(folder)
     if folder.family is None:
         return recorded.load(folder, device, in_float32)
-    config, spec = _described(folder)
+    spec = _described(folder, config)
     with ThreadPoolExecutor(2) as beside:  # a process that starts and a hash of all files take as long as the rest
         cutting, hashing = beside.submit(tokenizers_of, folder, spec), beside.submit(folder.fingerprint)
         weights, network, left_over = _network(folder, config, spec, folder.weights, in_float32)
@@ -86,9 +88,10 @@ def inspect(folder: Folder) -> Inspection:
     Raises:
         CheckpointError, BadSetting: as for `load`.
     """
+    folder, config = _as_saved(folder)
     if folder.family is None:
         return recorded.inspect(folder)
-    weights, network, left_over = _network(folder, *_described(folder), folder.stored)
+    weights, network, left_over = _network(folder, config, _described(folder, config), folder.stored)
     tokenizers_of(folder, network.spec)
     tensors, same = described(folder, weights, left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
@@ -100,18 +103,27 @@ def inspect(folder: Folder) -> Inspection:
         missing=(),
         parts=parts(network),
         tied=same,
+        prefix=weights.removed,
         notes=(run_by(network.library), *_about(folder), *notes(folder, broken, left_over), *recorded_notes(network)),
     )
 
 
-def _described(folder: Folder) -> tuple[Any, ForeignSpec]:
-    assert folder.family is not None, "an architecture without a row is opened by `recorded`"
+def _as_saved(folder: Folder) -> tuple[Folder, Any]:
+    """The folder and the library's config; without its row, where the class that saved it has other stacks than the row."""
+    if folder.family is None:
+        return folder, None
     check_sizes(folder)
     with said_by_the_library(folder):
         config = library.config_of(folder.model_type, folder.safe_config)
-        program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
         fidelity.check_settings(folder, config)
-        return config, spec_of(folder, folder.family, config, program)
+        return (folder if library.kind_of(config) == folder.kind else replace(folder, family=None)), config
+
+
+def _described(folder: Folder, config: Any) -> ForeignSpec:
+    assert folder.family is not None, "an architecture without a row is opened by `recorded`"
+    with said_by_the_library(folder):
+        program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
+        return spec_of(folder, folder.family, config, program)
 
 
 def _network(
@@ -125,7 +137,9 @@ def _network(
     dtype = torch.float32 if in_float32 else weights.dtype
     check_room(weights, dtype)
     with said_by_the_library(folder):
-        check_size(folder, library.outline(kind, config), weights.shapes)
+        outline = library.outline(kind, config)
+        check_size(folder, outline, weights.shapes)
+        weights = fidelity.without_wrappers(weights, outline)
         filled, report = library.filled(kind, config, weights.shapes, dtype)
     check_report(folder, spec.program, report)
     left_over = fidelity.left_over(folder, filled, set(report["unexpected_keys"]), weights.tensors)

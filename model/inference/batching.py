@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, constant_pad_nd, nn
 
 from model.errors import OutOfMemory
+from model.huggingface.failing import is_out_of_memory as is_out_of_memory
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import Call, computed
@@ -96,11 +97,6 @@ def _alone_or_refused(call: Call) -> Tensor | Exception:
             return error  # goes back to the run that asked
     release()
     return OutOfMemory(device=str(call.ids.device), found=f"{len(call.ids)} × {call.ids.shape[1]}")
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether a device is out of memory: torch has an error class for it, but on a CPU only a message."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def release() -> None:

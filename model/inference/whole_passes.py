@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model.errors import HeadlightError, RunFailed, phrase
+from model.errors import RunFailed, phrase
+from model.huggingface.failing import in_one_sentence
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.sites import trace_of
-from model.inference.batching import is_out_of_memory
 from model.inference.calls import Ask, Call
 from model.inference.inputs import LARGEST
 from model.inference.recorded_trace import Written
@@ -96,14 +96,8 @@ class WholePasses:
         """
 
         def computed() -> Tensor:
-            try:
+            with in_one_sentence():
                 return compute()
-            except HeadlightError:
-                raise
-            except Exception as error:
-                if is_out_of_memory(error):
-                    raise
-                raise RunFailed(error=f"{type(error).__name__}: {' '.join(str(error).split()[:20])}") from error
 
         return Call(self.network, self.run, self.source, computed_by=computed)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from model.errors import NoWeights, Phrase, UnsoundFile, WholeObject, phrase
+from model.errors import NoWeights, NumpyArrays, Phrase, UnsoundFile, WholeObject, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Tensor
 from model.safe_loading.plan import OtherEntry, shown
@@ -12,6 +12,9 @@ FEW = 16
 """Longest list whose items may be state dicts; longer lists are data."""
 
 OPTIMIZER = "torch.optim"
+
+ARRAYS = ("numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct", "numpy._core.numeric._frombuffer")
+"""What a pickle makes an array of NumPy with."""
 
 
 class Search:
@@ -69,7 +72,7 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Other
 
     Raises:
         WholeObject: there is an object of some class instead of a state dict.
-        NoWeights: there is neither.
+        NumpyArrays, NoWeights: there is neither.
         UnsoundFile: two state dicts have the same name.
     """
     for axes in (2, 0):
@@ -81,6 +84,8 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Other
         search.objects.append(root.kind)
     if search.objects:
         raise WholeObject(path=path, found=shown(search.objects[0]))
+    if arrays := [entry.name for entry in search.others if entry.kind in ARRAYS]:
+        raise NumpyArrays(path=path, names=", ".join(arrays[:3]) + (", …" if len(arrays) > 3 else ""))
     raise NoWeights(path=path, found=_summary(root))
 
 
@@ -134,6 +139,11 @@ def _summary(root: Any) -> Phrase:
     if isinstance(root, Tensor):
         return phrase("one tensor without a name")
     if isinstance(root, dict) and root:
-        first = [f"{shown(_word(key), 40)} ({type(value).__name__})" for key, value in list(root.items())[:5]]
+        first = [f"{shown(_word(key), 40)} ({_kind(value)})" for key, value in list(root.items())[:5]]
         return phrase("a table of other things: {names}", names=", ".join(first))
-    return phrase("a value of the type {name}", name=type(root).__name__)
+    return phrase("a value of the type {name}", name=_kind(root))
+
+
+def _kind(node: Any) -> str:
+    """The type of a value, as Python calls it: one that was not made has the name of its class."""
+    return shown(node.kind if isinstance(node, Inert) else node.name if isinstance(node, Named) else type(node).__name__)

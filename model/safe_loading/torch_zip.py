@@ -2,9 +2,10 @@
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
+from pathlib import PureWindowsPath
 from typing import Any, BinaryIO
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
@@ -18,6 +19,9 @@ END, LOCATOR, RECORD = 22, 20, 56
 
 LOCAL = 30
 """Bytes of the fixed part of each entry's local header."""
+
+UNPACKED = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf")
+"""Endings of weight files, which are opened outside of an archive alone."""
 
 
 def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, Stored]]:
@@ -56,6 +60,8 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
     except (BadZipFile, NotImplementedError, ValueError, IndexError, OverflowError, OSError, struct.error) as error:
         raise DamagedFile(path=path, detail=phrase("its directory is invalid: {reason}", reason=shown(error))) from error
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
+    if other := _other_program([info.orig_filename for info in infos]):
+        raise NotACheckpoint(path=path, found=other)
     for info in sorted(infos, key=lambda info: -info.file_size):
         if flaw := _flaw(info):
             raise UnsoundFile(path=path, detail=flaw)
@@ -88,6 +94,25 @@ def _check_end(file: BinaryIO, size: int, path: str) -> None:
             path=path,
             reason=phrase("its directory has {found:,} bytes; at most {most:,} are read", found=directory, most=limits.MAX_HEADER),
         )
+
+
+def _other_program(names: Sequence[str]) -> Phrase | None:
+    """What an archive is whose entries another program than torch.save names; None: torch.save may have written it.
+
+    Others compress their entries, so this comes before what an entry of torch.save must be.
+    """
+    files = {PureWindowsPath(name).name for name in names}  # which also splits at a backslash, as no honest archive has it
+    if "data.pkl" in files:
+        return phrase("a TorchScript program, not weights") if "constants.pkl" in files else None
+    if "archive_format" in files:
+        return phrase("a program of torch.export, not weights")
+    if "model.weights.h5" in files:
+        return phrase("a model of Keras")
+    if files and all(name.endswith(".npy") for name in files):
+        return phrase("arrays of NumPy (.npz)")
+    if any(name.endswith(UNPACKED) for name in files):
+        return phrase("a zip archive with weights inside (unpack it first)")
+    return phrase("a zip archive without the data.pkl that torch.save writes")
 
 
 def _flaw(info: ZipInfo) -> Phrase | None:
@@ -138,8 +163,6 @@ def _folder(entries: Mapping[str, Stored], path: str) -> str:
         raise NotACheckpoint(path=path, found=phrase("a zip archive without the data.pkl that torch.save writes"))
     if len(folders) > 1:
         raise UnsoundFile(path=path, detail=phrase("it holds more than one data.pkl"))
-    if f"{folders[0]}/constants.pkl" in entries:
-        raise NotACheckpoint(path=path, found=phrase("a TorchScript program, not weights"))
     return folders[0]
 
 

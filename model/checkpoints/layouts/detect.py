@@ -1,4 +1,4 @@
-"""Layout detection: state dicts, prefixes added by wrappers, and the evidence for each layout."""
+"""Layout detection: state dicts, names added by wrappers, and the evidence for each layout."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,25 @@ from torch import Tensor
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
 from model.checkpoints.layouts.layout_files import LISTED
-from model.errors import BadLayoutFile, BadSetting, Phrase, SeveralLayouts, SeveralTables, UnknownLayout, phrase
+from model.checkpoints.layouts.other_programs import holds_adapter, library_kinds
+from model.errors import (
+    BadLayoutFile,
+    BadSetting,
+    CheckpointError,
+    LibraryWeights,
+    NearLayout,
+    OnlyAnAdapter,
+    Phrase,
+    SeveralLayouts,
+    SeveralTables,
+    UnknownLayout,
+    phrase,
+)
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
+from model.inspection.wrappers import readings
 from model.spec.layout_file import mistakes
 
 Value = TypeVar("Value")
-
-PREFIXES = ("module.", "_orig_mod.", "model.", "net.")
-"""Prefixes of wrappers: data-parallel training, torch.compile, and programs that keep the network in an attribute."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +36,8 @@ class Chosen:
 
     Attributes:
         layout: the layout.
-        tensors: tensors by name, without the prefix.
-        prefix: the prefix removed.
+        tensors: tensors by name, without wrappers.
+        prefix: the names of wrappers that were removed.
         candidate: the keys that lead to the state dict, joined by dots; empty: the file's top level.
         match: the evidence.
     """
@@ -66,7 +77,7 @@ def choose(
         among: the layouts to choose from; empty: all known ones.
 
     Raises:
-        UnknownLayout: none matches; the error names the nearest.
+        UnknownLayout, OnlyAnAdapter: none matches; the error names the nearest, or whose weights these are.
         SeveralLayouts: more than one layout or state dict matches.
         BadSetting: `layout` or `candidate` names nothing that exists.
         BadLayoutFile: the layout comes from a file, and does not fit.
@@ -109,15 +120,14 @@ def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> 
 
 
 def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Layout], told: Mapping[str, str]) -> list[Chosen]:
-    """The state dict read by each layout, with prefixes removed until one matches."""
+    """The state dict read by each layout, with wrappers removed until one matches."""
     found: list[Chosen] = []
-    prefix = ""
-    while True:
-        found += [Chosen(layout, table, prefix, candidate, _evidence(layout, table, told)) for layout in layouts]
-        wrapper = next((p for p in PREFIXES if sum(name.startswith(p) for name in table) > len(table) / 2), None)
-        if wrapper is None or any(one.match for one in found):
-            return found
-        table, prefix = {name.removeprefix(wrapper): tensor for name, tensor in table.items()}, prefix + wrapper
+    for reading in readings(table):
+        tensors = {name: table[own] for name, own in reading.names.items()}
+        found += [Chosen(layout, tensors, reading.removed, candidate, _evidence(layout, tensors, told)) for layout in layouts]
+        if any(one.match for one in found):
+            break
+    return found
 
 
 def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
@@ -146,7 +156,23 @@ def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str
     return tuple(name for name in unknown if not what_is(name, table[name]))
 
 
-def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> UnknownLayout:
-    """The error that names the nearest layout and why it does not match."""
-    nearest = min(every, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
-    return UnknownLayout(path=path, nearest=nearest.layout.name, reason=nearest.match.against)
+def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> CheckpointError:
+    """The error that says whose weights these are, or which layout is the nearest and why it does not match."""
+    tables = [one.tensors for one in every]
+    if any(map(holds_adapter, tables)):
+        return OnlyAnAdapter(path=path, base=phrase("its file does not say which"))
+    near = [one for one in every if _is_near(one, told)]
+    for bare in (False,) if near else (False, True):
+        if kinds := next(filter(None, (library_kinds(one.shapes, bare) for one in every)), ()):
+            return LibraryWeights(path=path, kinds=", ".join(kinds))
+    if not near:
+        return UnknownLayout(path=path, names=shortened(max(tables, key=len)))
+    nearest = min(near, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
+    return NearLayout(path=path, nearest=nearest.layout.name, reason=nearest.match.against)
+
+
+def _is_near(one: Chosen, told: Mapping[str, str]) -> bool:
+    """Whether at least half of a layout fits: half of the names have a place in it, and half of what it requires is there."""
+    required = one.layout.match(one.shapes)
+    unknown = len(foreign_names(one.layout, one.tensors, told))
+    return 2 * unknown <= len(one.tensors) and len(required.in_favour) >= len(required.against)

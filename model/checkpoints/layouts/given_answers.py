@@ -1,6 +1,7 @@
 """Given answers: settings, the JSON file beside the weights, special tokens in a vocabulary; and the folders that hold both."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,6 +133,9 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
 WEIGHT_FILES = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".gguf")
 """Endings of weight files."""
 
+_OF_TRAINERS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state(_\d+)?)\.(bin|pt|pth)")
+"""Files with these endings that trainers write beside the weights, of which they hold none."""
+
 ANSWERS = "spec.json"
 """Answers for the only weight file in a folder; those for one of several files, x.pt, are in x.spec.json."""
 
@@ -140,17 +144,19 @@ _NOT_RAW = ("config.json", "tokenizer.json")
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The weight files in a folder, sorted; traces hold none.
+    """The weight files in a folder, sorted; traces and what trainers keep beside the weights hold none.
 
     Raises:
         DamagedFile: the folder cannot be read.
     """
     try:
-        return sorted(
-            path for path in folder.iterdir() if path.suffix in WEIGHT_FILES and not path.name.endswith(ENDING) and path.is_file()
-        )
+        return sorted(path for path in folder.iterdir() if _may_hold_weights(path.name) and path.is_file())
     except OSError as error:
         raise DamagedFile(path=folder, detail=f"{type(error).__name__}") from error
+
+
+def _may_hold_weights(name: str) -> bool:
+    return name.endswith(WEIGHT_FILES) and not name.endswith(ENDING) and not _OF_TRAINERS.fullmatch(name)
 
 
 def raw_file(folder: Path) -> Path | None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import headlight
-from model.errors import phrase
+from model.errors import RunFailed, phrase
 from model.huggingface import library
 from model.huggingface.finding import OUTSIDE, NotFoundError, added_positions, found_places
 from model.huggingface.network import (
@@ -92,9 +92,12 @@ def _said_by_the_library() -> Iterator[None]:
     except NotFoundError:
         raise
     except Exception as error:
-        message = " ".join(str(error).split()[:20])
-        why = phrase("its layers cannot be observed: {name}: {message}", name=type(error).__name__, message=message)
-        raise NotFoundError(why) from error
+        said = (
+            error.fields["error"]
+            if isinstance(error, RunFailed)
+            else f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
+        )
+        raise NotFoundError(phrase("its layers cannot be observed: {error}", error=said)) from error
 
 
 def _class(recorded: RecordedNetwork) -> type[AnyForeign]:

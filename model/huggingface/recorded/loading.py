@@ -69,8 +69,10 @@ class _Fitted:
 
     @property
     def said(self) -> tuple[Words, ...]:
-        """Notes on what it reads."""
-        return (self.form.said,) if self.form.said else ()
+        """Notes on what it reads and writes."""
+        saved_by = ", ".join(map(str, self.config.architectures or ()))
+        writes_none = phrase("It was saved by {name}, which has no output layer: it reads a text and writes none.", name=saved_by)
+        return (*((self.form.said,) if self.form.said else ()), *((writes_none,) if library.has_no_output(self.config) else ()))
 
     def network(self, sites: tuple[headlight.Site, ...] = (), why: Words = UNCHANGEABLE) -> RecordedNetwork:
         """It as a network that is run as a whole, with the attention of a probe, or with layers and heads as its settings say.
@@ -160,6 +162,7 @@ def inspect(folder: Folder) -> Inspection:
         tensors=tensors,
         missing=(),
         tied=same,
+        prefix=fitted.weights.removed,
         notes=(run_by(fitted.module), *fitted.said, found_by_running, *notes(folder, broken, fitted.left_over)),
     )
 
@@ -174,6 +177,7 @@ def _fitted(folder: Folder, weights: Weights, fill: Callable[[Weights], Mapping[
         outline = library.outline(folder.kind, config)
         form = reads(folder, outline, config)
         check_size(folder, outline, weights.shapes)
+        weights = fidelity.without_wrappers(weights, outline)
         module, report = library.filled(folder.kind, config, fill(weights), dtype, library.EAGER)
     program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
     check_report(folder, program, report)

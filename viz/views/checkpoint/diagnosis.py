@@ -32,9 +32,7 @@ def evidence_of(found: Inspection) -> None:
             tokens.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
         )
     if found.prefix:
-        st.caption(
-            tokens.markdown(_("Every name started with the wrapper prefix “{prefix}”, which was removed.", prefix=found.prefix))
-        )
+        st.caption(tokens.markdown(_("Wrappers had put “{prefix}” into the names, which was removed.", prefix=found.prefix)))
     if found.candidate:
         st.caption(tokens.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
     for note in found.notes:
