@@ -34,7 +34,7 @@ VOCABULARY_FILES = (
     "source.spm",
     "target.spm",
 )
-"""Vocabulary files of folders without tokenizer.json."""
+"""Files of a tokenizer beside tokenizer.json, or without it."""
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Weight files and their indexes; the first that exists is used."""
@@ -164,9 +164,20 @@ class Folder:
         return self.path.resolve() / TOKENIZER
 
     @property
-    def rules(self) -> dict[str, str] | None:
-        """Arguments for the tokenizer process; None: the folder has no tokenizer.json."""
-        return {"path": str(self.vocabulary)} if self.vocabulary.is_file() else None
+    def rules(self) -> dict[str, Any] | None:
+        """Arguments for the tokenizer process; None: the folder has no tokenizer.json.
+
+        What lies beside that file may change its ids, so then the library's own class reads the folder.
+        """
+        if not self.vocabulary.is_file():
+            return None
+        rules: dict[str, Any] = {"path": str(self.vocabulary)}
+        return rules | {"beside": str(self.vocabulary.parent), "config": self.safe_config} if self.settles_ids else rules
+
+    @property
+    def settles_ids(self) -> bool:
+        """Whether files of a tokenizer lie here that the library reads beside tokenizer.json, or without it."""
+        return any((self.path / name).is_file() for name in VOCABULARY_FILES)
 
     def unsupported(self, reason: Words | tuple[Words, ...]) -> CheckpointError:
         """The error about a network that does not run here."""
@@ -212,8 +223,7 @@ class Folder:
     def fingerprint(self) -> str:
         """SHA-256 over the files that decide what the network computes, in hexadecimal."""
         digest = hashlib.sha256()
-        cut_by = (TOKENIZER,) if (self.path / TOKENIZER).is_file() else VOCABULARY_FILES
-        for path in (*(self.path / name for name in (CONFIG, GENERATION, *cut_by)), *self.weight_files()):
+        for path in (*(self.path / name for name in (CONFIG, GENERATION, TOKENIZER, *VOCABULARY_FILES)), *self.weight_files()):
             if path.is_file():
                 with path.open("rb") as file:
                     hashlib.file_digest(file, lambda: digest)  # in pieces: the whole would take as much memory again

@@ -28,6 +28,7 @@ from model.huggingface.parts import parts, recorded_notes
 from model.huggingface.places import named
 from model.huggingface.recorded import loading as recorded
 from model.huggingface.sizes import check_layers, check_sizes
+from model.huggingface.tokenizer import notes as notes_of
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.external import ForeignSpec
@@ -76,7 +77,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         network.spec,
         sampling=sampling_of(folder),
     )
-    said = (run_by(network.library), *_about(folder), *notes(folder, weights.broken, left_over))
+    said = (run_by(network.library), *_about(folder), *notes(folder, weights.broken, left_over), *notes_of(folder, tokenizers))
     return Foreign(info, network, tokenizers, hashing.result(), said)
 
 
@@ -92,7 +93,7 @@ def inspect(folder: Folder) -> Inspection:
     if folder.family is None:
         return recorded.inspect(folder)
     weights, network, left_over = _network(folder, config, _described(folder, config), folder.stored)
-    tokenizers_of(folder, network.spec)
+    tokenizers = tokenizers_of(folder, network.spec)
     tensors, same = described(folder, weights, left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     return Inspection(
@@ -104,7 +105,13 @@ def inspect(folder: Folder) -> Inspection:
         parts=parts(network),
         tied=same,
         prefix=weights.removed,
-        notes=(run_by(network.library), *_about(folder), *notes(folder, broken, left_over), *recorded_notes(network)),
+        notes=(
+            run_by(network.library),
+            *_about(folder),
+            *notes(folder, broken, left_over),
+            *notes_of(folder, tokenizers),
+            *recorded_notes(network),
+        ),
     )
 
 

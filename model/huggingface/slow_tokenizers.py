@@ -65,7 +65,9 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
     Raises:
         DamagedFile: tokenizer_config.json is not a JSON object.
     """
-    slow, path = SLOW_TOKENIZERS[folder.model_type], folder.path / TOKENIZER_CONFIG
+    slow, path = SLOW_TOKENIZERS.get(folder.model_type), folder.path / TOKENIZER_CONFIG
+    if slow is None:
+        return None
     named = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
     asked = named.removesuffix("Fast") if isinstance(named, str) else slow.classes[0]
     name = RENAMED.get(asked, asked)
@@ -74,5 +76,6 @@ def rules_of(folder: Folder) -> dict[str, str] | None:
 
 
 def needed(folder: Folder) -> str:
-    """The files that are needed to read texts."""
-    return ", ".join(SLOW_TOKENIZERS[folder.model_type].files)
+    """The files that are needed to read texts without tokenizer.json; empty: no others are read."""
+    slow = SLOW_TOKENIZERS.get(folder.model_type)
+    return ", ".join(slow.files) if slow else ""

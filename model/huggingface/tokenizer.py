@@ -1,13 +1,13 @@
 """Tokenizer of a Hugging Face folder, as a Tokenizer of ours: each token is shown as its text."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from model.errors import BadChat, EmptyText, HeadlightError, NoTokenizer
+from model.errors import BadChat, EmptyText, HeadlightError, NoTokenizer, Phrase, TokenWithoutRow, phrase
 from model.huggingface import slow_tokenizers
 from model.huggingface.chat_templates import template_of
-from model.huggingface.folder import TOKENIZER, Folder
+from model.huggingface.folder import TOKENIZER, VOCABULARY_FILES, Folder
 from model.spec.external import ForeignSpec
 from model.spec.inputs import Chat
 from model.tokenizers.chat import NO_TEMPLATE, ChatTemplate, Rendered
@@ -52,11 +52,13 @@ class LibraryTokenizer:
 
         Raises:
             EmptyText: the text is blank.
+            TokenWithoutRow: the network lacks one of its tokens.
             TooManyTokens, TokenizerFailed: the tokenizer exceeded its limits.
         """
         if not text.strip():
             raise EmptyText(strip=name)
         found = self.process.encode(text, name)
+        self._check_rows(found)
         ids = self._as_target(found.ids) if self.before else found.ids
         strip = self.tokens(ids, name)
         if self.before:
@@ -73,7 +75,18 @@ class LibraryTokenizer:
         if self.template is None:
             raise BadChat(reason=NO_TEMPLATE)
         cut, text, starts = self.process.encode_chat(chat, self.template)
+        self._check_rows(cut)
         return Rendered(_as_typed(self.tokens(cut.ids, name), cut), text, starts, self.template.fingerprint)
+
+    def _check_rows(self, cut: Cut) -> None:
+        """Refuses a token that the tokenizer makes of a text and the network has no row for.
+
+        Raises:
+            TokenWithoutRow: there is one.
+        """
+        for id_, typed in zip(cut.ids, cut.typed, strict=True):
+            if id_ >= self.size:
+                raise TokenWithoutRow(token=typed or str(id_), found=id_, last=self.size - 1)
 
     def _as_target(self, ids: Sequence[int]) -> list[int]:
         """The decoder's input for a text: the beginning, the text, the end token.
@@ -143,7 +156,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
     if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
-        needed = TOKENIZER if folder.family is None else f"{TOKENIZER}, or {slow_tokenizers.needed(folder)}"
+        needed = f"{TOKENIZER}, or {slow}" if (slow := slow_tokenizers.needed(folder)) else TOKENIZER
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
@@ -155,8 +168,35 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     return found
 
 
+def notes(folder: Folder, tokenizers: Mapping[str, Tokenizer]) -> tuple[Phrase, ...]:
+    """A sentence about ids that may differ from the library's; empty: they are the same."""
+    process = next((each.process for each in tokenizers.values() if isinstance(each, LibraryTokenizer)), None)
+    if process is None or not folder.vocabulary.name == TOKENIZER:
+        return ()
+    if process.failure:
+        return (
+            phrase(
+                "Texts are tokenized by {name} alone, because the library cannot read the files beside it, which may change ids: "
+                "{failure}.",
+                name=TOKENIZER,
+                failure=process.failure,
+            ),
+        )
+    if folder.settles_ids:
+        return ()
+    return (
+        phrase(
+            "Texts are tokenized by {name} alone. Without {missing} the library would use the defaults of its class for "
+            "{model_type}, with which ids may differ.",
+            name=TOKENIZER,
+            missing=VOCABULARY_FILES[0],
+            model_type=folder.model_type,
+        ),
+    )
+
+
 def _process(folder: Folder, size: int) -> TokenizerProcess | None:
     if (rules := folder.rules) is not None:
         return TokenizerProcess(folder.vocabulary, rules, size)
-    slow = None if folder.family is None or not folder.path.is_dir() else slow_tokenizers.rules_of(folder)
+    slow = slow_tokenizers.rules_of(folder) if folder.path.is_dir() else None
     return None if slow is None else TokenizerProcess(folder.path.resolve(), slow, size)

@@ -20,7 +20,7 @@ from model.huggingface.sounds import SoundReader
 from model.inference.features import NO_EMBEDDING, Heard, asked, hear, image_of, moments_of, positions_of, rows_of, sound_of
 from model.inference.pictures import names_picture, picture
 from model.inference.sounds import names_sound
-from model.spec.external import AnySpec, AnyStack, ForeignImage
+from model.spec.external import AnySpec, AnyStack, ForeignImage, ForeignStack
 from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
 from model.spec.request import RunRequest, check_size
 from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
@@ -226,12 +226,13 @@ class Reader:
         """The number of positions that `stack` may read, and the reason for this limit."""
         if self.most < stack.max_positions:
             return self.most, phrase("this server reads no more")
-        return (
-            stack.max_positions,
-            phrase("the model has no more positions")
-            if stack.positions.startswith("learned")
-            else phrase("its spec.json sets this limit"),
-        )
+        if stack.positions.startswith("learned"):
+            return stack.max_positions, phrase("the model has no more positions")
+        if stack.positions == "relative":
+            return stack.max_positions, phrase("no more are read here of a model without a table of positions")
+        if isinstance(stack, ForeignStack):
+            return stack.max_positions, phrase("the model’s own settings, or this program where they say nothing, set this limit")
+        return stack.max_positions, phrase("its spec.json, or the layout of its file, sets this limit")
 
     def tokens(self, name: str, ids: tuple[int, ...]) -> Tokens:
         """The strip of ids, which are used as they are.

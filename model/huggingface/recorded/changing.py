@@ -92,12 +92,9 @@ def _said_by_the_library() -> Iterator[None]:
     except NotFoundError:
         raise
     except Exception as error:
-        said = (
-            error.fields["error"]
-            if isinstance(error, RunFailed)
-            else f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
-        )
-        raise NotFoundError(phrase("its layers cannot be observed: {error}", error=said)) from error
+        own = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
+        message = error.fields["error"] if isinstance(error, RunFailed) else own
+        raise NotFoundError(phrase("its layers cannot be observed: {error}", error=message)) from error
 
 
 def _class(recorded: RecordedNetwork) -> type[AnyForeign]:

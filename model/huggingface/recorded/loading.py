@@ -35,6 +35,7 @@ from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of
 from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.sounds import sound_reader
+from model.huggingface.tokenizer import notes as notes_of
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
 from model.spec.external import ForeignImage, ForeignSpec
@@ -100,6 +101,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
             fitted, network, notes_ = _probed(_fitted(folder, weights, lambda weights: weights.tensors, in_float32=True))
     network, title = network.to(device), name_of(folder.path)
     tokenizers = dict(tokenizers_of(fitted.folder, network.spec))
+    notes_ = (*notes_, *notes_of(folder, tokenizers))
     strips = {strip: strip for strip in tokenizers}
     if fitted.form.form != "ids":
         tokenizers.pop("source")
@@ -148,7 +150,7 @@ def inspect(folder: Folder) -> Inspection:
     """
     fitted = _fitted(folder, folder.stored(), lambda weights: weights.shapes)
     network = fitted.network()
-    tokenizers_of(fitted.folder, network.spec)
+    tokenizers = tokenizers_of(fitted.folder, network.spec)
     tensors, same = described(folder, fitted.weights, fitted.left_over)
     broken = [tensor.name for tensor in tensors if tensor.nan or tensor.infinite]
     found_by_running = phrase(
@@ -163,7 +165,13 @@ def inspect(folder: Folder) -> Inspection:
         missing=(),
         tied=same,
         prefix=fitted.weights.removed,
-        notes=(run_by(fitted.module), *fitted.said, found_by_running, *notes(folder, broken, fitted.left_over)),
+        notes=(
+            run_by(fitted.module),
+            *fitted.said,
+            found_by_running,
+            *notes(folder, broken, fitted.left_over),
+            *notes_of(folder, tokenizers),
+        ),
     )
 
 

@@ -46,6 +46,7 @@ class TokenizerProcess:
         special: ids of the special tokens.
         unknown: id of the unknown token; None: there is none.
         byte_level: whether the texts of tokens are bytes, each written as one character.
+        failure: why files beside tokenizer.json, which may change its ids, were not read; empty: they were, or there are none.
 
     Raises:
         DamagedFile: the tokenizer cannot be read.
@@ -67,6 +68,7 @@ class TokenizerProcess:
         self.special = frozenset[int](known["special"])
         self.unknown: int | None = known["unknown"]
         self.byte_level: bool = known["byte_level"]
+        self.failure = str(known.get("failure", ""))
 
     def encode(self, text: str, name: str, special: bool = True) -> Cut:
         """The tokens of a text.

@@ -20,7 +20,8 @@ class Reader(Protocol):
 
         Returns:
             `tokens`: pairs of id and text, for ids below `size`; `special`: ids of the special tokens; `unknown`: id of the unknown
-            token; `byte_level`: whether the texts of tokens are bytes, each written as one character.
+            token; `byte_level`: whether the texts of tokens are bytes, each written as one character; perhaps `failure`: why the
+            files beside tokenizer.json were not read.
         """
 
     def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
@@ -49,6 +50,8 @@ def read(question: dict[str, Any]) -> Reader:
             return SentencePieces(base64.b64decode(content))
         case {"rules": rules}:
             return Rules(rules.encode())
+        case {"path": path, "beside": folder, "config": config}:
+            return _of_library(Path(path), folder, config)
         case {"path": path}:
             return Rules(Path(path).read_bytes())
     raise KeyError("neither a folder nor a file is named")
@@ -64,13 +67,57 @@ def _of_folder(folder: str, name: str) -> Reader:
         if path.suffix in (".model", ".spm"):
             SentencePieceProcessor(model_file=str(path))  # raises for a damaged file, which the library would take for another kind
     made = getattr(transformers, name).from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    return Rules(made.backend_tokenizer.to_str().encode()) if hasattr(made, "backend_tokenizer") else Pieces(made)
+    return _reader(made)
+
+
+def _of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
+    """The tokenizer that the transformers library makes from a folder; from its tokenizer.json alone, where it fails.
+
+    Its classes differ in what they take from tokenizer.json and what from the files beside it, so nothing of that is repeated here.
+
+    Args:
+        path: tokenizer.json.
+        config: of the network, by whose architecture the library chooses the class.
+    """
+    os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import, so that the library never makes a request
+    from transformers import CONFIG_MAPPING, AutoTokenizer
+
+    alone = Rules(path.read_bytes())  # raises for a damaged file
+    try:
+        made = AutoTokenizer.from_pretrained(
+            folder,
+            config=CONFIG_MAPPING[config["model_type"]].from_dict(config),
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+        return _reader(made)
+    except MemoryError:
+        raise
+    except Exception as error:
+        alone.failure = f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"
+        return alone
+
+
+def _reader(made: Any) -> Reader:
+    """A tokenizer of the transformers library."""
+    if not hasattr(made, "backend_tokenizer"):
+        return Pieces(made)
+    return Rules(made.backend_tokenizer.to_str().encode(), bool(made.split_special_tokens))
 
 
 class Rules:
-    """A tokenizer.json. Its truncation and padding are switched off: a text that is too long is refused with an error instead."""
+    """A tokenizer.json. Its truncation and padding are switched off: a text that is too long is refused with an error instead.
 
-    def __init__(self, content: bytes) -> None:
+    Args:
+        content: of the file.
+        splits_special: whether the text of a special token in a text is cut like any other.
+
+    Attributes:
+        failure: what the library said that could not read the files beside it; empty: nothing.
+    """
+
+    def __init__(self, content: bytes, splits_special: bool = False) -> None:
+        self.failure = ""
         if len(content) > limits.MAX_FILE:
             raise ValueError(f"it is larger than {limits.MAX_FILE:,} bytes")
         self._data = json.loads(content.decode("utf-8"))
@@ -82,6 +129,7 @@ class Rules:
             raise ValueError(f"the tokenizers library says: {error}") from error
         self._library.no_truncation()
         self._library.no_padding()
+        self._library.encode_special_tokens = splits_special
 
     def describe(self, size: int) -> dict[str, Any]:
         """See Reader."""
@@ -92,6 +140,7 @@ class Rules:
             "tokens": [(id_, token) for token, id_ in self._library.get_vocab().items() if id_ < size],
             "special": [id_ for id_, added in self._library.get_added_tokens_decoder().items() if added.special],
             "unknown": unknown if type(unknown) is int else None,
+            "failure": self.failure,
             "byte_level": '"ByteLevel"' in json.dumps([self._data.get("pre_tokenizer"), self._data.get("decoder")]),
         }
 
