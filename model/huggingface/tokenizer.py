@@ -171,7 +171,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
 def notes(folder: Folder, tokenizers: Mapping[str, Tokenizer]) -> tuple[Phrase, ...]:
     """A sentence about ids that may differ from the library's; empty: they are the same."""
     process = next((each.process for each in tokenizers.values() if isinstance(each, LibraryTokenizer)), None)
-    if process is None or not folder.vocabulary.name == TOKENIZER:
+    if process is None or folder.vocabulary.name != TOKENIZER:
         return ()
     if process.failure:
         return (

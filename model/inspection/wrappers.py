@@ -5,7 +5,7 @@ before those of the tensors inside; training programs keep the network in an att
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 INSIDE = ("_orig_mod", "_fsdp_wrapped_module", "_fpw_module", "_checkpoint_wrapped_module", "_forward_module")
@@ -30,10 +30,10 @@ class Reading:
     names: Mapping[str, str]
     removed: str = ""
 
-    def without(self, wrappers: Iterable[str]) -> "Reading | None":
+    def without(self, wrappers: Container[str]) -> "Reading | None":
         """The names without these parts, wherever they are; None: there are none, or two tensors would have one name."""
-        parts = {part for name in self.names for part in name.split(".")[:-1]}
-        if not (there := [wrapper for wrapper in wrappers if wrapper in parts]):
+        parts = dict.fromkeys(part for name in self.names for part in name.split(".")[:-1])
+        if not (there := [part for part in parts if part in wrappers]):
             return None
         return self._renamed(lambda name: ".".join(part for part in name.split(".") if part not in there), ".".join(there))
 
@@ -63,10 +63,7 @@ def readings(names: Iterable[str], any_first: bool = False) -> Iterator[Reading]
     reading = Reading({name: name for name in names})
     while True:
         yield reading
-        if (bare := reading.without(INSIDE)) is not None:
-            yield bare
+        yield from filter(None, (reading.without(INSIDE), reading.without(ANYWHERE)))
         if (shorter := reading.without_first(any_first)) is None:
-            break
+            return
         reading = shorter
-    if (bare := reading.without(ANYWHERE)) is not None:
-        yield bare

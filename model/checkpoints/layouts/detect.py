@@ -166,7 +166,7 @@ def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> Che
         if kinds := next(filter(None, (library_kinds(one.shapes, bare) for one in every)), ()):
             return LibraryWeights(path=path, kinds=", ".join(kinds))
     if not near:
-        return UnknownLayout(path=path, names=shortened(max(map(list, tables), key=len)))
+        return UnknownLayout(path=path, names=shortened(max(every, key=lambda one: len(one.tensors)).tensors))
     nearest = min(near, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
     return NearLayout(path=path, nearest=nearest.layout.name, reason=nearest.match.against)
 

@@ -86,11 +86,11 @@ def _text(name: str, text: str) -> Callable[[Path], None]:
 
 QUERY = "encoder.layer.1.attention.self.query.weight"
 SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
-    "no config": (lambda folder: (folder / "config.json").unlink(), "Needed: model.safetensors, spec.json, tokenizer.json"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "config.json is missing. Needed: config.json, model"),
     "no JSON": (_text("config.json", "{"), "config.json cannot be read"),
     "another architecture": (
         _config(model_type="mamba", architectures=None),
-        "MambaForCausalLM, but cannot be run: it lacks backbone",
+        r"MambaForCausalLM\): it lacks backbone.* it has embeddings.LayerNorm.bias, .* instead\. Use the config.json",
     ),
     "an unknown architecture": (
         _config(model_type="no-such"),
@@ -104,8 +104,8 @@ SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
     "absurd width": (_config(hidden_size=60_000, intermediate_size=10**7), "network of [0-9,]+ parameters, but the weights"),
     "absurd vocabulary": (_config(vocab_size=10**12), "vocab_size is 1,000,000,000,000, not a whole number up to 16,777,216"),
     "absurd depth": (_config(num_hidden_layers=10**9), "num_hidden_layers is 1,000,000,000, not a whole number up to 1,000"),
-    "a size that is no number": (_config(hidden_size="wide"), "config.json cannot be read"),
-    "heads that do not divide": (_config(num_attention_heads=5), "config.json cannot be read"),
+    "a size that is no number": (_config(hidden_size="wide"), "transformers .* says: .*'hidden_size' expected int"),
+    "heads that do not divide": (_config(num_attention_heads=5), r"says: ValueError: The hidden size .* If this names a setting"),
     "quantised": (_config(quantization_config={"quant_method": "gptq"}), "its weights are quantized, which is not read here"),
     "a decoder's switch": (
         _config(is_decoder=True),

@@ -5,6 +5,7 @@ import os
 import subprocess
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,13 @@ def npz() -> bytes:
 
 
 def script() -> bytes:
-    return zipped([("a/data.pkl", pickled({})), ("a/constants.pkl", pickled(()))])
+    """What torch.jit.save writes: its code is compressed, and stands before the pickle."""
+    code = ("a/code/__torch__.py", b"class Program(Module):\n" * 9)
+    return zipped([code, ("a/data.pkl", pickled({})), ("a/constants.pkl", pickled(()))], zipfile.ZIP_DEFLATED)
+
+
+def deflated(*names: str) -> bytes:
+    return zipped([(name, bytes(1000)) for name in names], zipfile.ZIP_DEFLATED)
 
 
 KINDS: dict[str, tuple[bytes, str]] = {
@@ -73,7 +80,15 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "jpeg": (b"\xff\xd8\xff\xe0" + bytes(100), "a JPEG image"),
     "gzip": (b"\x1f\x8b\x08" + bytes(100), "a gzip archive (unpack it first)"),
     "tar": (tar(), "a tar archive"),
-    "npz": (npz(), "a zip archive without the data.pkl that torch.save writes"),
+    "npz": (npz(), "arrays of NumPy (.npz)"),
+    "npz, compressed": (deflated("weight.npy", "bias.npy"), "arrays of NumPy (.npz)"),
+    "torch.export": (
+        deflated("a/archive_format", "a/data/weights/w.pt"),
+        "a program of torch.export, not weights",
+    ),
+    "keras": (deflated("config.json", "model.weights.h5"), "a model of Keras"),
+    "zipped folder": (deflated("a/config.json", "a/model.safetensors"), "a zip archive with weights inside (unpack it first)"),
+    "zipped texts": (deflated("a/notes.txt"), "a zip archive without the data.pkl that torch.save writes"),
     "empty zip": (zipped([]), "an empty zip archive"),
     "torchscript": (script(), "a TorchScript program, not weights"),
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(100), "an HDF5 file, as Keras writes it"),
@@ -190,6 +205,16 @@ EMPTIES: dict[str, tuple[bytes, str]] = {
     ),
     "safetensors": (headed(b"{}"), "a value of the type dict"),
 }
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("place", ["", "model"])
+def test_a_table_of_arrays_says_so(place: str, legacy: bool) -> None:
+    """It said "weight (Inert)", a name that nobody outside of this program knows."""
+    arrays = {f"layer.{i}.weight": np.ones((2, 2), np.float32) for i in range(4)}
+    said = str(refusal(saved({place: arrays} if place else arrays, legacy=legacy), errors.NumpyArrays))
+    first = [f"{place}.layer.{i}.weight".removeprefix(".") for i in range(3)]
+    assert said.startswith(f"x.pt contains NumPy arrays instead of tensors: {', '.join(first)}, …. Nothing was executed.")
 
 
 @pytest.mark.parametrize("name", EMPTIES)
