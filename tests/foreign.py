@@ -22,6 +22,8 @@ def tried(case: Case, folder: Path) -> tuple[float | None, str]:
         for advice in (
             ". Nothing was run",
             ". Do not change its config.json",
+            ". If a program",
+            ". Use the config.json",
             ". Save the complete",
             ". Leave ",
             ". Choose the file ",
