@@ -38,7 +38,8 @@ def refuse(path: Path) -> None:
         return
     if (path / ADAPTER).is_file():
         base = folder.read_json(path / ADAPTER).get("base_model_name_or_path")
-        raise OnlyAnAdapter(path=path, base=base or phrase("it does not say which"))
+        told = phrase("it belongs to {name}", name=str(base)) if base else phrase("it does not say which one it belongs to")
+        raise OnlyAnAdapter(path=path, base=told)
     if _is_of_the_library(path):
         raise MissingFile(path=path / folder.CONFIG, needed=f"{folder.CONFIG}, {folder.WEIGHTS[0]} | {folder.WEIGHTS[2]}")
     if weight_files(path):

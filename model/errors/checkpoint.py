@@ -44,8 +44,8 @@ class OnlyAnAdapter(CheckpointError):
     """What was learned beside a network, without the network. Fields: path, base."""
 
     template = message(
-        "{path} holds an adapter, a small change to the weights of another network ({base}), and not this network itself. Merge "
-        "the two with the program that trained it, such as merge_and_unload() of the library peft, and save the result with "
+        "{path} holds an adapter, a small change to the weights of another network, and not that network: {base}. Merge the two "
+        "with the program that trained it, such as merge_and_unload() of the library peft, and save the result with "
         "save_pretrained."
     )
 

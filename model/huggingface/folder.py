@@ -102,12 +102,15 @@ class _Renamed(Mapping[str, Tensor]):
         self._tensors, self._names = tensors, names
 
     def __getitem__(self, name: str) -> Tensor:
+        """A tensor by its name here."""
         return self._tensors[self._names[name]]
 
     def __iter__(self) -> Iterator[str]:
+        """The names here."""
         return iter(self._names)
 
     def __len__(self) -> int:
+        """The number of tensors."""
         return len(self._names)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.checkpoints.layouts.loading import inspect
-from model.errors import BadSetting, CannotMeasure, HeadlightError, TooManyTokens, UnknownLayout, UnknownModel, phrase
+from model.errors import BadSetting, CannotMeasure, HeadlightError, NearLayout, TooManyTokens, UnknownModel, phrase
 from model.huggingface.finding import OUTSIDE
 from tests.reference import GOLDEN
 from viz.i18n import translate
@@ -26,7 +26,7 @@ def test_a_reason_inside_an_error_is_said_in_the_language_of_the_page() -> None:
 
 def test_several_reasons_stand_together() -> None:
     reasons = (phrase("it lacks {pattern}", pattern="a.weight"), phrase("{names} have no place in it", names="b, c"), "typed")
-    error = UnknownLayout(path="a.pt", nearest="gpt", reason=reasons)
+    error = NearLayout(path="a.pt", nearest="gpt", reason=reasons)
     assert "it lacks a.weight; b, c have no place in it; typed" in str(error)
     with translate.speaking("zh-CN"):
         assert "缺少 a.weight；其中没有 b, c 的位置；typed" in translate.error_message(error)

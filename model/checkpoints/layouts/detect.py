@@ -160,7 +160,7 @@ def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> Che
     """The error that says whose weights these are, or which layout is the nearest and why it does not match."""
     tables = [one.tensors for one in every]
     if any(map(holds_adapter, tables)):
-        return OnlyAnAdapter(path=path, base=phrase("it does not say which"))
+        return OnlyAnAdapter(path=path, base=phrase("it does not say which one it belongs to"))
     near = [one for one in every if _is_near(one, told)]
     for bare in (False,) if near else (False, True):
         if kinds := next(filter(None, (library_kinds(one.shapes, bare) for one in every)), ()):

@@ -62,7 +62,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], type[CheckpointError], str]] =
     "a Hub’s cache": (lambda path: cache(path / "models--a--b"), FolderAbove, "with one: models--a--b/snapshots/0abc"),
     "sentence-transformers": (sentences, FolderAbove, r"folders with one: 0_Transformer\. Open one of them"),
     "a folder of our checkpoints": (lambda path: save_checkpoint(path / "ours"), FolderAbove, "with one: ours"),
-    "an adapter": (adapter, OnlyAnAdapter, r"holds an adapter, .* another network \(org/base\)"),
+    "an adapter": (adapter, OnlyAnAdapter, r"holds an adapter, .* and not that network: it belongs to org/base\. Merge"),
     "a folder without config.json": (without_config, MissingFile, r"config\.json is missing\. Needed: config\.json, model"),
     "an empty folder": (
         lambda path: None,
