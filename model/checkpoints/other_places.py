@@ -9,6 +9,7 @@ from model.checkpoints import native
 from model.checkpoints.layouts.given_answers import weight_files
 from model.errors import DamagedFile, FolderAbove, MissingFile, NotACheckpoint, NothingToOpen, OnlyAnAdapter, phrase
 from model.huggingface import folder
+from model.inspection.leftovers import shortened
 from model.trace.trace_files import is_trace_file
 
 ADAPTER = "adapter_config.json"
@@ -17,8 +18,8 @@ ADAPTER = "adapter_config.json"
 DEEPEST = 3
 """Levels below a folder at which others are looked for: a Hub's cache has models--ORG--NAME/snapshots/COMMIT."""
 
-MOST_ENTRIES, MOST_NAMED = 200, 3
-"""Most entries of a folder that are looked at, and most folders that a sentence names."""
+MOST_ENTRIES = 200
+"""Most entries of a folder that are looked at."""
 
 _OF_THE_LIBRARY = (*folder.WEIGHTS[1:], folder.GENERATION, *folder.VOCABULARY_FILES)
 """Files that lie in folders of the transformers library alone."""
@@ -38,15 +39,14 @@ def refuse(path: Path) -> None:
         return
     if (path / ADAPTER).is_file():
         base = folder.read_json(path / ADAPTER).get("base_model_name_or_path")
-        told = phrase("it belongs to {name}", name=str(base)) if base else phrase("it does not say which one it belongs to")
-        raise OnlyAnAdapter(path=path, base=told)
+        owner = phrase("it belongs to {name}", name=str(base)) if base else phrase("it does not say which one it belongs to")
+        raise OnlyAnAdapter(path=path, base=owner)
     if _is_of_the_library(path):
         raise MissingFile(path=path / folder.CONFIG, needed=f"{folder.CONFIG}, {folder.WEIGHTS[0]} | {folder.WEIGHTS[2]}")
     if weight_files(path):
         return
-    if inside := sorted(_inside(path, 1), key=_counted):
-        more = f", … (+{len(inside) - MOST_NAMED})" if inside[MOST_NAMED:] else ""
-        raise FolderAbove(path=path, there=", ".join(inside[:MOST_NAMED]) + more)
+    if networks := sorted(_inside(path, 1), key=_counted):
+        raise FolderAbove(path=path, there=shortened(networks))
     if not (path / native.TOKENIZER).is_file():
         raise NothingToOpen(path=path)
 
@@ -66,14 +66,14 @@ def _is_of_the_library(path: Path) -> bool:
 def _inside(path: Path, level: int) -> Iterator[str]:
     """Names, relative to `path`, of the folders below it that can be opened."""
     try:
-        below = [each for each in islice(path.iterdir(), MOST_ENTRIES) if each.is_dir()]
+        below = [entry for entry in islice(path.iterdir(), MOST_ENTRIES) if entry.is_dir()]
     except OSError:
         return
-    for each in below:
-        if (each / native.SPEC).is_file() or (folder.is_here(each) and any((each / name).is_file() for name in folder.WEIGHTS)):
-            yield each.name
+    for inner in below:
+        if (inner / native.SPEC).is_file() or (folder.is_here(inner) and any((inner / name).is_file() for name in folder.WEIGHTS)):
+            yield inner.name
         elif level < DEEPEST:
-            yield from (f"{each.name}/{name}" for name in _inside(each, level + 1))
+            yield from (f"{inner.name}/{name}" for name in _inside(inner, level + 1))
 
 
 def _counted(name: str) -> list[tuple[int, str]]:

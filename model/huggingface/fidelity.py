@@ -108,7 +108,7 @@ def without_wrappers(weights: Weights, network: nn.Module) -> Weights:
     state, prefix = network.state_dict().keys(), f"{network.base_model_prefix}."
 
     def filled(reading: Reading) -> int:
-        names = {one for name in reading.names for one in (name, name.removeprefix(prefix), prefix + name)}
+        names = {alias for name in reading.names for alias in (name, name.removeprefix(prefix), prefix + name)}
         return len(state & names)
 
     best = max(readings(weights.shapes, any_first=True), key=filled)  # the first of equals

@@ -90,8 +90,8 @@ class Weights:
     def read_as(self, reading: Reading) -> "Weights":
         """The same tensors under names without wrappers."""
         names = reading.names
-        broken = tuple(name for name, own in names.items() if own in self.broken)
-        shapes = {name: self.shapes[own] for name, own in names.items()}
+        broken = tuple(name for name, stored in names.items() if stored in self.broken)
+        shapes = {name: self.shapes[stored] for name, stored in names.items()}
         return Weights(_Renamed(self.tensors, names), shapes, broken, reading.removed)
 
 

@@ -17,13 +17,16 @@ ANYWHERE = (*INSIDE, "module")
 IN_FRONT = ("module", *INSIDE, "model", "net")
 """Names that go from the front, where most tensors have them."""
 
+MOST_REMOVED = 8
+"""Most names that are removed from the front, one after the other."""
+
 
 @dataclass(frozen=True)
 class Reading:
     """The names of tensors without some wrappers.
 
     Attributes:
-        names: the names in the file, by those without wrappers.
+        names: the name in the file, by that without wrappers.
         removed: what was removed.
     """
 
@@ -32,10 +35,10 @@ class Reading:
 
     def without(self, wrappers: Container[str]) -> "Reading | None":
         """The names without these parts, wherever they are; None: there are none, or two tensors would have one name."""
-        parts = dict.fromkeys(part for name in self.names for part in name.split(".")[:-1])
-        if not (there := [part for part in parts if part in wrappers]):
+        parts = dict.fromkeys(part for name in self.names for part in name.split(".")[:-1] if part in wrappers)
+        if not parts:
             return None
-        return self._renamed(lambda name: ".".join(part for part in name.split(".") if part not in there), ".".join(there))
+        return self._renamed(lambda name: ".".join(part for part in name.split(".") if part not in parts), ".".join(parts))
 
     def without_first(self, any_name: bool) -> "Reading | None":
         """The names without what most of them begin with, where it is a wrapper's; None as for `without`.
@@ -50,7 +53,7 @@ class Reading:
         return self._renamed(lambda name: name.removeprefix(f"{first}."), first)
 
     def _renamed(self, change: Callable[[str], str], removed: str) -> "Reading | None":
-        names = {change(name): own for name, own in self.names.items()}
+        names = {change(name): stored for name, stored in self.names.items()}
         return Reading(names, f"{self.removed}{removed}.") if len(names) == len(self.names) else None
 
 
@@ -61,7 +64,7 @@ def readings(names: Iterable[str], any_first: bool = False) -> Iterator[Reading]
         any_first: whether a name that most tensors begin with is taken for a wrapper's, whatever it is.
     """
     reading = Reading({name: name for name in names})
-    while True:
+    for _ in range(MOST_REMOVED):
         yield reading
         yield from filter(None, (reading.without(INSIDE), reading.without(ANYWHERE)))
         if (shorter := reading.without_first(any_first)) is None:

@@ -202,3 +202,22 @@ def test_a_link_without_its_image_asks_for_the_file_and_shows_the_drawn_scene(sh
     assert said.endswith("Open the same file again.")
     assert visitor.stale
     assert visitor.scene("overlay")["patches"]["rows"] == 4
+
+
+def test_a_run_that_the_library_ends_is_a_sentence_on_the_page(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an incident number, and a traceback in the log."""
+    from transformers.models.bert.modeling_bert import BertEmbeddings
+
+    save(shelf / "bert", "bert", None)
+    true: Any = BertEmbeddings.forward
+
+    def forward(self: Any, input_ids: Any, *given: Any, **named: Any) -> Any:
+        if input_ids.shape[1] == 5:
+            raise ValueError("five is too many")
+        return true(self, input_ids, *given, **named)
+
+    monkeypatch.setattr(BertEmbeddings, "forward", forward)
+    visitor = Visitor(model="bert", text="4 5 6 7 8")
+    assert any("failed inside a library that it uses: ValueError: five is too many." in text for text in visitor.problems)
+    visitor.type("text", "4 5 6")
+    assert visitor.problems == []

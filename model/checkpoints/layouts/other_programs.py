@@ -15,8 +15,8 @@ _ADAPTED = re.compile(r"(.*\.)?(lora_(A|B|embedding_[AB])|ia3_l|prompt_embedding
 
 def holds_adapter(names: Iterable[str]) -> bool:
     """Whether most tensors are those of an adapter."""
-    listed = list(names)
-    return 2 * sum(_ADAPTED.fullmatch(name) is not None for name in listed) > len(listed)
+    matches = [_ADAPTED.fullmatch(name) is not None for name in names]
+    return 2 * sum(matches) > len(matches)
 
 
 def library_kinds(shapes: Shapes, bare: bool = False) -> tuple[str, ...]:
@@ -45,5 +45,7 @@ def _is_there(name: str, shapes: Shapes, bare: bool) -> bool:
     One map to queries, keys and values is called like in GPT-2 by programs that store it the other way round.
     """
     wanted = name.partition(".")[2] if bare else name
-    found = next((there for there in shapes.of if there == wanted or (not bare and there.endswith(f".{wanted}"))), None)
-    return found is not None and (not name.endswith("c_attn.weight") or 3 * shapes.size(found, 0) == shapes.size(found, -1))
+    for tensor, shape in shapes.of.items():
+        if tensor == wanted or (not bare and tensor.endswith(f".{wanted}")):
+            return not name.endswith("c_attn.weight") or (len(shape) == 2 and 3 * shape[0] == shape[1])
+    return False

@@ -92,8 +92,8 @@ def _said_by_the_library() -> Iterator[None]:
     except NotFoundError:
         raise
     except Exception as error:
-        own = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
-        message = error.fields["error"] if isinstance(error, RunFailed) else own
+        raised = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
+        message = error.fields["error"] if isinstance(error, RunFailed) else raised
         raise NotFoundError(phrase("its layers cannot be observed: {error}", error=message)) from error
 
 

@@ -82,7 +82,6 @@ def _of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
     os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import, so that the library never makes a request
     from transformers import CONFIG_MAPPING, AutoTokenizer
 
-    alone = Rules(path.read_bytes())  # raises for a damaged file
     try:
         made = AutoTokenizer.from_pretrained(
             folder,
@@ -94,8 +93,7 @@ def _of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
     except MemoryError:
         raise
     except Exception as error:
-        alone.failure = f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"
-        return alone
+        return Rules(path.read_bytes(), failure=f"{type(error).__name__}: {' '.join(str(error).split()[:30])}")
 
 
 def _reader(made: Any) -> Reader:
@@ -111,13 +109,11 @@ class Rules:
     Args:
         content: of the file.
         splits_special: whether the text of a special token in a text is cut like any other.
-
-    Attributes:
         failure: what the library said that could not read the files beside it; empty: nothing.
     """
 
-    def __init__(self, content: bytes, splits_special: bool = False) -> None:
-        self.failure = ""
+    def __init__(self, content: bytes, splits_special: bool = False, failure: str = "") -> None:
+        self._failure = failure
         if len(content) > limits.MAX_FILE:
             raise ValueError(f"it is larger than {limits.MAX_FILE:,} bytes")
         self._data = json.loads(content.decode("utf-8"))
@@ -140,7 +136,7 @@ class Rules:
             "tokens": [(id_, token) for token, id_ in self._library.get_vocab().items() if id_ < size],
             "special": [id_ for id_, added in self._library.get_added_tokens_decoder().items() if added.special],
             "unknown": unknown if type(unknown) is int else None,
-            "failure": self.failure,
+            "failure": self._failure,
             "byte_level": '"ByteLevel"' in json.dumps([self._data.get("pre_tokenizer"), self._data.get("decoder")]),
         }
 

@@ -117,3 +117,17 @@ def test_without_a_tokenizer_ids_are_typed(tmp_path: Path) -> None:
     found = opened(tmp_path, "marian", None)
     assert isinstance(found.tokenizers["source"], IdTokenizer)
     assert found.tokenizers["target"].tokens((39, 6), "target").special == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens", "reason"),
+    [
+        ("bert", 21, "the model has no more positions"),
+        ("llama", 21, "the model’s own settings, or this program where they say nothing, set this limit"),
+        ("t5", 4097, "no more are read here of a model without a table of positions"),
+    ],
+)
+def test_who_sets_the_limit_of_a_text_is_said(tmp_path: Path, family: str, tokens: int, reason: str) -> None:
+    """A folder has no spec.json, which was said to set it."""
+    with pytest.raises(TooManyTokens, match=rf"but the limit is {tokens - 1:,}: {reason}\. Shorten it"):
+        run(opened(tmp_path, family, None), RunRequest("x", (5,) * tokens), CPU, "CPU")
