@@ -97,7 +97,7 @@ def _coverage(weights: Array, rows: Array) -> Array:
 def _monotony(weights: Array, rows: Array) -> Array:
     """A step back by rounding alone is none."""
     keys = weights.shape[2]
-    steps = np.diff(weights @ np.arange(keys, dtype=np.float64), axis=1)
+    steps = np.diff(np.einsum("hqk,k->hq", weights, np.arange(keys, dtype=np.float64)), axis=1)
     return mean(steps >= -ROUNDING * keys, rows[:, 1:] & rows[:, :-1])
 
 

@@ -28,7 +28,8 @@ class Cells:
 
     def mean(self, weights: Array, finite: Array) -> Array:
         """[head], the mean over rows that count and are finite [head, query]; weights [head, query, key] are 0 in the others."""
-        sums = weights.reshape(len(weights), -1)[:, self.indices] @ self.factors
+        # einsum starts no threads as a matrix product may, for which so few numbers would wait on a busy machine
+        sums = np.einsum("hc,c->h", weights.reshape(len(weights), -1)[:, self.indices], self.factors)
         counts = (finite & self.rows).sum(axis=1)
         return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
