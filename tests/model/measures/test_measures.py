@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +216,11 @@ def test_tokens_are_matched_with_words_letter_by_letter() -> None:
     pieces = replace(keys, texts=("<sos>", "der", "ma", "##nn", *keys.texts[3:11]))
     assert words_of(pieces, "der mann , der den mann sieht ,".split()) is None, "the last word is missing"
     assert words_of(keys, "die mann , der den mann sieht , lacht .".split()) is None
+
+
+def test_the_documentation_has_every_measure_as_the_catalogue_defines_it() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "survey.md").read_text(encoding="utf-8")
+    kinds = {("self", "cross"): "all", ("self",): "self-attention", ("cross",): "cross-attention"}
+    for measure in MEASURES.values():
+        formula = measure.formula.replace("|", "\\|")
+        assert f"| `{measure.name}` | {formula} | {measure.rows} | {kinds[measure.of]} | {measure.unit} |" in page
