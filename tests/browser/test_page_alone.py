@@ -31,11 +31,12 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     noise: list[str] = []
     contexts = []
 
-    def go(trace: Trace, site: Site, head: int, **options: Any) -> Page:
+    def go(trace: Trace, site: Site, head: int, before: str = "", **options: Any) -> Page:
         file = tmp_path / "page.html"
         file.write_bytes(standalone.page(trace, site, head, -1))
         context = browser.new_context(offline=True, **({"viewport": {"width": 1440, "height": 900}} | options))
         contexts.append(context)
+        context.add_init_script(before)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: noise.append(f"console: {message.text}"))
@@ -107,6 +108,32 @@ def test_a_page_opens_without_the_first_token_says_so_and_shows_all_weights_at_o
     settle(page)
     assert hovered_weight(page, tile_of(page, str(site), 1), 7, 4) == pytest.approx(weights[7, 4], rel=1e-6)
     assert hovered_weight(page, tile_of(page, str(site), 1), 7, 0) == pytest.approx(weights[7, 0], rel=1e-6)
+
+
+OLDER = """
+  for (const name of ["popover", "showPopover", "hidePopover"]) delete HTMLElement.prototype[name];
+  delete Element.prototype.checkVisibility;
+  const { matches } = Element.prototype;
+  Element.prototype.matches = function (selector) {
+    if (selector.includes(":popover-open")) throw new SyntaxError(selector);
+    return matches.call(this, selector);
+  };
+"""
+"""A browser of 2023 knows neither popovers nor whether an element is seen, and throws at a selector that it does not know."""
+
+
+def test_a_browser_of_2023_shows_weights_and_takes_keys(opened: Open) -> None:
+    trace = traces.translation()
+    page = opened(trace, CROSS, 3, before=OLDER)
+    tile = tile_of(page, "encoder.0.1.self", 5)
+    assert hovered_weight(page, tile, 2, 1) == pytest.approx(trace.at("encoder.0.1.self").head(5)[2, 1], rel=1e-6)
+    expect(page.locator(".tip.shown")).to_be_visible()
+    page.mouse.move(1, 1)
+    expect(page.locator(".tip.shown")).to_have_count(0)
+    page.mouse.dblclick(*middle(tile, 3, 3))
+    expect(page.locator(".large h3")).to_have_text("Encoder self-attention, layer 2, head 6")
+    page.keyboard.press("Escape")
+    expect(page.locator(".large")).to_be_hidden()
 
 
 def test_heads_that_share_a_key_head_are_seen_and_read(opened: Open) -> None:

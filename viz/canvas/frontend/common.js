@@ -1,6 +1,7 @@
 // Shared by all drawings: reading a scene, colors, small DOM helpers, the tooltip, and a base class that outlives script runs.
 
 const CHANNEL = "headlight:query";
+const POPOVERS = "popover" in HTMLElement.prototype; // without them a tooltip is placed in the same way, but a dialog may lie over it
 const NOTHING = { queryStrip: null, query: null, keyStrip: null, key: null };
 
 /** Unpacks the bytes of a scene into {header, blobs}; viz/canvas/wire/transport.py packs them. */
@@ -261,7 +262,7 @@ class Drawing {
   /** Shows `children` in the tooltip, near a point or beside a box, within the window. */
   showTip({ x, y, height = 0 }, ...children) {
     this.tip.replaceChildren(...children);
-    if (!this.tip.matches(":popover-open")) this.tip.showPopover?.();
+    if (POPOVERS && !this.tip.matches(":popover-open")) this.tip.showPopover();
     this.tip.classList.add("shown");
     const { width: wide, height: high } = this.tip.getBoundingClientRect();
     const left = Math.min(Math.max(8, height ? x : x + 14), innerWidth - wide - 8);
@@ -271,7 +272,7 @@ class Drawing {
   }
 
   hideTip() {
-    if (this.tip.matches(":popover-open")) this.tip.hidePopover();
+    if (POPOVERS && this.tip.matches(":popover-open")) this.tip.hidePopover();
     this.tip.classList.remove("shown");
   }
 }

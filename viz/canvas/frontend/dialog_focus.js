@@ -85,7 +85,7 @@ class CellDialog {
       dialog.querySelector(CLOSES)?.click();
     }
     if (event.key !== "Tab") return;
-    const [first] = [...dialog.querySelectorAll(REACHED)].filter((node) => node.checkVisibility());
+    const [first] = [...dialog.querySelectorAll(REACHED)].filter(isSeen);
     if (!event.shiftKey && target === map) go(first);
     if (event.shiftKey && target === first) go(map);
   }
