@@ -49,6 +49,14 @@ if (!globalThis.headlightPageKeys) {
     row[Math.min(Math.max(row.indexOf(control) + BY[event.key], 0), row.length - 1)].focus();
   }, { capture: true });
 
+  // Escape closes a dialog also where nothing has the focus: a button that makes a file is disabled meanwhile, and loses it.
+  document.addEventListener("keydown", (event) => {
+    const dialog = [...document.querySelectorAll("[data-testid=stDialog] [role=dialog]")].at(-1);
+    if (event.key !== "Escape" || !dialog || document.activeElement !== document.body) return;
+    dialog.focus();
+    dialog.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true }));
+  }, { capture: true });
+
   let last = null; // what had the focus outside of dialogs and lists
   document.addEventListener("focusin", (event) => {
     if (!event.target.closest("[data-testid=stDialog], [role=listbox]")) [last] = event.composedPath();

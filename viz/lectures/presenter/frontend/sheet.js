@@ -38,7 +38,7 @@ class Sheet {
     const boxes = [...this.places.filter((each) => !last(each)), ...this.places.filter(last)].map(({ box }) => box);
     this.box = el("div", { class: "sheet", inert: true }, ...boxes);
     this.turned = [];
-    this.sizes = new ResizeObserver(() => this.turnPage());
+    this.sizes = new ResizeObserver(() => this.turnSoon()); // turning a page changes sizes, which an observer must not do itself
     boxes.forEach((box) => this.sizes.observe(box));
     for (const kind of ["pointerdown", "keydown", "wheel"]) {
       this.box.addEventListener(kind, () => { this.touched = true; }, { passive: true, capture: true });
@@ -176,6 +176,14 @@ class Sheet {
     if (!this.scrolls) return;
     atlas.tileRoom = () => this.room(atlas.cards[0].field) - BELOW_TILES;
     if (atlas.header) atlas.redraw();
+  }
+
+  /** Turns the page before the next frame, once, however often it is called. */
+  turnSoon() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.turnPage();
+    });
   }
 
   /** Moves what the end of the stage would cut in two below it, where a wheel leads: a panel, or the hint below a drawing. */
