@@ -20,6 +20,7 @@ from viz.lectures.presenter.routes import ROUTES as LECTURES
 from viz.live import route, sessions
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
+from viz.session.appearing import AppearsWhenStill
 from viz.session.middleware import EveryAnswer, known_hosts
 from viz.session.state import show_failure, start
 from viz.session.widget_values import ignore_forged_values
@@ -71,6 +72,6 @@ ROUTES = [
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]
 
-BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace)]
+BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace), Middleware(AppearsWhenStill)]
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

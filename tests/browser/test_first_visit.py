@@ -199,3 +199,18 @@ def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_t
     expect(drawing(page, "atlas")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
     context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_sidebar_that_is_folded_away_takes_no_focus(newcomer: Page, serve: Serve, width: int) -> None:
+    newcomer.set_viewport_size({"width": width, "height": 900})
+    page = opened(newcomer, serve(APP))
+    in_sidebar = "document.activeElement.closest('.stSidebar') !== null"
+    seen = []
+    for _stop in range(12):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(in_sidebar))
+    assert not any(seen)
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_test_id("stSidebarNavLink").first.focus()
+    assert page.evaluate(in_sidebar), "unfolded, it takes the focus"

@@ -112,6 +112,8 @@ def test_escape_closes_a_dialog_whose_button_lost_the_focus_while_it_made_a_file
     with page.expect_download():
         button.click()
     expect(button).to_be_enabled()
-    page.evaluate("document.activeElement.blur()")  # on a slow machine it is lost to the disabled button; on a quick one it comes back
+    page.evaluate(
+        "document.activeElement.blur()"
+    )  # on a slow machine it is lost to the disabled button; on a quick one it comes back
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)

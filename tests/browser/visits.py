@@ -16,7 +16,8 @@ STILL = """([mark, drawn, least]) => {
   for (const root of roots) for (const { shadowRoot } of root.querySelectorAll("*")) if (shadowRoot) roots.push(shadowRoot);
   const all = (selector) => roots.flatMap((root) => [...root.querySelectorAll(selector)]);
   const ran = document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")?.checkVisibility();
-  const ready = ran && !("headlightLive" in document.documentElement.dataset) && !all(".waiting").length;
+  const { dataset } = document.documentElement;
+  const ready = ran && !("headlightLive" in dataset) && !("headlightMoves" in dataset) && !all(".waiting").length;
   const shown = ready && (!drawn || all(drawn).some((node) => node.checkVisibility()));
   const places = shown && JSON.stringify(all(".hl").map((node) => [node.dataset.layout, node.getBoundingClientRect()]));
   const before = window.headlightStill;
