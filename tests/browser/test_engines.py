@@ -14,7 +14,6 @@ from model.trace.types import Site, Trace
 from tests import traces
 from tests.browser.conftest import Serve
 from tests.browser.engines import ENGINES, EVERYWHERE, Visitor, browsing
-from tests.browser.patience import PATIENCE_MS
 from tests.browser.servers import APP
 from tests.browser.test_first_visit import WHOLE
 from tests.browser.visits import middle
@@ -103,16 +102,6 @@ def visitor(folder: Path) -> Iterator[Visitor]:
 
 
 @pytest.fixture
-def enlarged(visitor: Visitor, request: pytest.FixtureRequest) -> Iterator[None]:
-    """What is enlarged by CSS zoom is wrong in WebKit."""
-    if visitor.driver.name == "MiniBrowser":
-        request.applymarker(pytest.mark.xfail(strict=True, reason="WebKit measures what CSS zoom enlarges in other pixels"))
-        visitor.patience = 5
-    yield
-    visitor.patience = PATIENCE_MS / 1000
-
-
-@pytest.fixture
 def newcomer(visitor: Visitor, serve: Serve) -> Visitor:
     """Somebody who was never here, on a laptop."""
     visitor.driver.get(f"{serve(APP)}/_stcore/health")
@@ -151,7 +140,6 @@ def assert_a_click_selects(visitor: Visitor, tile: dict[str, Any]) -> None:
     visitor.until(LEADS_TO, {"site": tile["site"], "head": str(tile["head"])})
 
 
-@pytest.mark.usefixtures("enlarged")
 def test_a_first_visit_shows_a_whole_picture_that_names_words_then_a_sentence_of_ones_own(
     newcomer: Visitor, serve: Serve, engine: Engine
 ) -> None:
@@ -180,7 +168,6 @@ def test_a_first_visit_shows_a_whole_picture_that_names_words_then_a_sentence_of
 
 
 @pytest.mark.parametrize("size", [(1024, 768), (1920, 1080)])
-@pytest.mark.usefixtures("enlarged")
 def test_big_mode_fits_its_window_is_sharp_and_is_clicked_where_it_is_seen(
     returning: Visitor, serve: Serve, engine: Engine, size: tuple[int, int]
 ) -> None:
@@ -251,7 +238,6 @@ def test_a_class_follows_ten_steps_of_a_lecture(returning: Visitor, serve: Serve
         driver.switch_to.window(lecturer)
 
 
-@pytest.mark.usefixtures("enlarged")
 def test_a_lecture_is_read_and_clicked_where_it_is_seen_and_its_pictures_take_their_room(
     returning: Visitor, serve: Serve, engine: Engine
 ) -> None:
