@@ -12,9 +12,6 @@ from model.huggingface import folder
 from model.inspection.leftovers import shortened
 from model.trace.trace_files import is_trace_file
 
-ADAPTER = "adapter_config.json"
-"""What the library peft saves beside an adapter."""
-
 DEEPEST = 3
 """Levels below a folder at which others are looked for: a Hub's cache has models--ORG--NAME/snapshots/COMMIT."""
 
@@ -37,8 +34,8 @@ def refuse(path: Path) -> None:
         raise NotACheckpoint(path=path, found=phrase("a trace, the record of a finished run, which python -m model view shows"))
     if not path.is_dir() or folder.is_here(path) or (path / native.SPEC).is_file():
         return
-    if (path / ADAPTER).is_file():
-        base = folder.read_json(path / ADAPTER).get("base_model_name_or_path")
+    if (path / folder.ADAPTER).is_file():
+        base = folder.read_json(path / folder.ADAPTER).get("base_model_name_or_path")
         owner = phrase("it belongs to {name}", name=str(base)) if base else phrase("it does not say which one it belongs to")
         raise OnlyAnAdapter(path=path, base=owner)
     if _is_of_the_library(path):

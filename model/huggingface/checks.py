@@ -25,7 +25,7 @@ from model.errors import (
 )
 from model.huggingface import chat_templates
 from model.huggingface.config import ignored
-from model.huggingface.folder import CONFIG, FOREIGN_CODE, Folder, Weights
+from model.huggingface.folder import ADAPTER, CONFIG, FOREIGN_CODE, Folder, Weights
 from model.huggingface.gguf.folder import GgufFolder
 from model.inspection.diagnostics import tied
 from model.inspection.leftovers import noted, shortened
@@ -179,6 +179,13 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
                 "{config} refers to its own Python code ({foreign_code}), which was not run; the library’s class was used instead.",
                 config=CONFIG,
                 foreign_code=FOREIGN_CODE,
+            )
+        )
+    if (folder.path / ADAPTER).is_file():
+        found.append(
+            phrase(
+                "The adapter of {name} is not applied: what runs are the weights of this folder, which the library would change by it.",
+                name=ADAPTER,
             )
         )
     if not folder.config.get("architectures"):

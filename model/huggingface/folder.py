@@ -39,6 +39,9 @@ VOCABULARY_FILES = (
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 """Weight files and their indexes; the first that exists is used."""
 
+ADAPTER = "adapter_config.json"
+"""What the library peft saves beside an adapter."""
+
 LONGEST = 2**26
 """Most bytes of a JSON file."""
 

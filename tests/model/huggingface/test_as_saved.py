@@ -105,6 +105,13 @@ def test_pruned_heads_are_named(tmp_path: Path) -> None:
     assert loader.inspect(tmp_path, {}).parameters
 
 
+def test_an_adapter_beside_a_network_is_not_applied_without_a_word(tmp_path: Path) -> None:
+    folders.save(tmp_path, "bert")
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    for notes in (loader.load(tmp_path, {}, CPU).notes, loader.inspect(tmp_path, {}).notes):
+        assert any("The adapter of adapter_config.json is not applied" in str(note) for note in notes)
+
+
 FORM: tuple[dict[str, Any], ...] = (
     {"return_dict": False, "torchscript": True},
     {"torch_dtype": "torch.float32"},
