@@ -184,7 +184,8 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     if (folder.path / ADAPTER).is_file():
         found.append(
             phrase(
-                "The adapter of {name} is not applied: what runs are the weights of this folder, which the library would change by it.",
+                "The adapter of {name} is not applied: what runs are the weights of this folder, which the library would change "
+                "by it.",
                 name=ADAPTER,
             )
         )
