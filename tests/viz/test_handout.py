@@ -1,6 +1,8 @@
 """The handout of a lecture prints what the screen shows: each panel from the scene that the screen draws."""
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,10 @@ from viz.export.print.options import Options
 from viz.export.print.shapes import Circle
 from viz.export.print.svg import svg
 from viz.figures.costs import Line
-from viz.lectures.presenter import handout, panels, printed, tables
+from viz.lectures.presenter import formulas, handout, markdown, panels, printed, tables
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.pictures import picture
-from viz.lectures.script import parser
+from viz.lectures.script import library, parser
 
 RUN = "model=captions-lm&text=two+dogs+run+in+the&decode=greedy&max=3"
 LINKS = (
@@ -33,6 +35,7 @@ LINKS = (
     "/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3",
     "/step?model=latents.trace.safetensors&open=latents&site=decoder.0.1.self",
     "/masks?model=sinks.trace.safetensors&open=sinks&site=decoder.0.1.self&head=0",
+    "/survey?model=induction&site=decoder.0.1.self&head=1&x=previous&y=induction",
 )
 PRINTED = (
     ["arrows", "chart", "chart", "cells"],
@@ -46,6 +49,7 @@ PRINTED = (
     ["spectrogram", "head", "atlas"],
     ["cells", "cells"],
     ["cells", "cells"],
+    ["survey", "table", "table"],
 )
 """What is printed of each link."""
 
@@ -57,6 +61,10 @@ def deck() -> LectureDeck:
     found = LectureDeck(parser.read(text, "t.en"), bundled_engine())
     found.wait()
     return found
+
+
+def figures_of(deck: LectureDeck, number: int) -> list[dict[str, Any]]:
+    return [figure for row in handout._step(deck, number)["rows"] for figure in row]
 
 
 def drawn(scene: bytes, kind: str, title: str = "Title") -> str:
@@ -77,15 +85,68 @@ def test_each_panel_of_each_step_is_printed(deck: LectureDeck, monkeypatch: pyte
     monkeypatch.setattr(handout._Shown, "told", noted)
     for number, expected in enumerate(PRINTED):
         names.clear()
-        figures = handout._step(deck, number)["figures"]
+        figures = figures_of(deck, number)
         assert sorted(names) == sorted(expected), LINKS[number]
         assert "Model: " in figures[0]["caption"]
         assert all(figure["svg"] or figure["table"] or figure["words"] for figure in figures)
     assert handout.pdf(deck).startswith(b"%PDF-")
 
 
+@pytest.mark.parametrize("broken", ["typst refuses it", "it cannot be drawn"])
+def test_a_picture_that_fails_costs_its_picture_and_not_the_file(
+    deck: LectureDeck, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """A picture that nobody foresaw: one that typst does not read, and one whose drawing raises."""
+    figures = handout._figures
+
+    def failing(lecture: LectureDeck, number: int) -> list[dict[str, Any]]:
+        found = list(figures(lecture, number))
+        if number == 4 and broken == "it cannot be drawn":
+            raise ZeroDivisionError
+        return [figure | {"svg": "<no picture"} for figure in found] if number == 4 else found
+
+    typeset, told = handout._typeset, list[Any]()
+
+    def noted(lecture: LectureDeck, steps: list[dict[str, Any]]) -> bytes:
+        told[:] = steps
+        return typeset(lecture, steps)
+
+    monkeypatch.setattr(handout, "_figures", failing)
+    monkeypatch.setattr(handout, "_typeset", noted)
+    assert handout.pdf(deck).startswith(b"%PDF-")
+    assert [number for number, step in enumerate(told) if step["problem"]] == [4]
+    assert told[4]["problem"].startswith("The picture of this step could not be printed")
+    assert [bool(step["rows"]) for step in told] == [number != 4 for number in range(len(LINKS))]
+
+
+def test_a_step_without_a_picture_says_why_in_print_too() -> None:
+    text = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: captions-lm\n---\n## Step\n\nview: /explore?model=none-such\n"
+    found = LectureDeck(parser.read(text, "t.en"), bundled_engine())
+    found.wait()
+    assert handout._step(found, 0)["problem"] == found.problem(0) != ""
+
+
+def test_no_formula_is_printed_as_latex(deck: LectureDeck) -> None:
+    latex = [r"a' = a \cos p\theta", r"\sqrt[3]{x_i^2}", r"\frac{\exp(-\infty)}{\sum_{k=1}^n e^{s_k}} = \mathbf{0.25}"]
+    latex += [r"\text{score} \quad \overline{x}", r"\begin{matrix} a & b \\ c & d \end{matrix}"]
+    words = [one for formula in latex for one in handout.blocks(f"Text ${formula}$.\n\n$${formula}$$")]
+    parts = [part for block in words for part in block["parts"] if part["formula"]]
+    assert len(parts) == 2 * len(latex), "each is typeset, in a line and on its own"
+    assert not any("\\" in json.dumps(part["formula"], ensure_ascii=False) for part in parts)
+    step = {"title": "T", "chapter": "", "words": words, "rows": [], "problem": "", "question": None}
+    assert handout._typeset(deck, [step]).startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("path", sorted(library.BUNDLED.glob("*.md")), ids=lambda path: path.stem)
+def test_every_formula_of_a_bundled_lecture_is_typeset(path: Path) -> None:
+    texts = [text for step in library.open_file(path).steps for text in (step.words, step.notes, step.question and step.question.prompt)]
+    found = [one for text in texts if text for token in markdown.tokens(text) for one in (token, *(token.children or []))]
+    refused = [one.content for one in found if one.type.startswith("math") and one.content and formulas.tree(one.content) is None]
+    assert not refused
+
+
 def test_a_printed_table_has_the_texts_of_the_screen(deck: LectureDeck) -> None:
-    [ways] = handout._step(deck, 1)["figures"]
+    [ways] = figures_of(deck, 1)
     header = unpack(picture(deck.engine, "step", deck.lecture.steps[1].view).scenes["ways"])[0]
     assert ways["table"] == {name: header[name] for name in ("columns", "rows", "chosen", "shades")}
     bars = printed.PRINTED["Bars"](*unpack(tables.bars(["a", "b"], [0.5, -0.25], 1)), "")
@@ -130,7 +191,7 @@ def test_printed_arrows_end_where_the_pairs_are() -> None:
 
 
 def test_a_printed_sound_has_its_words_at_their_times(deck: LectureDeck) -> None:
-    figures = handout._step(deck, LINKS.index("/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3"))["figures"]
+    figures = figures_of(deck, LINKS.index("/explore?model=sound.trace.safetensors&site=decoder.0.1.cross&head=3"))
     told = figures[0]["svg"]
     places = [float(x) for x in re.findall(r'x="([\d.]+)"[^>]*>(?:do|mi|so|re)<', told)]
     assert len(places) == 5

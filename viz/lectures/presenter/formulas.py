@@ -6,6 +6,7 @@ element that is not of MathML's presentation makes the formula stay LaTeX source
 
 import re
 from html import escape
+from typing import Any
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -74,6 +75,21 @@ def mathml(latex: str, block: bool = False) -> str:
     """
     found = _converted(latex, block) if len(latex) <= LONGEST else None
     return f"<code>{escape(latex)}</code>" if found is None else ElementTree.tostring(found, encoding="unicode")
+
+
+def tree(latex: str, block: bool = False) -> dict[str, Any] | None:
+    """The elements of a formula's MathML as JSON values, for a typesetter; None: it cannot be converted.
+
+    Args:
+        latex, block: as for `mathml`.
+    """
+    found = _converted(latex, block) if len(latex) <= LONGEST else None
+    return None if found is None else _node(found)
+
+
+def _node(element: ElementTree.Element) -> dict[str, Any]:
+    bold = "bold" in element.attrib.get("mathvariant", "")
+    return {"tag": element.tag, "text": element.text or "", "bold": bold, "parts": [_node(part) for part in element]}
 
 
 def _converted(latex: str, block: bool) -> ElementTree.Element | None:

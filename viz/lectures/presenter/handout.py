@@ -5,12 +5,15 @@ Everything that the lecture says reaches typst as data (JSON), so nothing in it 
 
 import gzip
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from markdown_it.token import Token
 
+from model.engine import log
 from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Trace
@@ -21,10 +24,10 @@ from viz.export.print.catalogue import Choice, Figure, caption, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.export.print.svg import svg
 from viz.figures.theme import LIGHT
-from viz.i18n.translate import _, localized, speaking
+from viz.i18n.translate import _, error_message, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
 from viz.lectures.presenter import markdown as markup
-from viz.lectures.presenter import printed, survey_panels
+from viz.lectures.presenter import formulas, printed, survey_panels
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.headless_page import NotDrawable, headless_page
 from viz.lectures.presenter.panels import Panel
@@ -34,82 +37,89 @@ from viz.url.view_state import second_side
 from viz.views import masks
 from viz.views.training import runs
 
-_DOCUMENT = b"""
-#let told = json(bytes(sys.inputs.told))
-#set document(title: told.title, date: none)
-#set page(paper: "a4", margin: (x: 18mm, y: 16mm), numbering: "1", footer-descent: 30%)
-#set text(size: 10.5pt, lang: told.language, font: told.fonts)
-#let run(part) = {
-  let shown = if part.code { raw(part.text) } else { text(part.text) }
-  if part.strong { shown = strong(shown) }
-  if part.em { shown = emph(shown) }
-  shown
-}
-#let line(block) = { if block.item [\\u{2022} ]; for part in block.parts { run(part) } }
-#let numbers(figure) = {
-  let own = figure.table
-  let cells = own.rows.enumerate().map(((row, texts)) => texts.enumerate().map(((at, said)) => {
-    let shade = own.shades.at(row, default: ()).at(calc.max(at, 1) - 1, default: 0)
-    let shown = if own.chosen == row { strong(said) } else { said }
-    table.cell(fill: if at > 0 and shade > 0 { color.mix((rgb(told.accent), 55% * shade), (white, 100% - 55% * shade)) }, shown)
-  })).flatten()
-  set text(size: 8.5pt)
-  if figure.title != "" { strong(figure.title); linebreak() }
-  table(columns: calc.max(1, ..own.rows.map(row => row.len()), own.columns.len()), stroke: 0.4pt + luma(190), inset: 1.6mm,
-    ..own.columns.map(name => strong(name)), ..cells)
-}
-#for (number, step) in told.steps.enumerate() {
-  if number > 0 { pagebreak() }
-  text(size: 9pt, fill: luma(90), step.chapter)
-  block(text(size: 15pt, weight: "bold", step.title))
-  for block in step.words { par(line(block)) }
-  grid(columns: if step.figures.len() > 1 { (1fr, 1fr) } else { 1 }, gutter: 4mm, ..step.figures.map(figure => grid.cell(
-    colspan: if figure.wide and step.figures.len() > 1 { 2 } else { 1 }, {
-    if figure.svg != "" { image(bytes(figure.svg), format: "svg", width: figure.width * 1mm) }
-    if figure.table != none { numbers(figure) }
-    for block in figure.words { par(line(block)) }
-    text(size: 8.5pt, fill: luma(60), figure.caption)
-  })))
-  if step.question != none {
-    block(stroke: 0.6pt + luma(120), inset: 3mm, radius: 1mm, width: 100%, {
-      for block in step.question.prompt { par(line(block)) }
-      if step.question.answer != "" { text(size: 9pt, step.question.answer) }
-    })
-  }
-}
-"""
+_DOCUMENT = Path(__file__).with_suffix(".typ")
+_log = logging.getLogger(log.NAME)
 
 
 def pdf(deck: LectureDeck) -> bytes:
-    """The handout. Waits for the runs of all steps."""
+    """The handout. Waits for the runs of all steps. A step that cannot be typeset loses its pictures, then its words: never the file."""
     deck.wait()
     with speaking(deck.language):
         steps = [_step(deck, number) for number in range(len(deck.slides))]
-    said = {
+        import typst  # a tenth of a second, and only for who asks for a PDF
+
+        try:
+            return _typeset(deck, steps)
+        except typst.TypstError:
+            _log.exception("The handout of %s could not be typeset with all its pictures.", deck.name)
+            return _typeset(deck, [_what_can_be_typeset(deck, step) for step in steps])
+
+
+def _typeset(deck: LectureDeck, steps: Sequence[Mapping[str, Any]]) -> bytes:
+    """The steps as a PDF.
+
+    Raises:
+        typst.TypstError: a step holds what typst refuses.
+    """
+    told = {
         "title": deck.title,
         "language": deck.language.partition("-")[0],
         "fonts": [fonts.OWN, *fonts.PREFERRED],
         "accent": LIGHT.accent,
+        "steps": steps,
     }
-    told = json.dumps(said | {"steps": steps}, ensure_ascii=False)
-    import typst  # a tenth of a second, and only for who asks for a PDF
+    import typst
 
-    made: bytes = typst.compile(input=_DOCUMENT, font_paths=fonts.library(), sys_inputs={"told": told}, format="pdf")
+    inputs = {"told": json.dumps(told, ensure_ascii=False)}
+    made: bytes = typst.compile(input=_DOCUMENT.read_bytes(), font_paths=fonts.library(), sys_inputs=inputs, format="pdf")
     return made
+
+
+def _what_can_be_typeset(deck: LectureDeck, step: dict[str, Any]) -> dict[str, Any]:
+    """The step, or else what is left of it without its pictures, or without its words, too."""
+    import typst
+
+    without = step | {"rows": [], "problem": _not_printed()}
+    for kept in (step, without):
+        try:
+            _typeset(deck, [kept])
+        except typst.TypstError:
+            continue
+        return kept
+    return without | {"words": [], "question": None}
+
+
+def _not_printed() -> str:
+    return _("The picture of this step could not be printed; the server’s log says why.")
 
 
 def _step(deck: LectureDeck, number: int) -> dict[str, Any]:
     """One page as JSON values."""
-    one, slide = deck.lecture.steps[number], deck.slides[number]
+    one, slide, problem = deck.lecture.steps[number], deck.slides[number], deck.problem(number)
     try:
-        figures = list(_figures(deck, number))
-    except (HeadlightError, NotDrawable):
-        figures = []  # a view that has no picture has none here
+        rows = _side_by_side(_figures(deck, number))
+    except (HeadlightError, NotDrawable) as error:
+        rows, problem = [], error_message(error) if isinstance(error, HeadlightError) else str(error)
+    except Exception:
+        _log.exception("The picture of step %d of the lecture %s could not be printed.", number + 1, deck.name)
+        rows, problem = [], _not_printed()
     asked = None
     if slide.question is not None and one.question is not None:
         prompt, answer = blocks(one.question.prompt), deck.answer(number)
         asked = {"prompt": prompt, "answer": _answer(slide.question, answer) if answer is not None else ""}
-    return {"title": slide.title, "chapter": slide.chapter, "words": blocks(one.words), "figures": figures, "question": asked}
+    told = {"title": slide.title, "chapter": slide.chapter, "words": blocks(one.words), "question": asked}
+    return told | {"rows": rows, "problem": problem}
+
+
+def _side_by_side(figures: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The figures in rows: two that are not wide share one."""
+    rows = list[list[dict[str, Any]]]()
+    for figure in figures:
+        if rows and len(rows[-1]) == 1 and not (figure["wide"] or rows[-1][0]["wide"]):
+            rows[-1].append(figure)
+        else:
+            rows.append([figure])
+    return rows
 
 
 def _answer(question: Question, answer: Answer) -> str:
@@ -256,7 +266,9 @@ def blocks(markdown: str) -> list[dict[str, Any]]:
             item = token.type == "list_item_open"
         elif token.type == "inline":
             found.append({"item": item, "parts": list(_runs(token.children or []))})
-        elif token.type in ("fence", "code_block", "math_block"):
+        elif token.type == "math_block":
+            found.append({"item": False, "parts": [_formula(token.content, [], block=True)]})
+        elif token.type in ("fence", "code_block"):
             found.append({"item": False, "parts": [_run(token.content, ["code"])]})
     return found
 
@@ -268,11 +280,22 @@ def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
             marks.append(token.type.removesuffix("_open"))
         elif token.type.endswith("_close"):
             marks.remove(token.type.removesuffix("_close"))
-        elif token.type in ("code_inline", "math_inline"):
+        elif token.type.startswith("math_inline"):
+            yield _formula(token.content, marks, block=token.type == "math_inline_double")
+        elif token.type == "code_inline":
             yield _run(token.content, [*marks, "code"])
         elif text := " " if token.type in ("softbreak", "hardbreak") else token.content:
             yield _run(text, marks)
 
 
+def _formula(latex: str, marks: Sequence[str], block: bool) -> dict[str, Any]:
+    """A formula; its source as code where it cannot be converted, as on screen."""
+    found = formulas.tree(latex, block)
+    if found is None:
+        return _run(latex, [*marks, "code"])
+    return _run("", marks) | {"formula": found, "block": block}
+
+
 def _run(text: str, marks: Sequence[str]) -> dict[str, Any]:
-    return {"text": text, "strong": "strong" in marks, "em": "em" in marks, "code": "code" in marks}
+    shown = {"text": text, "strong": "strong" in marks, "em": "em" in marks, "code": "code" in marks}
+    return shown | {"formula": None, "block": False}
