@@ -139,7 +139,9 @@ def test_no_formula_is_printed_as_latex(deck: LectureDeck) -> None:
 
 @pytest.mark.parametrize("path", sorted(library.BUNDLED.glob("*.md")), ids=lambda path: path.stem)
 def test_every_formula_of_a_bundled_lecture_is_typeset(path: Path) -> None:
-    texts = [text for step in library.open_file(path).steps for text in (step.words, step.notes, step.question and step.question.prompt)]
+    texts = [
+        text for step in library.open_file(path).steps for text in (step.words, step.notes, step.question and step.question.prompt)
+    ]
     found = [one for text in texts if text for token in markdown.tokens(text) for one in (token, *(token.children or []))]
     refused = [one.content for one in found if one.type.startswith("math") and one.content and formulas.tree(one.content) is None]
     assert not refused

@@ -1,5 +1,6 @@
 """What a step of a lecture can show besides the weights: readings, calculations, tables, the logit lens, films in the handout."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import torch
 
 from model.attribution.circuits import Circuit
 from model.attribution.sums import Why, Writes
-from model.engine.api import Engine
+from model.engine.api import Engine, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.measures.catalogue import MEASURES
+from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
 from model.survey import tables
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
-from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack
-from viz.lectures.presenter import handout, survey_panels
+from viz.canvas.wire.transport import unpack
+from viz.lectures.presenter import handout, panels, survey_panels
 from viz.lectures.presenter.check import not_drawn
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.headless_page import NotDrawable
@@ -79,16 +81,16 @@ def test_the_calculation_of_a_stage_comes_before_its_map(engine: LocalEngine) ->
     assert [panel.scene for panel in found.panels] == ["calculation", "numbers", "row", "network"]
 
 
-def test_what_an_edit_changed_comes_first_and_the_sentence_that_both_read_last(engine: LocalEngine) -> None:
+def overview(found: Picture, scene: str) -> dict[str, Any]:
+    return panels.overview_of(found, scene)[0]
+
+
+def test_what_an_edit_changed_stands_below_the_outputs_and_the_sentence_that_both_read(engine: LocalEngine) -> None:
     found = shown(engine, f"/whatif?{CROSS}&edit=sharpen+kind%3Dcross+factor%3D0")
-    assert [panel.scene for panel in found.panels] == ["first", "second", "changes", "source"]
+    assert [panel.scene for panel in found.panels] == ["first", "second", "source", "changes", "likely"]
     strips = [[strip["name"] for strip in header(found, scene)["strips"]] for scene in ("first", "second", "source")]
     assert strips == [["target"], ["target"], ["source"]]
-    place = header(found, "changes")["parts"]["overview"]["name"]
-    overview = unpack(found.scenes["changes"])[1].get("overview")
-    data = overview.tobytes() if overview is not None else PART_CACHE.piece(place, WHOLE)
-    assert data is not None
-    groups = unpack(data)[0]["groups"]
+    groups = overview(found, "changes")["groups"]
     assert [one["site"] for one in groups[0]["sites"]] == ["decoder.0.0.cross", "decoder.0.1.cross"]
     other = shown(engine, "/compare?text=w4+w5&against=text%3Dw5+w4")
     assert [panel.scene for panel in other.panels] == ["strips", "second", "first"], "two sentences have no change of weights"
@@ -97,17 +99,57 @@ def test_what_an_edit_changed_comes_first_and_the_sentence_that_both_read_last(e
 
 
 def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_are_shown(engine: LocalEngine) -> None:
-    found = shown(engine, f"/whatif?{CROSS}&edit=silence+site%3Ddecoder.0.1.cross+head%3D0")
-    assert [panel.scene for panel in found.panels] == ["first", "second", "likely", "atlas", "source"]
+    found = shown(engine, f"/whatif?{CROSS}&edit=silence+site%3Ddecoder.0.1.cross+head%3D1")
+    assert [panel.scene for panel in found.panels] == ["first", "second", "source", "likely", "atlas"]
+    assert header(found, "atlas")["selection"]["head"] == 1, "the head that is silenced is framed"
     likely = header(found, "likely")
     assert likely["columns"] == ["", "Without the edits", "With the edits"]
-    strips = [header(found, name)["strips"][0]["tokens"] for name in ("first", "second")]
-    written = [{(one["text"], f"{one['probability']:.3f}") for one in strip if one.get("probability")} for strip in strips]
-    assert likely["rows"]
-    assert {(text, before) for text, before, _now in likely["rows"]} <= written[0]
-    assert {(text, now) for text, _before, now in likely["rows"]} <= written[1]
+    plain = engine.ask(Run(RunRequest("tiny", "w4 w5")))
+    words = tuple(plain.tokens["target"].texts[1:])
+    silenced = RunRequest("tiny", "w4 w5", target=plain.tokens["target"].ids, edits=(Silence("decoder.0.1.cross", (1,)),))
+    probabilities = [[math.exp(step.chosen.log_probability) for step in run.steps] for run in (plain, engine.ask(Run(silenced)))]
+    rows = {(word, f"{before:.3f}", f"{now:.3f}") for word, before, now in zip(words, *probabilities, strict=True)}
+    assert set(map(tuple, likely["rows"])) == rows, "of every word, read by both runs"
     assert any(before != now for _text, before, now in likely["rows"])
     assert "no map changed" in next(panel.note for panel in found.panels if panel.scene == "likely")
+
+
+def test_every_row_is_compared_although_the_outputs_differ_from_the_first_word_on() -> None:
+    link = "/whatif?model=multi30k-de-en&text=Im+Park+spielt+ein+alter+Mann+Gitarre.&edit=silence+kind%3Dcross"
+    page, view, _problems = parser.parse_link(link)
+    found = picture(bundled_engine(), page, view)
+    outputs = [[one["text"] for one in header(found, name)["strips"][0]["tokens"]] for name in ("first", "second")]
+    assert outputs[0][1] != outputs[1][1]
+    assert len(overview(found, "changes")["groups"][0]["queries"]) == len(outputs[0]), "every row of what the first run wrote"
+    assert len(header(found, "likely")["rows"]) == len(outputs[0]) - 1
+    assert "Both runs read here what the first one wrote." in next(panel.note for panel in found.panels if panel.scene == "changes")
+
+
+def test_the_frame_is_on_a_head_that_changed() -> None:
+    edit = "forbid+site%3Ddecoder.0.2.cross+head%3D4+query%3D0+key%3Dalter"
+    link = f"/whatif?model=multi30k-de-en&text=Im+Park+spielt+ein+alter+Mann+Gitarre.&edit={edit}"
+    page, view, _problems = parser.parse_link(link)
+    selection = header(picture(bundled_engine(), page, view), "changes")["selection"]
+    assert (selection["site"], selection["head"]) == ("decoder.0.2.cross", 4)
+    unnamed = link.replace("site%3Ddecoder.0.2.cross+head%3D4+", "kind%3Dcross+")
+    page, view, _problems = parser.parse_link(unnamed)
+    found = picture(bundled_engine(), page, view)
+    framed = header(found, "changes")["selection"]
+    codes = panels.overview_of(found, "changes")[1][f"weights/{framed['site']}"][framed["head"]]
+    assert (codes != panels.NO_CHANGE).any()
+
+
+def test_the_tree_of_a_beam_search_opens_where_its_best_hypothesis_leaves_the_other_output() -> None:
+    page, view, _problems = parser.parse_link(
+        "/compare?model=multi30k-de-en&text=Ein+Hund+bei%C3%9Ft+den+Mann.&against=decode%3Dbeam"
+    )
+    found = picture(bundled_engine(), page, view)
+    tree = header(found, "tree")
+    outputs = [[one["text"] for one in header(found, name)["strips"][0]["tokens"]][1:] for name in ("first", "second")]
+    differs = next(place for place, pair in enumerate(zip(*outputs, strict=False)) if pair[0] != pair[1])
+    opens = next(node for node in tree["nodes"] if node["place"] == tree["opens"])
+    assert (opens["column"], opens["text"]) == (differs, outputs[1][differs])
+    assert tree["opens"] in tree["shown"]
 
 
 def test_masks_of_few_tokens_stand_beside_each_other_and_longer_ones_below(engine: LocalEngine) -> None:

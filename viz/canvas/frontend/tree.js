@@ -118,6 +118,8 @@ class Tree extends Drawing {
     this.edges.replaceChildren(...this.curves.values());
     this.mark();
     if (this.fresh) this.keepInSight(this.buttons.get(this.at));
+    const opens = this.fresh && this.byPlace.get(this.header.opens);
+    if (opens) this.window.scrollLeft = Math.max(0, left(opens.column - 1)); // with the word before it
     if (this.fresh) this.holdAgain();
     this.fresh = false;
   }

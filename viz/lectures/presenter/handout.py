@@ -26,10 +26,10 @@ from viz.export.print.svg import svg
 from viz.figures.theme import LIGHT
 from viz.i18n.translate import _, error_message, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
-from viz.lectures.presenter import markdown as markup
 from viz.lectures.presenter import formulas, printed, survey_panels
+from viz.lectures.presenter import markdown as markup
 from viz.lectures.presenter.deck import LectureDeck
-from viz.lectures.presenter.headless_page import NotDrawable, headless_page
+from viz.lectures.presenter.headless_page import NotDrawable, headless_page, selected
 from viz.lectures.presenter.panels import Panel
 from viz.lectures.script.lecture import Step
 from viz.session.state import Page
@@ -42,7 +42,7 @@ _log = logging.getLogger(log.NAME)
 
 
 def pdf(deck: LectureDeck) -> bytes:
-    """The handout. Waits for the runs of all steps. A step that cannot be typeset loses its pictures, then its words: never the file."""
+    """The handout. Waits for the runs of all steps. A step that cannot be typeset loses its pictures, then its words."""
     deck.wait()
     with speaking(deck.language):
         steps = [_step(deck, number) for number in range(len(deck.slides))]
@@ -188,7 +188,8 @@ def _chosen(deck: LectureDeck, step: Step, picture: bytes) -> Iterator[_Shown]:
     shown, first, large = [Panel(**each) for each in header["panels"]], True, header["choice"].get("large")
     two = step.page in ("compare", "whatif") and not any(panel.follows for panel in shown)
     if two:
-        yield from _of_run(deck, page, step, "Both")
+        asked = {name: header["choice"][name] for name in ("site", "head") if name in header["choice"]}
+        yield from _of_run(deck, selected(page, replace(page.view, **asked)), step, "Both")
     for panel in shown:
         if panel.kind in printed.PRINTED:
             title, scene = (panel.heading or panel.note).rstrip(".:"), scenes[panel.scene].tobytes()

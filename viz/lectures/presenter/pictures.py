@@ -30,7 +30,7 @@ from viz.lectures.presenter.two_runs import both
 from viz.metrics.aggregation import without_first
 from viz.metrics.training_metrics import course, fed
 from viz.session.state import Page
-from viz.url.view_state import ViewState
+from viz.url.view_state import WITHOUT_EDITS, ViewState
 from viz.views import masks
 from viz.views.compare import runs as compare_runs
 from viz.views.step import numbers, titles
@@ -268,14 +268,17 @@ def _compare(engine: Engine, view: ViewState) -> Picture:
     found = compare_runs.runs(page)
     if isinstance(found, str):
         raise NotDrawable(_("Side B cannot be run: {reason}", reason=found))
-    return both(page, found.first, found.second, (_("Side A"), _("Side B")))
+    second = replace(compare_runs.second_view(page), site=view.site)
+    return both(page, second, found, (_("Side A"), _("Side B")))
 
 
 def _what_if(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, unedited=True)
     if not view.active_edits():
         return _run(page)
-    return both(page, page.trace, engine.ask(Run(page.view.request())), (_("Without the edits"), _("With the edits")))
+    plain = replace(page, view=replace(page.view, **WITHOUT_EDITS))
+    found = compare_runs.Runs(page.trace, engine.ask(Run(page.view.request())), compare_runs.since(page.trace))
+    return both(plain, replace(page.view, site=view.site), found, (_("Without the edits"), _("With the edits")))
 
 
 def _training(engine: Engine, view: ViewState) -> Picture:

@@ -33,28 +33,49 @@ class Runs:
 
 def runs(page: Page) -> Runs | str:
     """The runs of both sides, or a sentence that says why the second side cannot run."""
-    view = second_side(page.view)
     try:
-        if view.model != page.view.model:
-            view = conversing(page.engine.ask(Describe(view.model, view.parsed_settings())), view)
+        view = second_view(page)
         second = page.engine.ask(Run(view.request()))
     except HeadlightError as error:
         return error_message(error)
-    free = Runs(page.trace, second, _since(page.trace))
-    if page.view.feed != "first" or not page.trace.steps or page.info.recorded:
+    free = Runs(page.trace, second, since(page.trace))
+    return fed(page, view, free) if page.view.feed == "first" else free
+
+
+def second_view(page: Page) -> ViewState:
+    """The view of the second side.
+
+    Raises:
+        HeadlightError: its model cannot be opened.
+    """
+    view = second_side(page.view)
+    if view.model == page.view.model:
+        return view
+    return conversing(page.engine.ask(Describe(view.model, view.parsed_settings())), view)
+
+
+def fed(page: Page, view: ViewState, free: Runs) -> Runs:
+    """The runs in which both sides read what the first one wrote; the free ones where it wrote nothing, or with a sentence why not.
+
+    Args:
+        page: the first side.
+        view: of the second side.
+        free: each side's own decode.
+    """
+    if not page.trace.steps or page.info.recorded:
         return free
     if not _same_vocabulary(page, view):
         return replace(free, problem=_("The two models have different vocabularies, so side B cannot read the tokens of side A."))
     try:
         first, second = (
-            page.engine.ask(Run(_fed(own.request(), trace, free))) for own, trace in ((page.view, page.trace), (view, second))
+            page.engine.ask(Run(_fed(own.request(), trace, free))) for own, trace in ((page.view, page.trace), (view, free.second))
         )
     except HeadlightError as error:
         return replace(free, problem=_("Side B cannot read the tokens of side A: {reason}", reason=error_message(error)))
     return replace(free, first=first, second=second, fed=True)
 
 
-def _since(trace: Trace) -> int:
+def since(trace: Trace) -> int:
     """The first position that a step wrote; 0 if none did."""
     return min((step.computed[1] for step in trace.steps), default=0)
 
@@ -69,7 +90,7 @@ def _fed(request: RunRequest, trace: Trace, free: Runs) -> RunRequest:
     written = free.first.tokens[tokens.written_strip(free.first)].ids
     if "target" in trace.tokens:
         return replace(request, target=written, begin=())
-    prompt = trace.tokens["source"].ids[: _since(trace)]
+    prompt = trace.tokens["source"].ids[: since(trace)]
     return replace(request, source=prompt + written[free.since :], decoding=replace(request.decoding, max_length=0), begin=())
 
 

@@ -25,6 +25,7 @@ const BELOW_TILES = 28; // CSS pixels of a card and of the sheet below its tiles
 const BELOW_LARGE = 19; // and below a large head
 const LEAST_MAP = 60; // the map of the network shows the present box at least
 const LEAST_TABLE = 140;
+const LEAST_FULL = 0.5; // of the stage: a panel that would leave less than this above it stays, and ends where the stage ends
 const MOST_BELOW = 0.25; // of a panel: of one that ends below the stage, what lies there are its hint and its legend
 
 class Sheet {
@@ -50,7 +51,8 @@ class Sheet {
     const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
     const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
     const output = panel.kind === "Strips" && this.picture.panels.filter(({ kind }) => kind === "Strips").length > 1;
-    const kind = `panel${panel.half ? " half" : ""}${output ? " output" : ""}`;
+    const apart = panel.half && ["changes", "likely", "atlas"].includes(panel.scene) && !panel.follows; // narrow enough to stand beside each other on a projector
+    const kind = `panel${panel.half ? " half" : ""}${output ? " output" : ""}${apart ? " apart" : ""}`;
     return { panel, host, box: el("section", { class: kind }, ...heading, ...note, host) };
   }
 
@@ -191,7 +193,9 @@ class Sheet {
     this.turning = false;
     if (!this.scrolls) return;
     this.putBack();
-    const end = this.box.getBoundingClientRect().bottom - this.box.scrollTop;
+    const { top: start, bottom } = this.box.getBoundingClientRect();
+    const end = bottom - this.box.scrollTop;
+    const full = start - this.box.scrollTop + LEAST_FULL * (bottom - start);
     const move = (nodes, most) => {
       const boxes = nodes.map((node) => node.getBoundingClientRect());
       const cut = boxes.find(({ top, bottom, height }) => height && top < end && bottom - end > Math.max(1, most * height));
@@ -201,7 +205,7 @@ class Sheet {
         this.turned.push(node);
       });
     };
-    move([...this.box.children].slice(1), MOST_BELOW);
+    move([...this.box.children].slice(1).filter((node) => node.getBoundingClientRect().top > full), MOST_BELOW);
     const hints = this.places.flatMap(({ parent }) => drawings.get(parent) ?? []).map(({ foot, readout }) => foot ?? readout);
     move(hints.filter((hint) => !hint.classList.contains("unseen")), 0);
   }
