@@ -341,7 +341,7 @@ def test_a_comparison_without_a_change_shows_the_hypotheses_or_the_heads(engine:
     )
     steps = [parser.read(lines(view=f"view: /compare?{link}"), "t.en").steps[0] for link in links]
     kinds = [[panel.kind for panel in picture(engine, step.page, step.view).panels] for step in steps]
-    assert kinds == [["Strips", "Strips", "Tree", "Strips"], ["Strips", "Lines", "Lines"], ["Strips", "Strips", "Atlas", "Strips"]]
+    assert kinds == [["Strips", "Strips", "Strips", "Tree"], ["Strips", "Lines", "Lines"], ["Strips", "Strips", "Strips", "Atlas"]]
 
 
 def test_the_bundled_lectures_are_as_long_as_they_say() -> None:

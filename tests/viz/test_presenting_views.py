@@ -99,12 +99,12 @@ def test_what_an_edit_changed_stands_below_the_outputs_and_the_sentence_that_bot
 
 
 def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_are_shown(engine: LocalEngine) -> None:
-    found = shown(engine, f"/whatif?{CROSS}&edit=silence+site%3Ddecoder.0.1.cross+head%3D1")
+    found = shown(engine, f"/whatif?{CROSS}&max=6&edit=silence+site%3Ddecoder.0.1.cross+head%3D1")
     assert [panel.scene for panel in found.panels] == ["first", "second", "source", "likely", "atlas"]
     assert header(found, "atlas")["selection"]["head"] == 1, "the head that is silenced is framed"
     likely = header(found, "likely")
     assert likely["columns"] == ["", "Without the edits", "With the edits"]
-    plain = engine.ask(Run(RunRequest("tiny", "w4 w5")))
+    plain = engine.ask(Run(RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=6))))
     words = tuple(plain.tokens["target"].texts[1:])
     silenced = RunRequest("tiny", "w4 w5", target=plain.tokens["target"].ids, edits=(Silence("decoder.0.1.cross", (1,)),))
     probabilities = [[math.exp(step.chosen.log_probability) for step in run.steps] for run in (plain, engine.ask(Run(silenced)))]

@@ -206,10 +206,13 @@ class Classroom:
         return [name for name in names if name]
 
     def _for_lecturers(self) -> dict[str, Any]:
-        following = self.step + 1
+        """What the lecturers know before the class does, too: the answer of an open question and the words that it hides."""
+        following, answer = self.step + 1, self.deck.answer(self.step)
         return {
             "black": self._black,
             "notes": self.slide.notes,
+            "told": self.slide.words,
+            "known": asdict(answer) if answer is not None else None,
             "next": self.deck.slides[following].title if following < len(self.deck.slides) else "",
             "problem": self.deck.problem(self.step),
             "prepared": self.deck.view(self.step),

@@ -32,12 +32,16 @@ class Question:
         layout: how it is answered.
         options: texts of the possible answers; empty where a number is asked.
         given: the picture of the open question.
+        unit: of the number that is asked for; empty: it has none.
+        counted: whether that number counts things, so that it has no decimals.
     """
 
     prompt: str
     layout: Layout
     options: tuple[str, ...] = ()
     given: tuple[Strip, ...] = ()
+    unit: str = ""
+    counted: bool = False
 
 
 @dataclass(frozen=True)

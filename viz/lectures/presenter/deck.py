@@ -15,11 +15,11 @@ from model.trace import stages
 from viz.canvas.wire.transport import content_hash
 from viz.i18n.translate import _, error_message, speaking
 from viz.labels import tokens
-from viz.lectures.classroom.deck import Answer, Layout, Question, Slide
+from viz.lectures.classroom.deck import Answer, Slide
 from viz.lectures.presenter import markdown, survey_panels
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.pictures import picture
-from viz.lectures.presenter.questions import answered, revealed_view
+from viz.lectures.presenter.questions import answered, revealed_view, unanswered
 from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script.lecture import Lecture, Point, Step
 from viz.lectures.script.runs import StepRuns, column, place, row
@@ -214,9 +214,7 @@ class LectureDeck:
 
 def slide_of(step: Step) -> Slide:
     """The slide of a step, without what only its run knows."""
-    asked = step.question
-    layout: Layout = "number" if asked is not None and asked.kind == "number" else "list"
-    question = Question(markdown.html(asked.prompt), layout, asked.options) if asked is not None else None
+    question = unanswered(step.question) if step.question is not None else None
     return Slide(step.title, step.chapter, markdown.html(step.words), markdown.html(step.notes), step.link, (), question)
 
 
@@ -242,7 +240,7 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
     label = tokens.queries(trace, attention)[found["query"]]
     if point.kind == "cell":
         found |= {"keyStrip": attention.key_tokens, "key": column(trace, attention, point.key)}
-        label = f"{label} · {tokens.keys(trace, attention)[found['key']]}"
+        label = _("“{query}” attends to “{key}”", query=label, key=tokens.keys(trace, attention)[found["key"]])
     return found | {"label": label}
 
 

@@ -125,8 +125,10 @@ def _side_by_side(figures: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]
 def _answer(question: Question, answer: Answer) -> str:
     """The answer of the run as a sentence."""
     if answer.number is not None:
-        exact = f"{answer.number:,.0f}" if abs(answer.number) >= 1000 else f"{answer.number:.4g}"
-        return _("The run gives {number}.", number=localized(exact))
+        exact = localized(f"{answer.number:,.0f}" if abs(answer.number) >= 1000 else f"{answer.number:.4g}").replace("-", "−")
+        percent = question.unit == "%"
+        said = _("{number}%", number=exact) if percent else " ".join(part for part in (exact, question.unit) if part)
+        return _("The run gives {number}.", number=said)
     texts = [
         f"{question.options[index]}{localized(f' ({answer.shares[index]:.2f})') if answer.shares else ''}" for index in answer.right
     ]

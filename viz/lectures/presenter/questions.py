@@ -7,7 +7,7 @@ probability, and nothing that the run generates if this is what is asked.
 from dataclasses import replace
 
 from model.trace.types import Attention, Trace
-from viz.i18n.translate import language_of
+from viz.i18n.translate import _, language_of
 from viz.labels import tokens
 from viz.lectures.classroom.deck import Answer, Layout, Question, Strip
 from viz.lectures.presenter import markdown
@@ -28,17 +28,40 @@ def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
     asked = step.question
     assert asked is not None, "the step asks something"
     found = answers.answer(runs, asked)
-    layout: Layout = "number" if asked.kind == "number" else "tokens" if found.strip else "list"
     shown = found.options if asked.kind == "output" else tuple(map(tokens.plain, found.options))  # tokens, else sentences
-    question = Question(markdown.html(asked.prompt), layout, shown, given(runs, asked))
+    question = replace(unanswered(asked), options=shown, given=given(runs, asked))
+    question = replace(question, layout="tokens") if found.strip else question
     return Answer(right_options(asked.kind, found), found.shares, found.number), question
 
 
+def unanswered(asked: script.Question) -> Question:
+    """The question without what only its run knows."""
+    layout: Layout = "number" if asked.kind == "number" else "list"
+    unit, counted = _units().get(asked.subject.kind, ("", False)) if layout == "number" else ("", False)
+    return Question(markdown.html(asked.prompt), layout, asked.options, unit=unit, counted=counted)
+
+
+def _units() -> dict[str, tuple[str, bool]]:
+    """By the kind of a number that is asked for, its unit, and whether it counts things."""
+    return {
+        "kept": (_("bytes"), True),
+        "moved": (_("numbers"), True),
+        "breaks-at": (_("heads"), True),
+        "equal-at": (_("tokens"), True),
+        "reach": (_("tokens"), True),
+        "share": ("%", False),
+    }
+
+
+CLOSE = 0.1
+"""An option is right, too, whose weight is within this share of the largest, as a number within it is."""
+
+
 def right_options(kind: str, found: answers.Answer) -> tuple[int, ...]:
-    """The right options: of a question for the largest weight all whose weight is shown with the same two decimals."""
+    """The right options: of a question for the largest weight all whose weight is close to it."""
     if kind in ("key", "head"):
-        shown = [f"{share:.2f}" for share in found.shares]
-        return tuple(index for index, text in enumerate(shown) if text == shown[found.right])
+        least = (1 - CLOSE) * found.shares[found.right]
+        return tuple(index for index, share in enumerate(found.shares) if share >= least)
     return (found.right,) if found.right >= 0 else ()
 
 

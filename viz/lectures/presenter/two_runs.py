@@ -92,9 +92,11 @@ def _difference(own: Page, other: Page, view: ViewState, runs: Runs, names: tupl
 
 
 def _reading_together(runs: Runs, reading: Runs) -> list[str]:
-    """The sentence that the compared runs read the same tokens, where they would have written others."""
+    """The sentence that the compared runs read the same tokens, or why they do not, where they would have written others."""
     written = [trace.tokens[tokens.written_strip(trace)].texts for trace in (runs.first, runs.second)]
-    return [_("Both runs read here what the first one wrote.")] if reading.fed and written[0] != written[1] else []
+    if written[0] == written[1]:
+        return []
+    return [_("Both runs read here what the first one wrote.")] if reading.fed else [reading.problem] if reading.problem else []
 
 
 def _moves(changed: Mapping[Site, Change], site: Site, head: int) -> bool:

@@ -10,6 +10,29 @@ const BLANK = document.documentElement.lang.startsWith("zh") ? "" : " "; // Chin
 
 const near = (own, number) => Math.abs(own - number) <= Math.max(NEAR * Math.abs(number), 0.005);
 
+const LARGEST = 1e12; // as the server accepts it
+const GROUPED = /^[-+]?[1-9]\d{0,2}([.,])\d{3}(?:\1\d{3})*$/; // 9,984 or 9.984
+const PLAIN = /^[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?$/i;
+
+/** The sign that groups thousands in the language of the page. */
+const GROUP = new Intl.NumberFormat(LANGUAGE).formatToParts(1234567).find(({ type }) => type === "group")?.value ?? ",";
+
+/**
+ * The number that was typed, in the way of the page's language, with or without its unit; null: it is none. A quantity that is
+ * `counted`, such as bytes, has no decimals, so that both signs group its thousands. Blanks between digits group them, too.
+ */
+function typedNumber(text, counted = false) {
+  const bare = text.normalize("NFKC").trim().replace(/[−–]/g, "-").replace(/(?<=\d)[\s'’](?=\d{3})/g, "").replace(/\s*(?:%|\p{L}+\.?)$/u, "");
+  const several = bare.match(/[.,](?=\d{3}(?!\d))/g) ?? [];
+  const group = bare.match(GROUPED)?.[1];
+  if (group && (counted || group === GROUP || several.length > 1)) return inRange(Number(bare.replaceAll(group, "")));
+  const [whole, part, more] = bare.split(GROUP === "," ? "." : ",");
+  if (part && more === undefined && GROUPED.test(whole) && whole.includes(GROUP) && /^\d+$/.test(part)) return inRange(Number(`${whole.replaceAll(GROUP, "")}.${part}`));
+  return PLAIN.test(bare) ? inRange(Number(bare.replace(",", "."))) : null;
+}
+
+const inRange = (value) => (Math.abs(value) <= LARGEST ? value : null);
+
 class QuestionBox {
   /**
    * Draws into `box`. `answered(step, value)` sends an answer and gives {outcome, value}, the value that counts; null: no answers here.
@@ -33,24 +56,40 @@ class QuestionBox {
     const head = el("div", { class: "prompt" });
     setWords(head, prompt);
     const told = counts?.answered && (this.early || phase !== "open") ? counts : null;
-    const body = layout === "number" ? this.number(step, phase, told) : this.options(step, question, told);
+    const body = layout === "number" ? this.number(step, question, told) : this.options(step, question, told);
     const said = answer?.text ? [el("p", { class: "answer" }, answer.text)] : [];
-    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, fill(this.texts.runSays, { number: significant(answer.number, Number.isInteger(answer.number) ? 12 : 4) }))] : [];
+    const known = answer && answer.number !== null ? [el("p", { class: "answer" }, this.right(question, answer))] : [];
     const short = layout === "list" && question.options.length > 4 && question.options.every((text) => text.length <= SHORT);
     this.box.className = `question ${layout} ${phase}${short ? " short" : ""}`;
     const shown = [...this.verdict(step, question), head, ...this.given(question), ...body, ...known, ...said];
     this.box.replaceChildren(...shown, this.note(step, phase, counts), ...this.earlySwitch(phase));
   }
 
-  /** Whether the own answer is right: before everything else. */
-  verdict(step, { options, phase, answer }) {
+  /** A number with the unit of the question. */
+  quantity(value, { unit = "" }, digits) {
+    const number = inSentence(value, digits);
+    return unit === "%" ? fill(this.texts.percent, { number }) : [number, unit].filter(Boolean).join(" ");
+  }
+
+  /** The answer of the run as a sentence. */
+  right(question, answer) {
+    const { number } = answer;
+    const said = number === null ? answer.right.map((at) => question.options[at]).join(", ") : this.quantity(number, question, Number.isInteger(number) ? 12 : 4);
+    return fill(this.texts.runSays, { number: said });
+  }
+
+  /** Whether the own answer is right, and else what is: before everything else. */
+  verdict(step, question) {
+    const { options, phase, answer } = question;
     if (!this.answered || phase !== "revealed" || !answer) return [];
     const { texts, own } = this;
-    if (!own.has(step)) return [el("p", { class: "verdict" }, texts.unanswered)];
+    if (!own.has(step)) return [el("p", { class: "verdict" }, `${texts.unanswered}${BLANK}`, el("span", {}, this.right(question, answer)))];
     const mine = own.get(step);
     const right = answer.number === null ? answer.right.includes(mine) : near(mine, answer.number);
-    const said = fill(texts.yours, { answer: answer.number === null ? options[mine] : significant(mine, 6) });
-    return [el("p", { class: `verdict ${right ? "good" : "bad"}`, role: "status" }, `${right ? "✓" : "✗"} ${right ? texts.youRight : texts.youWrong}${BLANK}`, el("span", {}, said))];
+    const said = fill(texts.yours, { answer: answer.number === null ? options[mine] : this.quantity(mine, question, 12) });
+    const exact = answer.number === null ? right : mine === answer.number;
+    const rest = exact ? said : `${said} · ${this.right(question, answer)}`;
+    return [el("p", { class: `verdict ${right ? "good" : "bad"}`, role: "status" }, `${right ? "✓" : "✗"} ${right ? texts.youRight : texts.youWrong}${BLANK}`, el("span", {}, rest))];
   }
 
   /** The picture of a question that is not revealed: its tokens, those outlined that it asks about. */
@@ -100,20 +139,28 @@ class QuestionBox {
     return [el("div", { class: "options" }, ...buttons)];
   }
 
-  number(step, phase, counts) {
+  /** A field with its label and unit; with counts, their histogram. */
+  number(step, { phase, unit = "", counted = false }, counts) {
     const bars = counts?.bars?.length ? [barList({
       texts: counts.bars.map(({ from, to }) => (from === to ? significant(from, 6) : `${significant(from, 3)} – ${significant(to, 3)}`)),
       values: counts.bars.map(({ count }) => count), chosen: -1, digits: 0,
     })] : [];
     if (!this.answered || phase !== "open" || this.own.has(step)) return bars;
-    const field = this.field?.step === step ? this.field.node : el("input", { type: "text", inputmode: "decimal", "aria-label": this.texts.number });
-    this.field = { step, node: field }; // what was typed outlives new counts
+    if (this.form?.step !== step) this.form = { step, node: this.numberForm(step, unit, counted) }; // what was typed outlives new counts
+    return [this.form.node, ...bars];
+  }
+
+  numberForm(step, unit, counted) {
+    const field = el("input", { type: "text", inputmode: "decimal", autocomplete: "off", size: 12 });
+    const problem = el("p", { class: "message", role: "alert" });
     const onsubmit = (event) => {
       event.preventDefault();
-      const value = Number(field.value.replace(",", ".").replace("−", "-"));
-      if (field.value.trim() && Number.isFinite(value)) this.send(step, value);
+      const value = typedNumber(field.value, counted);
+      problem.textContent = value === null ? fill(this.texts.noNumber, { text: field.value.trim(), example: inSentence(counted ? 1234 : 1234.5, 6) }) : "";
+      if (value !== null) this.send(step, value);
     };
-    return [el("form", { onsubmit }, field, el("button", { type: "submit", class: "option" }, this.texts.send)), ...bars];
+    const label = el("label", {}, `${this.texts.number} `, field, unit ? ` ${unit}` : "");
+    return el("form", { onsubmit, class: "typed" }, label, el("button", { type: "submit", class: "option" }, this.texts.send), problem);
   }
 
   async send(step, value) {

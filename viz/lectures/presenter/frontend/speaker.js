@@ -18,6 +18,8 @@ function draw() {
   at("place").textContent = [state.chapter, fill(texts.place, { step: state.step + 1, steps: state.steps })].filter(Boolean).join(" · ");
   at("title").textContent = state.title;
   setWords(at("notes"), state.notes);
+  setWords(at("words"), state.told);
+  at("answer").textContent = state.known && state.question?.phase !== "revealed" ? question.right(state.question, state.known) : "";
   at("next-title").textContent = state.next;
   at("problem").textContent = state.problem;
   question.show(state.step, state.question, counts);

@@ -10,6 +10,13 @@ function significant(value, digits) {
   return new Intl.NumberFormat(LANGUAGE, { maximumSignificantDigits: digits, useGrouping: false, notation }).format(value).replace("-", "−");
 }
 
+/** A number as a sentence says it: with at most so many digits that count, thousands in groups. */
+function inSentence(value, digits) {
+  const size = Math.abs(value);
+  if (value !== 0 && (size < 1e-4 || size >= 1e12)) return significant(value, digits);
+  return new Intl.NumberFormat(LANGUAGE, { maximumSignificantDigits: digits }).format(value).replace("-", "−");
+}
+
 /** Bars with names and values, these to so many decimals. */
 function barList({ texts: names, values, chosen, digits = 2 }) {
   const most = Math.max(...values.map(Math.abs), 1e-9);
