@@ -54,9 +54,10 @@ def send(page: Page, typed: str, step: int) -> None:
 def test_a_typed_number_is_read_in_the_language_of_the_page(watched: Page, tmp_path: Path, language: str, answer: str) -> None:
     opened(watched, tmp_path, language)
     expect(watched.locator("#question label")).to_contain_text("bytes" if language == "en" else "Byte")
+    own = "Your answer" if language == "en" else "Eigene Antwort"
     for typed in COUNTED:
         send(watched, typed, 1)
-        expect(watched.locator(".verdict.good span")).to_have_text(f"{'Your answer' if language == 'en' else 'Eigene Antwort'}: {answer}")
+        expect(watched.locator(".verdict.good span")).to_have_text(f"{own}: {answer}")
     for typed in DECIMALS[language]:
         send(watched, typed, 2)
         expect(watched.locator(".verdict.good")).to_be_visible()

@@ -429,3 +429,12 @@ def test_a_server_that_is_stopped_does_not_wait_for_its_followers() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     assert told == [signal.SIGTERM], "what handled the signal before still does"
+
+
+def test_the_speaker_knows_the_answer_and_the_words_of_an_open_question_and_nobody_else(held: Held) -> None:
+    assert held.steer(step=1) == 204
+    speaker, student = held.seen(lecturer=True), held.seen()
+    assert (speaker["told"], speaker["known"]["right"]) == (SLIDES[1].words, [1])
+    assert speaker["question"]["phase"] == "open"
+    assert not {"told", "known", "notes"} & student.keys()
+    assert student["words"] == ""

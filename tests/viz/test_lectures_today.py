@@ -60,13 +60,14 @@ def test_the_cache_holds_two_vectors_of_each_key_head_in_four_bytes_a_number(eng
     assert value(engine, "kept 13 multi-query") == 13 * of_one // KEY_HEADS
     assert value(engine, "kept 13 latent") == 13 * 4 * LAYERS * (4 * WIDTH + WIDTH // 2)
     chart = scene(shown(engine, f"/step?{LINK}&open=cache"), "cache")[0]
-    assert chart["across"] == list(range(1, 13))
+    assert chart["across"] == list(range(1, 15)), "what the next token adds is seen"
+    assert chart["mark"] == [12, 9216]
     assert [line["values"] for line in chart["lines"]] == [
-        [of_one * n for n in range(1, 13)],
-        [3 * of_one * n for n in range(1, 13)],
+        [of_one * n for n in range(1, 15)],
+        [3 * of_one * n for n in range(1, 15)],
     ]
     ways = scene(shown(engine, f"/step?{LINK}&open=ways"), "ways")[0]
-    assert [row[1] for row in ways["rows"]] == ["64", "192", "32", "72"]
+    assert [row[1:] for row in ways["rows"]] == [["64", "9,216"], ["192", "27,648"], ["32", "4,608"], ["72", "10,368"]]
 
 
 MAPS = LAYERS * (2 * MODEL * HEADS * WIDTH + 2 * MODEL * KEY_HEADS * WIDTH + 3 * MODEL * HIDDEN)

@@ -282,7 +282,8 @@ def test_an_option_close_to_the_largest_weight_is_right_too() -> None:
 )
 def test_a_number_is_asked_for_with_its_unit(asked: str, unit: str, counted: bool) -> None:
     link = "/explore?model=induction"
-    text = f"---\ntitle: T\nlanguage: en\nminutes: 1\nmodels: induction\n---\nview: {link}\nquestion: How many?\nanswer: number {asked}"
+    head = "---\ntitle: T\nlanguage: en\nminutes: 1\nmodels: induction\n---\n"
+    text = f"{head}view: {link}\nquestion: How many?\nanswer: number {asked}"
     step = parser.read(text, "t.en").steps[0]
     assert step.question is not None
     question = unanswered(step.question)
@@ -455,7 +456,7 @@ def test_a_lecture_is_a_deck(deck: LectureDeck) -> None:
 def test_the_handout_is_a_pdf_with_every_step(deck: LectureDeck) -> None:
     steps = [handout._step(deck, number) for number in range(len(deck.slides))]
     assert [bool(step["rows"]) for step in steps] == [step not in NO_PICTURE for step in range(len(steps))]
-    assert [sum(map(len, steps[number]["rows"])) for number in (6, 7)] == [3, 3], "the head on both sides, and the probabilities"
+    assert [sum(map(len, steps[number]["rows"])) for number in (6, 7)] == [2, 3], "of What if the probabilities, too"
     assert steps[1]["question"]["answer"].startswith("The run gives ")
     assert handout.pdf(deck).startswith(b"%PDF-")
 

@@ -1,6 +1,5 @@
 """What a step of a lecture can show besides the weights: readings, calculations, tables, the logit lens, films in the handout."""
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -107,9 +106,14 @@ def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_a
     plain = engine.ask(Run(RunRequest("tiny", "w4 w5", decoding=Decoding(max_length=6))))
     words = tuple(plain.tokens["target"].texts[1:])
     silenced = RunRequest("tiny", "w4 w5", target=plain.tokens["target"].ids, edits=(Silence("decoder.0.1.cross", (1,)),))
-    probabilities = [[math.exp(step.chosen.log_probability) for step in run.steps] for run in (plain, engine.ask(Run(silenced)))]
-    rows = {(word, f"{before:.3f}", f"{now:.3f}") for word, before, now in zip(words, *probabilities, strict=True)}
-    assert set(map(tuple, likely["rows"])) == rows, "of every word, read by both runs"
+    logs = [[step.chosen.log_probability for step in run.steps] for run in (plain, engine.ask(Run(silenced)))]
+    rows = {(word, f"{before:.3f}", f"{now:.3f}") for word, before, now in zip(words, *np.exp(logs), strict=True)}
+    totals = [
+        f"{sum(step.chosen.log_probability for step in run.steps):.2f}".replace("-", "−")
+        for run in (plain, engine.ask(Run(silenced)))
+    ]
+    assert likely["rows"][0][1:] == totals
+    assert set(map(tuple, likely["rows"][1:])) == rows, "of every word, read by both runs"
     assert any(before != now for _text, before, now in likely["rows"])
     assert "no map changed" in next(panel.note for panel in found.panels if panel.scene == "likely")
 
@@ -121,7 +125,7 @@ def test_every_row_is_compared_although_the_outputs_differ_from_the_first_word_o
     outputs = [[one["text"] for one in header(found, name)["strips"][0]["tokens"]] for name in ("first", "second")]
     assert outputs[0][1] != outputs[1][1]
     assert len(overview(found, "changes")["groups"][0]["queries"]) == len(outputs[0]), "every row of what the first run wrote"
-    assert len(header(found, "likely")["rows"]) == len(outputs[0]) - 1
+    assert len(header(found, "likely")["rows"]) == len(outputs[0]), "each word that was written, and all together"
     assert "Both runs read here what the first one wrote." in next(panel.note for panel in found.panels if panel.scene == "changes")
 
 

@@ -36,8 +36,8 @@ OF_CACHE = ("cache", "ways", "operations")
 OF_LENGTH = ("length", "bytes", "linear")
 """Parts of Step through that one panel holds, and of which a lecture shows one."""
 
-PARTS = ("numbers", "heads", "lens", "writes", *OF_CACHE, *OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks")
-"""The parts of Explore, Step through and Masks that open below the pictures."""
+PARTS = ("numbers", "heads", "lens", "writes", *OF_CACHE, *OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks", "prune")
+"""The parts of Explore, Step through and Masks that open below the pictures; `prune` is a part of What if in a lecture."""
 
 PICTURES = (
     *("heads", "head", "lines", "image", "changes", "difference"),

@@ -9,7 +9,7 @@ from model.engine.api import Run
 from model.spec.request import KEEP
 from viz.canvas.scenes import matrix
 from viz.canvas.wire.strings import cells as texts_of_cells
-from viz.i18n.translate import _, amount_of_bytes, number
+from viz.i18n.translate import _, number
 from viz.labels import tokens
 from viz.lectures.presenter import panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
@@ -21,6 +21,9 @@ from viz.views.step import cache, latents, length
 
 MOST_LATENTS = 6
 """Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""
+
+AHEAD = 2
+"""Tokens after those of the run that the curve of the cache goes on for: what the next one adds is seen."""
 
 TILE = 4
 """Queries and keys of a tile: as small as the sentences of a lecture."""
@@ -42,10 +45,18 @@ def of_cache(page: Page) -> Iterator[PanelWithScene]:
     """The bytes that are kept after each token."""
     sizes, size = sizes_of(page), cache.bytes_of(page.trace)
     source = len(page.trace.tokens["source"]) if sizes.cross else 0
-    across = range(1, page.trace.of("decoder", "self")[0].mask.shape[0] + 1)
+    count = page.trace.of("decoder", "self")[0].mask.shape[0]
+    across = range(1, count + AHEAD + 1)
     lines = cache.kept_lines(sizes, size, across, source)
-    kept = _("{bytes} after token {count}.", count=len(across), bytes=amount_of_bytes(lines[0].values[-1]))
-    yield Panel("Chart", "cache", _("The cache"), kept), tables.chart(across, lines, (_("tokens read"), _("bytes")))
+    kept = _in_bytes(lines[0].values[count - 1])
+    mark = count, lines[0].values[count - 1]
+    scene = tables.chart(across, lines, (_("tokens read"), _("bytes")), mark=mark)
+    yield Panel("Chart", "cache", _("The cache"), _("{bytes} after token {count}.", count=count, bytes=kept)), scene
+
+
+def _in_bytes(count: float) -> str:
+    """A number of bytes as questions and answers write it."""
+    return _("{count} bytes", count=number(count, ",.0f"))
 
 
 def of_operations(page: Page) -> Iterator[PanelWithScene]:
@@ -59,7 +70,9 @@ def of_operations(page: Page) -> Iterator[PanelWithScene]:
         raise NotDrawable(_("This run generated nothing."))
     lengths, cached, whole = cache.decoded(page, sizes)
     axes, lines = (_("tokens read"), _("operations of this step")), cache.operation_lines(cached, whole)
-    times = _("Without the cache it is larger by a factor of {times}.", times=number(sum(whole) / sum(cached), ".1f"))
+    gaps = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
+    gaps |= {"times": number(sum(whole) / sum(cached), ".1f")}
+    times = _("All steps together: {cached} million with the cache, {whole} million without, {times} times as many.", **gaps)
     yield Panel("Chart", "operations", _("Operations of each step"), times), tables.chart(lengths, lines, axes)
 
 
@@ -68,10 +81,12 @@ def of_ways(page: Page) -> Iterator[PanelWithScene]:
     sizes = sizes_of(page)
     found = cache.ways(sizes.layers[0])
     most = max(count for _name, count in found)
-    rows = [[name, str(count)] for name, count in found]
-    shades = np.array([[count / most] for _name, count in found])
-    note = _("How many numbers one layer keeps for one token, in this way and in others:")
-    yield Panel("Table", "ways", "", note), tables.table([_("way"), _("numbers")], rows, 0, shades)
+    tokens_read, each = page.trace.of("decoder", "self")[0].mask.shape[0], len(sizes.layers) * cache.bytes_of(page.trace)
+    rows = [[name, str(count), number(count * each * tokens_read, ",.0f")] for name, count in found]
+    shades = np.array([[count / most] * 2 for _name, count in found])
+    note = _("How many numbers one layer keeps for one token, and how many bytes all layers keep for all tokens of this run:")
+    columns = [_("way"), _("numbers"), _("bytes for {count} tokens", count=tokens_read)]
+    yield Panel("Table", "ways", "", note), tables.table(columns, rows, 0, shades)
 
 
 def of_latents(page: Page) -> Iterator[PanelWithScene]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from viz.i18n.translate import _
+from viz.i18n.translate import _, join_sentences, number
 from viz.labels import measures, tokens
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
@@ -15,7 +15,12 @@ def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
     """The measure that the link asks for, of all heads; then the loss, if the network has an output layer."""
     measure, names = page.view.measure, [tokens.site(site, head) for site, head in measured.heads]
     chosen = measured.heads.index((page.attention.site, page.head))
-    said = _("One line per head; the selected head is bold. Point at a line or tap it to see its name.")
+    steps = measured.steps
+    at = steps.index(page.view.snapshot) if page.view.snapshot in steps else 0
+    value = number(float(measured.values[measure][at, chosen]), ".2f")
+    gaps = {"head": names[chosen], "value": value, "step": number(steps[at], ",d")}
+    told = _("{head} (bold) has {value} after {step} steps.", **gaps)
+    said = join_sentences([told, _("One line per head. Point at a line or tap it to see its name.")])
     panel = Panel("Curves", "measure", measures.of_training()[measure], said)
     yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)
     lost = tables.curves(measured.steps, measured.losses[None], [_("this sentence")], 0)

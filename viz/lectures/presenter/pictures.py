@@ -274,6 +274,8 @@ def _compare(engine: Engine, view: ViewState) -> Picture:
 
 def _what_if(engine: Engine, view: ViewState) -> Picture:
     page = headless_page(engine, view, unedited=True)
+    if "prune" in view.opened.split():
+        return with_panels(Picture([], {}, {}, _choice(page)), [sum_panels.of_prune(page)], 0)
     if not view.active_edits():
         return _run(page)
     plain = replace(page, view=replace(page.view, **WITHOUT_EDITS))

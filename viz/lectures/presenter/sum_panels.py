@@ -1,7 +1,9 @@
 """Panels of sums: why a cell has its score, why a token was generated, and which earlier heads each head used (docs/why.md)."""
 
+from model.attribution.questions import Prune
 from model.attribution.sums import Why, Writes
-from viz.i18n.translate import join_sentences, number
+from viz.figures.costs import Line
+from viz.i18n.translate import _, join_sentences, number
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable
@@ -49,3 +51,25 @@ def of_circuit(page: Page) -> PanelWithScene:
     found = page.engine.ask(circuit.question(page))
     scene, said = circuit.graph(page, found)
     return Panel("Circuit", "circuit", circuit.title(), said), scene
+
+
+def of_prune(page: Page) -> PanelWithScene:
+    """The log-probability of what was written over the number of heads silenced, with a dot where a word changes.
+
+    Raises:
+        HeadlightError: the run is not possible.
+    """
+    found = page.engine.ask(Prune(page.view.request()))
+    totals, breaks = found.curve.sum(axis=1).tolist(), found.breaks_at
+    lines = [Line(_("log-probability of what was written"), totals)]
+    said = _("Always the head that costs least is silenced next.")
+    if breaks is not None:
+        told = _(
+            "With {breaks} of {heads} heads silenced, a word changes for the first time (the dot).",
+            breaks=breaks,
+            heads=len(totals) - 1,
+        )
+        said = join_sentences([said, told])
+    mark = (float(breaks), totals[breaks]) if breaks is not None else None
+    scene = tables.chart(range(len(totals)), lines, (_("heads silenced"), _("log-probability")), mark=mark)
+    return Panel("Chart", "prune", _("Heads silenced one after another"), said), scene

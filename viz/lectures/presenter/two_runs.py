@@ -139,9 +139,11 @@ def _two_sentences(own: Page, other: Page, names: tuple[str, str]) -> Picture:
 
 
 def _likely(found: Sequence[Both], names: tuple[str, str], note: str) -> PanelWithScene:
-    """The table of each token's probability in both runs, the largest change first."""
-    rows = [[tokens.word(one.text), *(number(math.exp(each), ".3f") for each in (one.first, one.second))] for one in found]
-    return Panel("Table", "likely", _("How likely each token was"), note, half=True), tables.table(("", *names), rows)
+    """The table of each token's probability in both runs, the largest change first; above them the log-probability of all."""
+    totals = (sum(one.first for one in found), sum(one.second for one in found))
+    rows = [[_("log-probability of all"), *(number(total, ".2f") for total in totals)]]
+    rows += [[tokens.word(one.text), *(number(math.exp(each), ".3f") for each in (one.first, one.second))] for one in found]
+    return Panel("Table", "likely", _("How likely each token was"), note, half=True), tables.table(("", *names), rows, 0)
 
 
 def _selected_first(found: Mapping[Site, Change], selected: Site) -> dict[Site, Change]:

@@ -10,7 +10,7 @@ const BLANK = document.documentElement.lang.startsWith("zh") ? "" : " "; // Chin
 
 const near = (own, number) => Math.abs(own - number) <= Math.max(NEAR * Math.abs(number), 0.005);
 
-const LARGEST = 1e12; // as the server accepts it
+const LARGEST_SENT = 1e12; // as the server accepts it
 const GROUPED = /^[-+]?[1-9]\d{0,2}([.,])\d{3}(?:\1\d{3})*$/; // 9,984 or 9.984
 const PLAIN = /^[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[-+]?\d+)?$/i;
 
@@ -31,7 +31,7 @@ function typedNumber(text, counted = false) {
   return PLAIN.test(bare) ? inRange(Number(bare.replace(",", "."))) : null;
 }
 
-const inRange = (value) => (Math.abs(value) <= LARGEST ? value : null);
+const inRange = (value) => (Math.abs(value) <= LARGEST_SENT ? value : null);
 
 class QuestionBox {
   /**

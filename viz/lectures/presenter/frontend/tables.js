@@ -127,9 +127,10 @@ function lineChart({ across, lines, axes, logarithmic, mark, level }) {
   const numbers = lines.map(() => el("span", { class: "number" }));
   const where = el("li", { class: "place" });
   const cursor = el("svg:path", { class: "axis" });
+  const whole = (value) => (Number.isInteger(value) && Math.abs(value) < 1e6 ? inSentence(value, 6) : short(value, false));
   const say = (index) => {
-    lines.forEach((line, one) => { numbers[one].textContent = short(line.values[index], false); });
-    where.textContent = `${axes[0]}: ${short(across[index], false)}`;
+    lines.forEach((line, one) => { numbers[one].textContent = whole(line.values[index]); });
+    where.textContent = `${axes[0]}: ${whole(across[index])}`;
     cursor.setAttribute("d", `M${at(across[index])} ${top}V${height - bottom}`);
   };
   const nearest = ({ clientX, currentTarget }) => {
