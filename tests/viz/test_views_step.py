@@ -2,9 +2,11 @@
 
 import base64
 import itertools
+import re
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Array, Trace
 from tests import traces
 from tests.counting import calls_in_threads
+from tests.known import bundled_engine
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
@@ -199,6 +202,29 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
 def test_a_small_number_of_a_formula_has_significant_digits(value: float, written: str) -> None:
     """0.0009 / 1.0495 was said to be 0.0008."""
     assert cell_calculation.number(value) == written
+
+
+def printed(formula: str) -> list[float]:
+    """The numbers of a formula."""
+    plain = re.sub(r" \\cdot 10\^\{(-?\d+)\}", r"e\1", formula.replace("{,}", "."))
+    return [float(text) for text in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", plain)]
+
+
+@pytest.mark.parametrize(
+    ("link", "query", "key"), [("site=decoder.0.2.cross&head=0", 2, 3), ("site=encoder.0.1.self&head=7", 3, 3), ("head=4", 5, 1)]
+)
+def test_a_pocket_calculator_gives_what_is_printed(link: str, query: int, key: int) -> None:
+    view = dict(parse_qsl(link))
+    request = RunRequest("multi30k-de-en", "Zwei junge Hunde spielen mit einem Ball im Schnee.")
+    site = view.get("site", "decoder.0.2.cross")
+    found = bundled_engine().ask(Explain(request, site, int(view["head"]), query, key))
+    formulas = [line.text for line in (*cell_calculation.score(found), *cell_calculation.weight(found)) if line.formula]
+    product = next(formula for formula in formulas if r"\times" in formula)
+    dot, scale, score = printed(product)
+    assert float(f"{dot * scale:{cell_calculation.significant(score)}}") == score
+    assert dot == printed(formulas[0])[0], "the product of query and key is the one that is printed above"
+    above, below, weight = printed(formulas[-1].partition(" = ")[2])
+    assert float(f"{above / below:{cell_calculation.significant(weight)}}") == weight
 
 
 def test_what_is_subtracted_has_brackets_only_if_it_is_negative() -> None:

@@ -1,7 +1,8 @@
 """How one weight was calculated, in sentences and formulas, for whatever draws them."""
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -36,8 +37,8 @@ def verdict(found: Explanation) -> str:
     return _("cannot be checked: the row contains NaN or infinite values")
 
 
-def number(value: float) -> str:
-    """A number for a formula: four decimals, or four significant digits where it is small; NaN and infinities by name."""
+def number(value: float, decimals: int = 4) -> str:
+    """A number for a formula: so many decimals, or significant digits where it is small; NaN and infinities by name."""
     if math.isnan(value):
         return r"\mathrm{NaN}"
     if math.isinf(value):
@@ -45,12 +46,28 @@ def number(value: float) -> str:
     if value and _size(value) < SMALLEST:
         digits, power = f"{value:.3e}".split("e")
         return rf"{localized(digits).replace(',', '{,}')} \cdot 10^{{{int(power)}}}"
-    return localized(f"{value:{significant(value)}}").replace(",", "{,}")
+    return localized(f"{value:{significant(value, decimals)}}").replace(",", "{,}")
 
 
-def significant(value: float) -> str:
-    """Format of a number: four decimals, or four significant digits where it is small."""
-    return f".{max(4, 3 - _size(value))}f" if value and math.isfinite(value) else ".4f"
+def significant(value: float, decimals: int = 4) -> str:
+    """Format of a number: so many decimals, or significant digits where it is small."""
+    return f".{max(decimals, decimals - 1 - _size(value))}f" if value and math.isfinite(value) else f".{decimals}f"
+
+
+MOST_DECIMALS = 9
+"""Decimals beyond which a printed number is not made longer."""
+
+
+def decimals_of(combined: Callable[[float, float], float], parts: tuple[float, float], result: float) -> int:
+    """With how many decimals two numbers are printed, so that a pocket calculator makes of them the result as it is printed."""
+    if not all(map(math.isfinite, (*parts, result))):
+        return 4
+    wanted = f"{result:{significant(result)}}"
+    for decimals in range(4, MOST_DECIMALS):
+        one, other = (float(f"{part:{significant(part, decimals)}}") for part in parts)
+        if f"{combined(one, other):{significant(result)}}" == wanted:
+            return decimals
+    return MOST_DECIMALS
 
 
 def _size(value: float) -> int:
@@ -69,7 +86,8 @@ def minus(value: float) -> str:
 
 def score(found: Explanation) -> Iterator[Line]:
     """From query and key to the masked score."""
-    dot, scale, value = number(found.dot), number(found.scale), number(found.score)
+    decimals = decimals_of(operator.mul, (found.dot, found.scale), found.score)
+    dot, scale, value = number(found.dot, decimals), number(found.scale, decimals), number(found.score)
     yield Line(rf"q \cdot k = \sum_d q_d\,k_d = {dot}", formula=True)
     if not found.scored:
         yield Line(
@@ -99,7 +117,9 @@ def weight(found: Explanation) -> Iterator[Line]:
         _("Softmax: the exponential of the score (after subtracting the row’s largest score), divided by the sum over the row:")
     )
     value, largest = number(found.scores[found.key]), minus(found.scores.max())
-    above, below, result = number(found.exponentials[found.key]), number(found.total), number(found.weight)
+    parts = float(found.exponentials[found.key]), float(found.total)
+    decimals = decimals_of(operator.truediv, parts, found.weight)
+    above, below, result = number(parts[0], decimals), number(parts[1], decimals), number(found.weight)
     softmax = rf"\frac{{\exp({value} {largest})}}{{\sum_k \exp(S'_k {largest})}}"
     yield Line(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{result}}}", formula=True)
     yield Line(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
