@@ -9,7 +9,7 @@ from model.engine.api import Run
 from model.spec.request import KEEP
 from viz.canvas.scenes import matrix
 from viz.canvas.wire.strings import cells as texts_of_cells
-from viz.i18n.translate import _, number
+from viz.i18n.translate import _, _n, number
 from viz.labels import tokens
 from viz.lectures.presenter import panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
@@ -56,7 +56,7 @@ def of_cache(page: Page) -> Iterator[PanelWithScene]:
 
 def _in_bytes(count: float) -> str:
     """A number of bytes as questions and answers write it."""
-    return _("{count} bytes", count=number(count, ",.0f"))
+    return _n("{count} byte", "{count} bytes", round(count), count=number(count, ",.0f"))
 
 
 def of_operations(page: Page) -> Iterator[PanelWithScene]:
@@ -72,7 +72,7 @@ def of_operations(page: Page) -> Iterator[PanelWithScene]:
     axes, lines = (_("tokens read"), _("operations of this step")), cache.operation_lines(cached, whole)
     gaps = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
     gaps |= {"times": number(sum(whole) / sum(cached), ".1f")}
-    times = _("All steps together: {cached} million with the cache, {whole} million without, {times} times as many.", **gaps)
+    times = _("All steps together: {cached} million with the cache, {whole} million without, more by a factor of {times}.", **gaps)
     yield Panel("Chart", "operations", _("Operations of each step"), times), tables.chart(lengths, lines, axes)
 
 
@@ -85,7 +85,7 @@ def of_ways(page: Page) -> Iterator[PanelWithScene]:
     rows = [[name, str(count), number(count * each * tokens_read, ",.0f")] for name, count in found]
     shades = np.array([[count / most] * 2 for _name, count in found])
     note = _("How many numbers one layer keeps for one token, and how many bytes all layers keep for all tokens of this run:")
-    columns = [_("way"), _("numbers"), _("bytes for {count} tokens", count=tokens_read)]
+    columns = [_("way"), _("numbers"), _("bytes of this run")]
     yield Panel("Table", "ways", "", note), tables.table(columns, rows, 0, shades)
 
 

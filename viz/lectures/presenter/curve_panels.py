@@ -19,7 +19,7 @@ def of_training(page: Page, measured: Course) -> Iterator[PanelWithScene]:
     at = steps.index(page.view.snapshot) if page.view.snapshot in steps else 0
     value = number(float(measured.values[measure][at, chosen]), ".2f")
     gaps = {"head": names[chosen], "value": value, "step": number(steps[at], ",d")}
-    told = _("{head} (bold) has {value} after {step} steps.", **gaps)
+    told = _("{head} (bold), at step {step}: {value}.", **gaps)
     said = join_sentences([told, _("One line per head. Point at a line or tap it to see its name.")])
     panel = Panel("Curves", "measure", measures.of_training()[measure], said)
     yield panel, tables.curves(measured.steps, measured.values[measure].T, names, chosen)

@@ -126,9 +126,9 @@ def _answer(question: Question, answer: Answer) -> str:
     """The answer of the run as a sentence."""
     if answer.number is not None:
         exact = localized(f"{answer.number:,.0f}" if abs(answer.number) >= 1000 else f"{answer.number:.4g}").replace("-", "−")
-        percent = question.unit == "%"
-        said = _("{number}%", number=exact) if percent else " ".join(part for part in (exact, question.unit) if part)
-        return _("The run gives {number}.", number=said)
+        if question.unit == "%":
+            return _("The run gives {number}%.", number=exact)
+        return _("The run gives {number}.", number=f"{exact} {question.unit}".rstrip())
     texts = [
         f"{question.options[index]}{localized(f' ({answer.shares[index]:.2f})') if answer.shares else ''}" for index in answer.right
     ]
