@@ -64,11 +64,8 @@ def of_prune(page: Page) -> PanelWithScene:
     lines = [Line(_("log-probability of what was written"), totals)]
     said = _("Always the head that costs least is silenced next.")
     if breaks is not None:
-        told = _(
-            "With {breaks} of {heads} heads silenced, a word changes for the first time (the dot).",
-            breaks=breaks,
-            heads=len(totals) - 1,
-        )
+        gaps = {"breaks": breaks, "all": len(totals) - 1}
+        told = _("The dot: {breaks} of {all} are silenced, and a word changes for the first time.", **gaps)
         said = join_sentences([said, told])
     mark = (float(breaks), totals[breaks]) if breaks is not None else None
     scene = tables.chart(range(len(totals)), lines, (_("heads silenced"), _("log-probability")), mark=mark)
