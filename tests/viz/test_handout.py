@@ -134,7 +134,12 @@ def test_no_formula_is_printed_as_latex(deck: LectureDeck) -> None:
     assert len(parts) == 2 * len(latex), "each is typeset, in a line and on its own"
     assert not any("\\" in json.dumps(part["formula"], ensure_ascii=False) for part in parts)
     step = {"title": "T", "chapter": "", "words": words, "rows": [], "problem": "", "question": None}
-    assert handout._typeset(deck, [step]).startswith(b"%PDF-")
+    plain = step | {"words": [block for block in words if not any(part["formula"] for part in block["parts"])]}
+    with_formulas, without = (handout._typeset(deck, [one]) for one in (step, plain))
+    assert b"NewCMMath" in with_formulas
+    assert b"NewCMMath" not in without
+    alone = step | {"words": [block for block in words if block["parts"][0]["block"]][:1]}
+    assert b"NewCMMath" in handout._typeset(deck, [alone]), "a formula with a line of its own"
 
 
 @pytest.mark.parametrize("path", sorted(library.BUNDLED.glob("*.md")), ids=lambda path: path.stem)

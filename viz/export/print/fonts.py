@@ -148,3 +148,11 @@ def _faces() -> _Faces:
 def library() -> Any:
     """The fonts as `typst` takes them: ours and the computer's."""
     return _faces().library
+
+
+@lru_cache(maxsize=1)
+def with_formulas() -> Any:
+    """The same, and the typeface for formulas that typst brings."""
+    import typst
+
+    return typst.Fonts(include_system_fonts=True, include_embedded_fonts=True, font_paths=[str(FOLDER)])

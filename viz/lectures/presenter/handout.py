@@ -71,7 +71,7 @@ def _typeset(deck: LectureDeck, steps: Sequence[Mapping[str, Any]]) -> bytes:
     import typst
 
     inputs = {"told": json.dumps(told, ensure_ascii=False)}
-    made: bytes = typst.compile(input=_DOCUMENT.read_bytes(), font_paths=fonts.library(), sys_inputs=inputs, format="pdf")
+    made: bytes = typst.compile(input=_DOCUMENT.read_bytes(), font_paths=fonts.with_formulas(), sys_inputs=inputs, format="pdf")
     return made
 
 
@@ -188,7 +188,7 @@ def _chosen(deck: LectureDeck, step: Step, picture: bytes) -> Iterator[_Shown]:
         unedited=step.page in ("whatif", "survey"),
     )
     shown, first, large = [Panel(**each) for each in header["panels"]], True, header["choice"].get("large")
-    two = step.page in ("compare", "whatif") and not any(panel.follows for panel in shown)
+    two = any(panel.scene == "second" for panel in shown)
     if two:
         asked = {name: header["choice"][name] for name in ("site", "head") if name in header["choice"]}
         yield from _of_run(deck, selected(page, replace(page.view, **asked)), step, "Both")
@@ -284,7 +284,7 @@ def _runs(tokens: Sequence[Token]) -> Iterator[dict[str, Any]]:
         elif token.type.endswith("_close"):
             marks.remove(token.type.removesuffix("_close"))
         elif token.type.startswith("math_inline"):
-            yield _formula(token.content, marks, block=token.type == "math_inline_double")
+            yield _formula(token.content, marks, block=False)
         elif token.type == "code_inline":
             yield _run(token.content, [*marks, "code"])
         elif text := " " if token.type in ("softbreak", "hardbreak") else token.content:
