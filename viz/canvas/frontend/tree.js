@@ -119,7 +119,7 @@ class Tree extends Drawing {
     this.mark();
     if (this.fresh) this.keepInSight(this.buttons.get(this.at));
     const opens = this.fresh && this.byPlace.get(this.header.opens);
-    if (opens) this.window.scrollLeft = Math.max(0, left(opens.column - 1)); // with the word before it
+    if (opens) this.scrollTo(this.buttons.get(opens.parent) ?? this.buttons.get(opens.place)); // with the word before it
     if (this.fresh) this.holdAgain();
     this.fresh = false;
   }
@@ -148,6 +148,11 @@ class Tree extends Drawing {
       curve.classList.toggle("shown", this.path.has(place));
       curve.classList.toggle("line", line.has(place));
     });
+  }
+
+  /** Scrolls to the column of a node. */
+  scrollTo(button) {
+    this.window.scrollLeft += button.getBoundingClientRect().left - this.window.getBoundingClientRect().left;
   }
 
   keepInSight(button) {
