@@ -24,7 +24,7 @@ function heightOf(node) {
   return node.offsetHeight / scaleOf(node);
 }
 
-const MOST_PIXELS = 16_777_216; // of a canvas: Safari leaves a larger one blank on an iPhone or iPad
+const MOST_PIXELS = 16_700_000; // of a canvas: Safari leaves one of more than 2 ** 24 blank on an iPhone or iPad
 
 /** Device pixels per pixel of the drawing, for a canvas of `width` × `height`; of a very large one fewer than the screen has. */
 function resolution(node, width = 0, height = 0) {
