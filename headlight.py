@@ -25,6 +25,7 @@ import base64
 import html
 import json
 import math
+import operator
 import runpy
 import struct
 import sys
@@ -34,7 +35,7 @@ import warnings
 import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,6 +52,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 __all__ = ["Recording", "Site", "record"]
 
 Array = npt.NDArray[Any]
+
+Tokens = Sequence[Any] | Tensor | Array | Mapping[str, Any] | Iterable[Any] | None
+"""What `record` takes as the tokens of a strip."""
 
 HIDDEN_SCORE = -5000.0
 """A score at or below it hides a key, if the weight is exactly 0: programs add −10,000, the smallest number of a type, or −∞."""
@@ -108,6 +112,10 @@ FROM_ONE = 1e-2
 
 MOST_NAMED = 12
 """Most heads or sites that a note names."""
+
+EMPTY = phrase("the example has no token, as where all of it is padding")
+
+NESTED = phrase("a softmax of a nested tensor, whose examples differ in length")
 
 MOST_REASONS = 20
 """Most reasons of one module under `missing`."""
@@ -464,6 +472,8 @@ class _Operation:
         if not self.name.startswith("_"):
             self.name = self.name.rstrip("_")
         self.arguments = [argument.name for argument in schema.arguments] if schema else []
+        tensors_only = schema is not None and not torch._C._should_allow_numbers_as_tensors(self.name)
+        self.tensors = [n for n, a in enumerate(schema.arguments) if tensors_only and str(a.type) == "Tensor"] if schema else []
         self.writes = [n for n, a in enumerate(schema.arguments) if a.alias_info and a.alias_info.is_write] if schema else []
         self.pointwise = torch.Tag.pointwise in getattr(func, "tags", ()) or self.name in SAME_SHAPE
         dispatched = schema is not None and isinstance(func, torch._ops.OpOverload)
@@ -477,6 +487,17 @@ class _Operation:
         """Whether it is made of other operations on this device; PyTorch shows it whole in inference mode."""
         devices = {tensor.device.type.upper() for tensor in tensors}
         return self.composite and not any(torch._C._dispatch_has_kernel_for_dispatch_key(self.dispatched, d) for d in devices)
+
+    def with_tensors(self, args: Any) -> Any:
+        """The arguments, with tensors for numbers that a traced module's constants became: PyTorch shows these as plain numbers."""
+        if not any(isinstance(args[place], int | float) for place in self.tensors if place < len(args)):
+            return args
+
+        def tensor_of(number: Any) -> Tensor:
+            return torch.tensor(number, dtype=torch.float64 if isinstance(number, float) else None)
+
+        numbers = [place in self.tensors and isinstance(arg, int | float) for place, arg in enumerate(args)]
+        return tuple(tensor_of(arg) if is_number else arg for arg, is_number in zip(args, numbers, strict=True))
 
     def written(self, args: Any) -> list[Tensor]:
         """The arguments that it changes in place."""
@@ -539,9 +560,13 @@ class _Watch(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch._C._current_autograd_node() is not None:  # a backward pass
             return func(*args, **kwargs)
-        operation = _OPERATIONS.get(func) or _OPERATIONS.setdefault(func, _Operation(func))
         inputs = list(_tensors((*args, *kwargs.values())))
-        if operation.composite and operation.decomposes(inputs):
+        if any(tensor.is_nested and tensor.layout == torch.jagged for tensor in inputs):
+            return NotImplemented  # its class runs it on the packed values, which is seen
+        operation = _OPERATIONS.get(func) or _OPERATIONS.setdefault(func, _Operation(func))
+        args = operation.with_tensors(args)
+        nested = any(tensor.is_nested for tensor in inputs)  # these are made of other operations than plain tensors
+        if operation.composite and not nested and operation.decomposes(inputs):
             with _as_without_a_mode(), self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         if self.recording.finished:
@@ -671,6 +696,9 @@ class _Watch(TorchDispatchMode):
             return
         if seen.operation.fused:
             self._fused(seen)
+        elif any(tensor.is_nested for tensor in (*seen.inputs, *seen.outputs)):
+            if name in SOFTMAX:
+                self.recording.not_understood(self.recording.modules.path(), NESTED)
         elif name in SOFTMAX:
             axis = seen.args[2] if name == "_masked_softmax" else seen.args[1]
             self._new_weights(seen.out, seen.inputs[0], axis % max(1, seen.out.dim()), parent, node)
@@ -1052,7 +1080,7 @@ FLEX_ARGUMENTS = ["query", "key", "value", "score_mod", "block_mask", "scale", "
 
 def _recompute(site: Site, name: str, named: dict[str, Any], outputs: Sequence[Tensor], example: int) -> None:
     """Fills a site with the weights that a fused kernel used for one example."""
-    if name.startswith("_scaled_dot_product_"):
+    if name.startswith(("_scaled_dot_product_", "scaled_dot_product_")):
         _recompute_scaled_dot_product(site, named, outputs[0], example)
     elif name == "flex_attention":
         _recompute_flex(site, named, outputs[0], example)
@@ -1064,9 +1092,9 @@ def _recompute(site: Site, name: str, named: dict[str, Any], outputs: Sequence[T
 
 def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor, example: int) -> None:
     query, key, value = named["query"], named["key"], named["value"]
-    site.batch = len(query)
+    site.batch = query.size(0)
     chosen = _chosen(example, site.batch)
-    q, k, v = query[chosen], key[chosen], value[chosen]  # [head, position, head_dim]
+    q, k, v, own_out = (each.unbind()[chosen] for each in (query, key, value, out))  # [head, position, head_dim]
     k, v = (each.repeat_interleave(len(q) // len(each), 0) for each in (k, v))  # grouped queries: heads share keys and values
     bias = named.get("attn_mask", named.get("attn_bias"))
     if bias is not None:
@@ -1075,7 +1103,7 @@ def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor
     scale = named.get("scale")
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     causal = bool(named.get("is_causal"))
-    _fill_fused(site, q, k, v, out[chosen], scale, bias, causal, dropped=bool(named.get("dropout_p")))
+    _fill_fused(site, q, k, v, own_out, scale, bias, causal, dropped=bool(named.get("dropout_p")))
 
 
 def _packs(before: Sequence[int], after: Sequence[int]) -> bool:
@@ -1171,6 +1199,8 @@ def _recompute_layer(site: Site, name: str, named: dict[str, Any], out: Tensor, 
         chosen = _chosen(example, site.batch)
         query, key, value, own_out = (each.unbind()[chosen].double() for each in (query, key, value, out))
         mask = None  # its padding was cut off
+        if not len(query):
+            raise _NotUnderstoodError(EMPTY)
     else:
         site.batch = len(query)
         chosen = _chosen(example, site.batch)
@@ -1551,8 +1581,8 @@ class _Modules:
 
 def record(
     model: nn.Module | None = None,
-    source_tokens: Sequence[str] | None = None,
-    target_tokens: Sequence[str] | None = None,
+    source_tokens: Tokens = None,
+    target_tokens: Tokens = None,
     *,
     calls: str = "0:",
     example: int = 0,
@@ -1564,13 +1594,17 @@ def record(
 
     Args:
         model: the model, for the names of its modules; None: the names begin at each module that the program calls.
-        source_tokens: texts of the positions of the input, one for each.
+        source_tokens: texts of the positions of the input, one for each: texts, bytes or ids, in a list, a tensor or an array, or
+            what a tokenizer of the transformers library returns. Of a batch those of the example are taken.
         target_tokens: texts of the positions of the decoder's input.
         calls: which calls of the model, counted from 0, as START:STOP; the default is all. Only calls with attention count.
         example: which example of a batch, counted from 0.
         keep: more to keep: `qkv`, `context`.
         limit: bytes of arrays that are kept at most; what does not fit is named in the file.
         program: a name for the recording; empty: the class of the model.
+
+    Raises:
+        ValueError: an argument is none of these.
     """
     return Recording(model, source_tokens, target_tokens, calls=calls, example=example, keep=keep, limit=limit, program=program)
 
@@ -1587,8 +1621,8 @@ class Recording:
     def __init__(
         self,
         model: nn.Module | None,
-        source_tokens: Sequence[str] | None,
-        target_tokens: Sequence[str] | None,
+        source_tokens: Tokens,
+        target_tokens: Tokens,
         *,
         calls: str,
         example: int,
@@ -1601,9 +1635,10 @@ class Recording:
         if example < 0:
             raise ValueError(f"example counts from 0, not {example}.")
         self.first, self.stop = _range(calls)
-        self.given = {"source": source_tokens, "target": target_tokens}
-        self.example, self.keep, self.limit = example, keep, limit
-        self.program = program or (type(model).__name__ if model is not None else "program")
+        self.example, self.keep, self.limit = operator.index(example), keep, int(limit)
+        tokens = {"source": source_tokens, "target": target_tokens}
+        self.given = {name: _texts(f"{name}_tokens", given, self.example) for name, given in tokens.items()}
+        self.program = str(program) or (type(model).__name__ if model is not None else "program")
         self.sites: list[Site] = []
         self.missing: dict[str, _Phrase] = {}
         self.reasons: dict[str, dict[_Phrase, None]] = {}
@@ -1662,6 +1697,14 @@ class Recording:
         self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
         _name_stacks(self.sites, self.events)
         self.notes += _no_probabilities(self.sites)
+        if hidden := sum(site.mask is not None and not site.mask.any() for site in self.sites):
+            said = phrase(
+                "No query of example {example} (from 0) may attend to any key in {count} of the attention layers, as where all "
+                "of it is padding.",
+                example=self.example,
+                count=hidden,
+            )
+            self.notes.append(said)
         if any(site.hypotheses for site in self.sites):
             said = phrase(
                 "Between the steps of a decode the cache was reordered, as a beam search does: the rows of a map are those of the "
@@ -1701,6 +1744,8 @@ class Recording:
             fill: fills a site with the arrays of one example of the batch.
         """
         fill(site, self.example)
+        if 0 in site.shape:
+            raise _NotUnderstoodError(EMPTY)
         if site.order and site.shape[1] == 1 and len(site.order) == site.batch:
             others = [replace(site) if place == self.example else replace(site, weights=None) for place in range(site.batch)]
             for place, own in enumerate(others):
@@ -1849,10 +1894,42 @@ def _range(calls: str) -> tuple[int, int | None]:
     return start, stop
 
 
+def _texts(name: str, given: Tokens, example: int) -> list[str] | None:
+    """The texts of the tokens that were given under a name; of a batch those of the example.
+
+    Raises:
+        ValueError: they are something else.
+    """
+    if given is None:
+        return None
+    wanted = f"{name} takes a list with one text or id for each position"
+    if isinstance(given, Mapping):  # a tokenizer's
+        encodings = getattr(given, "encodings", None)
+        given = [encoding.tokens for encoding in encodings] if encodings else given.get("input_ids")
+    given = getattr(given, "tokens", given)
+    given = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable) or isinstance(given, Set | Mapping):
+        raise ValueError(f"{wanted}, not {given!r:.60}.")
+    tokens = [token.tolist() if isinstance(token, Tensor | np.ndarray | np.generic) else token for token in given]
+    if tokens and all(isinstance(token, list | tuple) for token in tokens):
+        if example >= len(tokens) > 1:
+            raise ValueError(f"{wanted}, and its batch of {len(tokens)} has no example {example} (from 0).")
+        tokens = list(tokens[example if len(tokens) > 1 else 0])
+    for place, token in enumerate(tokens):
+        if not isinstance(token, str | bytes | int) or isinstance(token, bool):
+            raise ValueError(f"{wanted}, not {token!r:.60} (at position {place + 1}).")
+    return [_text(token) for token in tokens]
+
+
+def _text(token: str | bytes | int) -> str:
+    """The text of one token; a part of a character that is none alone becomes a replacement character."""
+    return (token if isinstance(token, bytes) else str(token).encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
 class _Strips:
     """The strips of tokens of a file: the given texts, or positions counted from 1."""
 
-    def __init__(self, given: dict[str, Sequence[str] | None]) -> None:
+    def __init__(self, given: dict[str, list[str] | None]) -> None:
         self.given, self.notes = given, list[_Phrase]()
         self.texts: dict[str, list[str]] = {"source": list(given["source"])} if given["source"] is not None else {}
         if given["target"] is not None:
