@@ -1,4 +1,4 @@
-"""Programs whose tensors are not plain: nested ones, subclasses, and the constants of TorchScript. They run as without a recording."""
+"""Programs with nested tensors, tensors of other classes, or TorchScript run as without a recording."""
 
 import io
 import warnings
