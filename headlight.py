@@ -36,7 +36,7 @@ import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,11 @@ MOST_NAMED = 12
 """Most heads or sites that a note names."""
 
 EMPTY = phrase("the example has no token, as where all of it is padding")
+
+THREADS = phrase(
+    "it ran in another thread, and only the thread that began the recording is recorded. Run it in that thread, or begin the "
+    "recording in the thread that runs it."
+)
 
 NESTED = phrase("a softmax of a nested tensor, whose examples differ in length")
 
@@ -462,6 +467,10 @@ SAME_SHAPE = frozenset("native_dropout masked_fill tril triu _log_softmax".split
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
 
 
+CASTS_INSIDE = frozenset("_transformer_encoder_layer_fwd _native_multi_head_attention _trilinear".split())
+"""Kernels whose parts autocast runs in another number type."""
+
+
 class _Operation:
     """What is known of an operation before it runs; `name` is `bmm` for `aten::bmm`, and `mul` for `aten::mul_`, too."""
 
@@ -525,6 +534,19 @@ class _NotUnderstoodError(Exception):
         self.said = said
 
 
+def _in_the_precision_of_the_program() -> Any:
+    """Lets a kernel that is made of other operations choose their number types by autocast, as it does in a program without a mode.
+
+    Below a mode PyTorch leaves autocast out, and such a kernel would compute in float32.
+    """
+    with torch._C._RestorePythonTLSSnapshot():  # as it was where the program called the kernel
+        cast = [torch.is_autocast_enabled(device) for device in ("cpu", "cuda")]
+    keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
+    for enabled, key in zip(cast, (keys.AutocastCPU, keys.AutocastCUDA), strict=True):
+        excluded = excluded.remove(key) if enabled else excluded
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
+
+
 def _as_without_a_mode() -> Any:
     """Lets a composite operation decompose as it does in a program without a mode.
 
@@ -569,13 +591,16 @@ class _Watch(TorchDispatchMode):
         if operation.composite and not nested and operation.decomposes(inputs):
             with _as_without_a_mode(), self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+        precision = _in_the_precision_of_the_program if operation.name in CASTS_INSIDE else nullcontext
         if self.recording.finished:
-            return func(*args, **kwargs)
+            with precision():
+                return func(*args, **kwargs)
         with self.recording.guarded(), torch.no_grad():
             self._before(operation, args)
             if operation.name in KEEPS_WEIGHTS:
                 self._drop(func, operation, args, kwargs, inputs)
-        out = func(*args, **kwargs)
+        with precision():
+            out = func(*args, **kwargs)
         with self.recording.guarded(), torch.no_grad():
             self._after(operation, args, kwargs, inputs, out)
         return out
@@ -1519,13 +1544,19 @@ class _Modules:
     would be compiled without a recording; the modules inside a compiled part are not known.
     """
 
-    def __init__(self, model: nn.Module | None, end: Callable[[], None], compiled: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        model: nn.Module | None,
+        end: Callable[[], None],
+        compiled: Callable[[str], None],
+        elsewhere: Callable[[str], None],
+    ) -> None:
         self.running: list[nn.Module] = []
         self.numbers: list[int] = []
         self.count = 0
         self.names: dict[int, str] = {}
         self.kept = list[nn.Module]()  # so that no other module gets the id of one that is named
-        self.end, self.compiled, self.thread = end, compiled, threading.get_ident()
+        self.end, self.compiled, self.elsewhere, self.thread = end, compiled, elsewhere, threading.get_ident()
         self.hooks: list[Any] = []
         if model is not None:
             self._name(model)
@@ -1549,16 +1580,23 @@ class _Modules:
         return self.numbers[-1] if self.numbers else 0
 
     def _name(self, root: nn.Module) -> None:
+        own = type(root).__name__
+        paths = [name or own for name, _module in root.named_modules()]
+        if not set(self.names.values()).isdisjoint(paths):  # another model has them, as in assisted decoding
+            number = 2 + sum(type(other) is type(root) for other in self.kept[1:])
+            paths = [f"{own}-{number}" if path == own else f"{own}-{number}.{path}" for path in paths]
         self.kept.append(root)
-        for name, module in root.named_modules():
-            self.names[id(module)] = name or type(root).__name__
+        for path, (name, module) in zip(paths, root.named_modules(), strict=True):
+            self.names[id(module)] = path
             if type(module).__name__ == "OptimizedModule" or module._compiled_call_impl is not None:
                 self.compiled(name)
 
     def _enters(self, module: nn.Module, args: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        if threading.get_ident() == self.thread and torch._C._current_autograd_node() is None:
+        if threading.get_ident() != self.thread:
+            self.elsewhere(self.names.get(id(module), type(module).__name__))
+        elif torch._C._current_autograd_node() is None:
             if not self.running and id(module) not in self.names:
                 self._name(module)
             self.running.append(module)
@@ -1647,7 +1685,7 @@ class Recording:
         self.call, self.seen_in_call, self.finished, self.nbytes = 0, False, False, 0
         self.on_finish: Callable[[], None] | None = None
         self.dtype, self.device, self.began, self.milliseconds = "float32", "cpu", 0.0, 0.0
-        self.modules = _Modules(model, self._end_call, self._is_compiled)
+        self.modules = _Modules(model, self._end_call, self._is_compiled, self._runs_elsewhere)
         self.watch = _Watch(self)
         if model is not None:
             first = next(model.parameters(), None)
@@ -1674,6 +1712,11 @@ class Recording:
         if "attention/*" not in self.missing and not any(f"attention/{name}.".startswith(f"{other}.") for other in self.missing):
             self.not_understood(name or "*", COMPILED)
             warnings.warn(COMPILED, stacklevel=5)
+
+    def _runs_elsewhere(self, name: str) -> None:
+        """Says of a module that it ran in a thread that is not recorded; what is called in a backward pass is not meant."""
+        if not self.finished and THREADS not in self.missing.values() and torch._C._current_autograd_node() is None:
+            self.not_understood(name, THREADS)
 
     def _end_call(self) -> None:
         if self.seen_in_call and not self.finished:
@@ -2050,7 +2093,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         recording.save(out)
         print(f"headlight: {len(recording.sites)} attention sites in {out}", file=sys.stderr)
         if not recording.sites:
-            print("headlight: no call of a module computed attention in the calls that were asked for.", file=sys.stderr)
+            print(
+                "headlight: no call of a module in its main thread computed attention in the calls that were asked for.",
+                file=sys.stderr,
+            )
+            for name, why in recording.missing.items():
+                print(f"headlight: missing: {name}: {why}", file=sys.stderr)
 
     try:
         recording = record(
