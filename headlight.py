@@ -539,7 +539,7 @@ def _in_the_precision_of_the_program() -> Any:
 
     Below a mode PyTorch leaves autocast out, and such a kernel would compute in float32.
     """
-    with torch._C._RestorePythonTLSSnapshot():  # as it was where the program called the kernel
+    with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]  # as where the program called it
         cast = [torch.is_autocast_enabled(device) for device in ("cpu", "cuda")]
     keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
     for enabled, key in zip(cast, (keys.AutocastCPU, keys.AutocastCUDA), strict=True):
@@ -1953,7 +1953,7 @@ def _texts(name: str, given: Tokens, example: int) -> list[str] | None:
     given = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
     if isinstance(given, str | bytes) or not isinstance(given, Iterable) or isinstance(given, Set | Mapping):
         raise ValueError(f"{wanted}, not {given!r:.60}.")
-    tokens = [token.tolist() if isinstance(token, Tensor | np.ndarray | np.generic) else token for token in given]
+    tokens: list[Any] = [token.tolist() if isinstance(token, Tensor | np.ndarray | np.generic) else token for token in given]
     if tokens and all(isinstance(token, list | tuple) for token in tokens):
         if example >= len(tokens) > 1:
             raise ValueError(f"{wanted}, and its batch of {len(tokens)} has no example {example} (from 0).")

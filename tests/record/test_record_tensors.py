@@ -33,7 +33,8 @@ class Attention(nn.Module):
     def weights_of(self, x: Tensor) -> Tensor:
         """[head, query, key] of one sequence in float64."""
         q, k = ((x.double() @ p.weight.double().T + p.bias).unflatten(-1, [2, 8]).transpose(0, 1) for p in (self.q, self.k))
-        return (q @ k.mT / 8**0.5).softmax(-1)
+        found: Tensor = (q @ k.mT / 8**0.5).softmax(-1)
+        return found
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
