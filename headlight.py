@@ -467,8 +467,11 @@ SAME_SHAPE = frozenset("native_dropout masked_fill tril triu _log_softmax".split
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
 
 
-CASTS_INSIDE = frozenset("_transformer_encoder_layer_fwd _native_multi_head_attention _trilinear".split())
-"""Kernels whose parts autocast runs in another number type."""
+CASTS_INSIDE = frozenset(
+    "_transformer_encoder_layer_fwd _native_multi_head_attention _trilinear "
+    "einsum tensordot matrix_power linalg_matrix_power linalg_multi_dot cov corrcoef".split()
+)
+"""Operations that autocast leaves as they are and whose parts it runs in another number type."""
 
 
 class _Operation:
@@ -535,9 +538,9 @@ class _NotUnderstoodError(Exception):
 
 
 def _in_the_precision_of_the_program() -> Any:
-    """Lets a kernel that is made of other operations choose their number types by autocast, as it does in a program without a mode.
+    """Lets an operation that is made of others choose their number types by autocast, as it does in a program without a mode.
 
-    Below a mode PyTorch leaves autocast out, and such a kernel would compute in float32.
+    Below a mode PyTorch leaves autocast out, and such an operation would compute in float32.
     """
     with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]  # as where the program called it
         cast = [torch.is_autocast_enabled(device) for device in ("cpu", "cuda")]
@@ -588,10 +591,10 @@ class _Watch(TorchDispatchMode):
         operation = _OPERATIONS.get(func) or _OPERATIONS.setdefault(func, _Operation(func))
         args = operation.with_tensors(args)
         nested = any(tensor.is_nested for tensor in inputs)  # these are made of other operations than plain tensors
-        if operation.composite and not nested and operation.decomposes(inputs):
-            with _as_without_a_mode(), self:
-                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         precision = _in_the_precision_of_the_program if operation.name in CASTS_INSIDE else nullcontext
+        if operation.composite and not nested and operation.decomposes(inputs):
+            with _as_without_a_mode(), precision(), self:
+                return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         if self.recording.finished:
             with precision():
                 return func(*args, **kwargs)

@@ -20,12 +20,21 @@ def layer(**options: Any) -> nn.TransformerEncoderLayer:
     return nn.TransformerEncoderLayer(16, 2, 16, batch_first=True, **options).eval()
 
 
+class Einsum(nn.Module):
+    """Attention as many write it by hand."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = torch.einsum("bqd,bkd->bqk", x, x)
+        return torch.einsum("bqk,bkd->bqd", scores.softmax(-1), x)
+
+
 PARTS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any], Tensor]]] = {
     "layer": (layer, lambda part: part(X)),
     "layer, norm first, gelu": (lambda: layer(norm_first=True, activation="gelu"), lambda part: part(X)),
     "layer, masked": (layer, lambda part: part(X, src_mask=nn.Transformer.generate_square_subsequent_mask(5))),
     "stack": (lambda: nn.TransformerEncoder(layer(), 2, enable_nested_tensor=False).eval(), lambda part: part(X)),
     "heads": (lambda: nn.MultiheadAttention(16, 2, batch_first=True).eval(), lambda part: part(X, X, X)[0]),
+    "einsum": (Einsum, lambda part: part(X)),
     "bilinear": (lambda: nn.Bilinear(16, 16, 4), lambda part: part(X, X)),
 }
 
