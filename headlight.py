@@ -492,6 +492,7 @@ class _Operation:
         implicit = torch._C.DispatchKey.CompositeImplicitAutograd
         self.composite = dispatched and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), implicit)
         self.dispatched = func.name() if dispatched else ""
+        self.views = dispatched and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "ADInplaceOrView")
         named = any(word in self.name for word in ("attention", "attn", "fmha")) or self.name == "_transformer_encoder_layer_fwd"
         self.fused = named and "backward" not in self.name and "choice" not in self.name
 
@@ -593,7 +594,7 @@ class _Watch(TorchDispatchMode):
         nested = any(tensor.is_nested for tensor in inputs)  # these are made of other operations than plain tensors
         precision = _in_the_precision_of_the_program if operation.name in CASTS_INSIDE else nullcontext
         if operation.composite and not nested and operation.decomposes(inputs):
-            with _as_without_a_mode(), precision(), self:
+            with nullcontext() if operation.views else _as_without_a_mode(), precision(), self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
         if self.recording.finished:
             with precision():

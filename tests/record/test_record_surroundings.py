@@ -120,3 +120,20 @@ def test_two_models_of_one_class_have_two_names(given: bool) -> None:
     prefixes = ("", "TransformerEncoder-2.", "", "TransformerEncoder-3.")
     assert names == [f"{prefix}layers.{number}" for prefix in prefixes for number in (0, 1)]
     np.testing.assert_array_equal(recording["layers.0"].written(), recording["TransformerEncoder-2.layers.0"].written())
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_views_of_parameters_are_made_once(mode: Any) -> None:
+    """In inference mode, attention with three different inputs ended in an error of PyTorch: w.chunk(3) was a view twice."""
+    part, q, k, v = nn.MultiheadAttention(16, 2, batch_first=True).eval(), X, X + 1, X * 2
+    with mode():
+        expected, weights = part(q, k, v, average_attn_weights=False)
+        with headlight.record(part) as recording:
+            found = part(q, k, v, average_attn_weights=False)[0]
+            for name in ("chunk", "split", "tensor_split", "unsafe_chunk", "vsplit"):
+                getattr(torch, name)(part.in_proj_weight, 3)
+            for name, places in (("movedim", (0, 1)), ("swapaxes", (0, 1)), ("unflatten", (0, (3, 16)))):
+                getattr(part.in_proj_weight, name)(*places)
+    assert torch.equal(found, expected)
+    assert not recording.missing
+    np.testing.assert_allclose(recording.sites[0].written(), weights[0].detach(), atol=1e-6)
