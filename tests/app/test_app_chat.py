@@ -41,7 +41,7 @@ def test_every_page_draws_a_conversation(shelf: Path) -> None:
 def test_what_if_begins_with_a_word_of_the_newest_turn_and_not_of_the_template(shelf: Path) -> None:
     chats.save(shelf / "talks", CHATML)
     visitor = Visitor("whatif", model="talks", text="the dog play?", max="3")
-    (switch,) = [one for one in visitor.app.checkbox if "forbidden" in one.label]
+    (switch,) = [one for one in visitor.app.checkbox if "hidden" in one.label]
     hidden = switch.label.rpartition("“")[2].rstrip("”").lstrip("␣")
     assert hidden in "the dog play?", switch.label
     assert hidden not in CHATML, "so short a token may be anything, so it must not be one of the template"

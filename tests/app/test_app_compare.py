@@ -60,7 +60,7 @@ def test_edits_are_told_in_words_and_kinds_of_attention_without_a_change_are_not
     assert visitor.problems == []
     captions = [caption.value.replace("\\", "") for caption in visitor.app.caption]
     (told,) = [caption for caption in captions if caption.startswith("Differences on side B")]
-    assert "Cross-attention, layer 2, head 2: forbidden: “<sos>” → “w5”" in told
+    assert "Cross-attention, layer 2, head 2: hidden from “<sos>”: “w5”" in told
     assert edit not in visitor.words + told
     titles = [each.value for each in visitor.app.markdown]
     assert {"**Side A: edits: none**", "**Side B: edits: 1**"} <= {title.replace("\\", "") for title in titles}

@@ -184,7 +184,7 @@ def test_what_matters_is_measured_when_it_is_asked_for(stocked: Path) -> None:
     visitor._run()
     assert len(EditList.of(visitor.view).edits) in (1, 2)
     measure(visitor, "edges")
-    assert "Click or tap to forbid that edge above" in " ".join(caption.value for caption in visitor.app.caption)
+    assert "Click or tap to hide that key from the query above" in " ".join(caption.value for caption in visitor.app.caption)
     assert visitor.problems == []
 
 

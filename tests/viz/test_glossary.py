@@ -53,3 +53,19 @@ def test_a_translation_uses_the_words_of_the_glossary(row: dict[str, str]) -> No
 def test_the_table_has_every_word_of_the_standard_text_that_the_pages_use_most() -> None:
     assert len(table()) > 50
     assert all(row[column] for row in table() for column in (*COLUMNS, "source"))
+
+
+ANOTHER_WORD = {
+    r"\bforbid": "hide (an edit), mask",
+    r"weighs the same": "counts equally",
+    r"its (queries|keys|values) used": "used by its",
+}
+"""Words that sentences of pages do not use, and those that say the same."""
+
+
+@pytest.mark.parametrize("pattern", ANOTHER_WORD)
+def test_pages_have_one_word_for_one_thing(pattern: str) -> None:
+    said = [
+        one for one, words, _other in sentences("de") if re.search(pattern, words, re.IGNORECASE) and "the mask forbids" not in one
+    ]
+    assert said == [], f"say: {ANOTHER_WORD[pattern]}"

@@ -151,7 +151,7 @@ def test_the_choice_of_another_key_is_in_the_link() -> None:
 
 def test_what_is_odd_about_a_cell_is_said() -> None:
     assert "because the key comes later" in words(opened(engine(), site="decoder.0.1.self", query="1", key="3"))
-    assert "An edit forbids this cell" in words(opened(engine(edits=f"forbid site={CROSS} key=2")))
+    assert "An edit hides this key from the query" in words(opened(engine(edits=f"forbid site={CROSS} key=2")))
     refused = words(opened(engine(edits=f"sharpen site={CROSS} head=1")))
     assert "sharpen" in refused
     assert "do not follow from the formula" in refused

@@ -146,11 +146,11 @@ def test_closed_and_opened_cells_are_marked() -> None:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ("forbid key=gitarre", "Everywhere: forbidden: all tokens → “gitarre”"),
-        ("forbid kind=cross key=hunde", "Cross-attention: forbidden: all tokens → “hunde”"),
+        ("forbid key=gitarre", "Everywhere: hidden from all tokens: “gitarre”"),
+        ("forbid kind=cross key=hunde", "Cross-attention: hidden from all tokens: “hunde”"),
         (
             "forbid site=decoder.0.2.cross head=4 query=0 key=3",
-            "Cross-attention, layer 3, head 5: forbidden: “<sos>” → “hunde”",
+            "Cross-attention, layer 3, head 5: hidden from “<sos>”: “hunde”",
         ),
         ("allow stack=decoder kind=self", "Decoder self-attention: allowed: all tokens → all tokens"),
         ("set-row kind=cross", "Cross-attention: uniform weights: all tokens"),
@@ -179,7 +179,7 @@ def test_an_edit_says_what_it_does(edit: str, said: str) -> None:
 def test_a_word_that_stands_in_several_places_is_named_with_their_number() -> None:
     strip = Tokens("source", (1, 2, 1, 3), ("a", "man", "a", "dog"), (False,) * 4, (False,) * 4)
     assert words(Edit.from_text("forbid kind=self key=a"), {"source": strip}) == (
-        "Self-attention: forbidden: all tokens → every “a” (2)"
+        "Self-attention: hidden from all tokens: every “a” (2)"
     )
 
 

@@ -69,8 +69,8 @@ def _edges(edit: Forbid | Allow, strips: Strips) -> str:
     if allows:
         return _("{where}: allowed: all tokens → {keys}", **gaps) if anybody else _("{where}: allowed: {queries} → {keys}", **gaps)
     if anybody:
-        return _("{where}: forbidden: all tokens → {keys}", **gaps)
-    return _("{where}: forbidden: {queries} → {keys}", **gaps)
+        return _("{where}: hidden from all tokens: {keys}", **gaps)
+    return _("{where}: hidden from {queries}: {keys}", **gaps)
 
 
 def _row(edit: SetRow, strips: Strips) -> str:

@@ -10,7 +10,7 @@ TODAY: dict[str, tuple[str, str, str]] = {
     ),
     "rotary-score": (
         N_("The score at other distances"),
-        N_("The same query and key, as if the key were elsewhere. No distance is forbidden; some fit better."),
+        N_("The same query and key, as if the key were elsewhere. No distance is masked; some fit better."),
         "readings.md",
     ),
     "rotary-waves": (

@@ -206,7 +206,7 @@ class EditedRun:
         if edit.by == "survey":
             found = surveyed_means(self._checkpoint.folder, self._checkpoint.fingerprint)
             over = phrase(
-                "The mean over a survey is that of {count:,} texts, each of which weighs the same: {texts}.",
+                "The mean over a survey is that of {count:,} texts, each of which counts equally: {texts}.",
                 count=found.count,
                 texts=found.texts,
             )

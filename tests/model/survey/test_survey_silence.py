@@ -52,7 +52,7 @@ def test_the_head_gets_the_mean_of_the_texts_each_of_which_weighs_the_same(shelf
     assert before is not None
     np.testing.assert_allclose(context[1], np.broadcast_to(mean, context[1].shape), atol=1e-5)
     np.testing.assert_allclose(context[0], before[0], atol=1e-5)
-    said = "The mean over a survey is that of 3 texts, each of which weighs the same: mine.txt."
+    said = "The mean over a survey is that of 3 texts, each of which counts equally: mine.txt."
     assert said in list(map(str, trace.model["notes"]))
 
 

@@ -147,12 +147,12 @@ def editing() -> dict[str, Any]:
         "openLabel": _(
             "{head}, enlarged. Arrow keys move between cells, Enter applies the tool to a cell, S silences the head, Escape closes."
         ),
-        "hint": _("Double-click a head to enlarge it and forbid cells. S silences the head under the pointer."),
-        "hintTouch": _("Spread two fingers on a head to enlarge it and forbid cells. “Make an edit” silences heads."),
+        "hint": _("Double-click a head to enlarge it and hide cells. S silences the head under the pointer."),
+        "hintTouch": _("Spread two fingers on a head to enlarge it and hide cells. “Make an edit” silences heads."),
         "toolsLabel": _("What a click or a drag over cells does"),
         "tools": {
             "look": (_("Look"), _("Click to select a cell, drag to move the picture")),
-            "forbid": (_("Forbid"), _("These queries may no longer attend to these keys")),
+            "forbid": (_("Hide"), _("These queries may no longer attend to these keys")),
             "allow": (_("Open"), _("These queries may attend to these keys, even to masked ones")),
             "onehot": (_("All here"), _("The row attends to this key only")),
             "uniform": (_("Evenly"), _("The row attends equally to all allowed keys")),

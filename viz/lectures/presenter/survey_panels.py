@@ -66,7 +66,7 @@ def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
     """All heads as dots, the measures of the selected head, and every role with its criterion."""
     names, axes, chosen = _names(found), _axes(page), head_of(page, found, chosen=True)
     gaps = {"count": found.statistics.texts, "texts": found.about.texts}
-    texts = _("Texts: {count:,} ({texts}). Every text counts the same.", **gaps)
+    texts = _("Texts: {count:,} ({texts}). Every text counts equally.", **gaps)
     drawn, kinds = _dots(page, found)
     said = labels.scatter(names, *_values(page, found), axes)
     scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, axes, chosen, [], said)

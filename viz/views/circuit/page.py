@@ -249,9 +249,9 @@ def _of_head(page: Page, found: CircuitGraph) -> list[str]:
             gaps = {"head": name, "parts": " · ".join(there[:MOST_SAID])}
             said.append(
                 {
-                    "query": _("{head}: its queries used {parts}", **gaps),
-                    "key": _("{head}: its keys used {parts}", **gaps),
-                    "value": _("{head}: its values used {parts}", **gaps),
+                    "query": _("{head}, used by its queries: {parts}", **gaps),
+                    "key": _("{head}, used by its keys: {parts}", **gaps),
+                    "value": _("{head}, used by its values: {parts}", **gaps),
                 }[side]
             )
     copying = found.copying[found.heads.index(head)]

@@ -164,8 +164,8 @@ def _mask(trace: Trace, stage: Stage) -> str:
     if attention.mask.all():
         return _("Here every query may attend to every key: nothing is added.")
     if attention.mask_causal is not None:
-        return _("Keys later than the query are forbidden: −∞ is added to their scores, and the softmax turns that into 0.")
-    return _("Padding is forbidden: −∞ is added to its scores, and the softmax turns that into 0.")
+        return _("Keys later than the query are masked: −∞ is added to their scores, and the softmax turns that into 0.")
+    return _("Padding is masked: −∞ is added to its scores, and the softmax turns that into 0.")
 
 
 def _positions(stack: Mapping[str, Any]) -> str:

@@ -136,7 +136,7 @@ def sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
             {
                 "padding": _("This cell is masked, because the key is padding. This is the score that it would have."),
                 "future": _("This cell is masked, because the key comes later. This is the score that it would have."),
-                "edit": _("An edit forbids this cell. This is the score that it would have."),
+                "edit": _("An edit hides this key from the query. This is the score that it would have."),
             }.get(found.closed, _("This cell is masked. This is the score that it would have."))
         )
     if np.isfinite(found.matrix).all():

@@ -1,5 +1,7 @@
 """How alike the maps of heads are over many texts: those of one kind in an order that puts like ones side by side."""
 
+import math
+
 import numpy as np
 import streamlit as st
 
@@ -27,10 +29,10 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     own = found.compared
     assert own is not None
     gaps = {"head": names[selected], "other": names[nearest], "bits": number(float(apart[selected, nearest]), ".2f")}
-    gaps |= {"change": number(float(own.variation[selected]), ".2f"), "count": f"{found.compared_done}"}
+    gaps |= {"change": number(float(own.variation[selected]) / math.log(2), ".2f"), "count": f"{found.compared_done}"}
     text = _(
         "{head}: the most similar head is {other}, at {bits} bits (0: the same rows; 1: no key in common). "
-        "How much the distances it attends over vary from text to text: {change} nats. Texts: {count}.",
+        "How much the distances it attends over vary from text to text: {change} bits. Texts: {count}.",
         **gaps,
     )
     st.caption(tokens.markdown(text))

@@ -82,7 +82,7 @@ def _about(page: Page, found: Survey) -> None:
     gaps = {"count": own.texts, "texts": found.about.texts, "tokens": own.tokens, "skipped": found.skipped}
     text = _(
         "Texts: {count:,} ({texts}), tokens: {tokens:,}; texts that could not be run: {skipped:,}. Every "
-        "text weighs the same; rows for which a measure is not defined do not count.",
+        "text counts equally; rows for which a measure is not defined do not count.",
         **gaps,
     )
     if not page.view.big:

@@ -40,7 +40,7 @@ def _add(made: Edit) -> None:
 def _titles() -> dict[str, str]:
     """Descriptions of the kinds of edits, by name."""
     return {
-        "forbid": _("Forbid: queries may not attend to keys"),
+        "forbid": _("Hide keys from queries"),
         "allow": _("Open: queries may attend to keys, even masked ones"),
         "set-row": _("Give rows other weights"),
         "silence": _("Silence heads"),

@@ -1,4 +1,4 @@
-"""Edges: what forbidding each edge of attention does to one target token."""
+"""Edges: what hiding each edge of attention does to one target token."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ def draw(page: Page) -> None:
     st.caption(
         _(
             "Change in this token’s log-probability (nats) when no row may attend to a key, in all heads of an "
-            "attention layer together. Click or tap to forbid that edge above."
+            "attention layer together. Click or tap to hide that key from the query above."
         )
     )
     for strip in dict.fromkeys(found.strips):
@@ -62,7 +62,7 @@ def _map(page: Page, found: EdgeEffects, strip: str, names: list[str]) -> None:
     places = tuple((found.sites[row], found.heads[row]) for row in rows)
     act = partial(_forbid, places, found.first + found.token - 1)
     token = labels.word(found.tokens[found.token])
-    alt = _("What forbidding each edge does to “{token}”: one row per attention layer or head, one column per key", token=token)
+    alt = _("What hiding each edge does to “{token}”: one row per attention layer or head, one column per key", token=token)
     clickable(figure, f"matters-edges-{each}-{strip}", act, alt, (page.trace, alt.partition(":")[0]))
 
 
