@@ -32,7 +32,7 @@ NEVER_ONE = {
     "{written} tokens",  # the first one is never guessed
     "{all} tokens", "{columns} weights", "{count} heads", "{count} positions", "{count} snapshots", "{keys} weights", "{loss} nats",
     "{count} times",  # a text that is there once needs no number
-    "{bits} bits", "{longest} characters", "{most:,} cells", "{number} nats", "{change} nats", "{divergence} nats",
+    "{bits} bits", "{longest} characters", "{most:,} cells", "{number} nats", "{change} bits", "{change} nats", "{divergence} nats",
     "{longest} encoder positions", "{most} positions", "{most} tokens", "{positions} positions",
     "{positions} vectors", "{value} nats", "{weights:,} weights", "{width} numbers",
 }  # fmt: skip
