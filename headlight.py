@@ -1382,16 +1382,28 @@ def _before_norm(node: _Node) -> set[_Node]:
 
 
 def _name_stacks(sites: Sequence[Site], events: Sequence[Site]) -> None:
-    """Tells encoder and decoder apart where cross-attention does, and counts the layers of each stack and kind."""
+    """Tells encoder and decoder apart where cross-attention does, and counts the layers of each stack and kind.
+
+    Where the keys of cross-attention were given, as to a decoder alone, what its queries pass through is the decoder.
+    """
     crosses = [site for site in events if site.kind == "cross"]
-    of_keys = 0
+    of_keys = of_decoder = are_cross = 0
     for site in crosses:
         of_keys |= site.key_sites
-    told = of_keys != 0 and not any(of_keys >> site.index & 1 for site in crosses)
+        of_decoder |= site.query_sites
+        are_cross |= 1 << site.index
+    told = bool(crosses) and not of_keys & are_cross
+
+    def stack_of(site: Site) -> str:
+        if not told:
+            return "program"
+        decodes = of_keys or (of_decoder | are_cross) >> site.index & 1 or site.query_sites & are_cross
+        return "encoder" if of_keys >> site.index & 1 else "decoder" if decodes else "program"
+
     passes: dict[tuple[str, int], int] = {}
     layers: dict[tuple[str, int, str], int] = {}
     for site in sites:
-        site.stack = ("encoder" if of_keys >> site.index & 1 else "decoder") if told else "program"
+        site.stack = stack_of(site)
         call = (site.stack, site.call)
         site.pass_ = passes.setdefault(call, sum(stack == site.stack for stack, _call in passes))
         site.layer = layers.get((*call, site.kind), 0)

@@ -141,3 +141,27 @@ def test_an_example_whose_keys_are_all_hidden_is_noted(floor: float) -> None:
             Masked()(torch.ones(2, 3, 4), padding)
         assert [note.fields for note in recording.notes] == [{"example": 1, "count": 1}] * example
         assert from_bytes(recording.to_bytes()).attention
+
+
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_decoder_alone_has_the_tokens_of_the_target(count: int) -> None:
+    """Where both were as long, its rows had the source's tokens; elsewhere numbers."""
+    torch.manual_seed(0)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 8, batch_first=True), 2).eval()
+    source, target = list("wxyz"), list("abcd")[:count]
+    with torch.no_grad(), headlight.record(decoder, source, target) as recording:
+        decoder(torch.randn(1, count, 8), torch.randn(1, 4, 8))
+    trace = from_bytes(recording.to_bytes())
+    assert [str(site) for site in trace.attention] == [f"decoder.0.{n}.{kind}" for n in (0, 1) for kind in ("self", "cross")]
+    strips = [(own.query_tokens, own.key_tokens) for own in trace.attention.values()]
+    assert strips == [("target", "target"), ("target", "source")] * 2
+    assert (trace.tokens["source"].texts, trace.tokens["target"].texts) == (tuple(source), tuple(target))
+
+
+def test_a_model_beside_a_decoder_alone_is_no_decoder() -> None:
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 8, batch_first=True), 1).eval()
+    beside = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    with torch.no_grad(), headlight.record() as recording:
+        decoder(torch.randn(1, 3, 8), torch.randn(1, 4, 8))
+        beside(*[torch.randn(1, 5, 8)] * 3)
+    assert [site.name for site in recording.sites] == ["decoder.0.0.self", "decoder.0.0.cross", "program.0.0.self"]
