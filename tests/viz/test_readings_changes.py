@@ -48,12 +48,12 @@ def test_the_table_has_the_most_changed_head_first_and_its_numbers() -> None:
     queries = {site: tokens.queries(first, change.first) for site, change in found.items()}
     heads = table(found, queries)
     assert len(heads) == 6 * 3
-    assert heads["change"].is_monotonic_decreasing
+    assert heads["moved"].is_monotonic_decreasing
     for (site, head), row in heads.iterrows():
         one, other = first.at(site), second.at(site)
         expected = moved(one.weights[head], other.weights[head], one.mask)
         assert (row["layer"], row["head"]) == (one.site.layer + 1, head + 1)
-        assert row["change"] == pytest.approx(np.mean(expected))
+        assert row["moved"] == pytest.approx(np.mean(expected))
         assert row["largest"] == pytest.approx(max(expected))
         offset = len(one.mask) - len(expected)
         assert row["row"] == queries[one.site][offset + int(np.argmax(expected))]

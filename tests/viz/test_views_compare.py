@@ -145,10 +145,10 @@ def test_both_sides_their_difference_and_the_ranking_are_drawn() -> None:
     assert f"On average, {share:.1%} of each row’s weight moved (rows compared: 12)." in said(app)
     overviews = [unpack(blobs["overview"].tobytes())[0] for _header, blobs in drawings(app)]
     assert ["signed" in overview for overview in overviews] == [False, False, True]
-    (ranking,) = [frame.value for frame in app.dataframe if "change" in frame.value.columns]
+    (ranking,) = [frame.value for frame in app.dataframe if "moved" in frame.value.columns]
     assert len(ranking) == 12
-    assert ranking["change"].is_monotonic_decreasing
-    assert ranking.loc[(CROSS, 1), "change"] == pytest.approx(share, abs=1e-4)
+    assert ranking["moved"].is_monotonic_decreasing
+    assert ranking.loc[(CROSS, 1), "moved"] == pytest.approx(share, abs=1e-4)
     assert "silenced heads: none → “Cross-attention, layer 2, head 2”" in said(app)
     assert "It does not say how much the output changed" in said(app)
 
@@ -320,7 +320,7 @@ def test_a_run_without_any_common_site_says_so_for_each_kind() -> None:
     app = open_compare(alone, site="encoder.0.0.self", against="model=other")
     assert "Side B has no such head." in said(app)
     assert len(drawings(app)) == 2
-    assert not [frame for frame in app.dataframe if "change" in frame.value.columns]
+    assert not [frame for frame in app.dataframe if "moved" in frame.value.columns]
 
 
 def test_the_control_writes_the_link() -> None:

@@ -125,15 +125,15 @@ def left_out(trace: Trace, shares: Array) -> str:
         shares: [head], the share of the first token, of all heads of the run.
     """
     return _(
-        "Without the first token, “{token}”: {share} of the weight of rows that see more than one token goes to it, and in {heads} "
-        "of the heads more than half. The rest of each row is rescaled to sum to 1.",
+        "Without the first token, “{token}”: {share} of the weight of other rows that see more than one token goes to it, and in "
+        "{heads} of the heads more than half. The rest of each row is rescaled to sum to 1.",
         **first_token(trace, shares),
     )
 
 
 def first_token(trace: Trace, shares: Array) -> dict[str, str]:
-    """The gaps of sentences about the first token: `token` of all sites, the `share` of weight that goes to it in rows that
-    see more than one token, and the share of `heads` that have more than half of theirs there.
+    """The gaps of sentences about the first token: `token` of all sites, the `share` of weight that goes to it in other
+    rows that see more than one token, and the share of `heads` that have more than half of theirs there.
     """
     firsts = dict.fromkeys(tokens.token(trace.tokens[one.key_tokens], 0) for one in trace.attention.values())
     known = shares[np.isfinite(shares)]

@@ -146,11 +146,11 @@ def table(found: Mapping[Site, Change], queries: Mapping[Site, list[str]]) -> pd
         queries: the labels of each site's query rows.
 
     Returns:
-        As `table_of_heads`, with the columns `change`, `largest` (of a row), `row` (its label), `cell` (the largest difference of
-        a single weight) and `rows` (that the mean is of).
+        As `table_of_heads`, with the columns `moved` (the change of the head), `largest` (of a row), `row` (its label), `cell`
+        (the largest difference of a single weight) and `rows` (that the mean is of).
     """
     rows = {(site, head): _row(change, head, queries[site]) for site, change in found.items() for head in range(change.heads)}
-    return table_of_heads(rows).sort_values("change", ascending=False, kind="stable", na_position="last")
+    return table_of_heads(rows).sort_values("moved", ascending=False, kind="stable", na_position="last")
 
 
 Kind: TypeAlias = tuple[str, str]
@@ -181,7 +181,7 @@ def _row(change: Change, head: int, queries: list[str]) -> dict[str, object]:
     largest = int(counted[by_row[counted].argmax()]) if len(counted) else None
     cells = np.abs(change.difference(head))
     return {
-        "change": float(by_row[counted].mean()) if len(counted) else np.nan,
+        "moved": float(by_row[counted].mean()) if len(counted) else np.nan,
         "largest": np.nan if largest is None else float(by_row[largest]),
         "row": "" if largest is None else queries[int(change.rows[largest])],
         "cell": float(np.nanmax(cells, initial=0.0)),

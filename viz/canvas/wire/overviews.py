@@ -103,9 +103,9 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
         return {
             "left": True,
             "said": _(
-                "Shown without the first token, “{token}”: {share} of the weight of rows that see more than one token goes to it, "
-                "and in {heads} of the heads more than half. The rest of each row is rescaled to sum to 1; the frame of each head "
-                "shows the share that was left out.",
+                "Shown without the first token, “{token}”: {share} of the weight of other rows that see more than one token goes "
+                "to it, and in {heads} of the heads more than half. The rest of each row is rescaled to sum to 1; the frame of each "
+                "head shows the share that was left out.",
                 **gaps,
             ),
             "button": _("Show all weights"),
@@ -115,8 +115,8 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
     return {
         "left": False,
         "said": _(
-            "{share} of the weight of rows that see more than one token goes to the first token, “{token}”, and in {heads} of the "
-            "heads more than half, so that their maps show little else.",
+            "{share} of the weight of other rows that see more than one token goes to the first token, “{token}”, and in {heads} "
+            "of the heads more than half, so that their maps show little else.",
             **gaps,
         ),
         "button": _("Leave out the first token"),

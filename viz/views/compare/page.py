@@ -236,7 +236,7 @@ def _ranking(page: Page, compared: Compared) -> None:
     queries = {site: tokens.queries(page.trace, change.first, longest=None) for site, change in compared.found.items()}
     table = run_difference.table(compared.found, queries)
     names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
-    numbers = {"change": _("change"), "largest": _("change of that row"), "cell": _("largest change of one weight")}
+    numbers = {"moved": _("weight moved"), "largest": _("weight moved in that row"), "cell": _("largest change of one weight")}
     titles = names | numbers | {"rows": _("rows")}
     clicked = choosing_head(table, "heads-by-change", query=-1)
     numeric_tables.draw(table, titles=titles, hide_index=True, selection_mode="single-row", **clicked)
