@@ -104,8 +104,8 @@ def about_first(trace: Trace, rest: bool) -> dict[str, Any]:
             "left": True,
             "said": _(
                 "Shown without the first token, “{token}”: {share} of the weight of other rows that see more than one token goes "
-                "to it, and in {heads} of the heads more than half. The rest of each row is rescaled to sum to 1; the frame of each "
-                "head shows the share that was left out.",
+                "to it, and in {heads} of the heads more than half. The rest of each row is rescaled to sum to 1; the frame of "
+                "each head shows the share that was left out.",
                 **gaps,
             ),
             "button": _("Show all weights"),
