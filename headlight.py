@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import itertools
 import json
 import math
 import operator
@@ -37,7 +38,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,35 @@ def _arranged(tensor: Tensor, layout: Layout, groups: Sequence[Sequence[Factor]]
     return digits.permute(order).reshape(shape)
 
 
+Digits = dict[Factor, int]
+"""Factors of which a tensor has one index only: it is a part, such as the context of the third head."""
+
+
+def _part(layout: Layout, axis: int, start: int, size: int) -> tuple[Layout, Digits] | None:
+    """The layout of the part `start` to `start + size` of an axis, and which part it is; None: it is none of equal parts."""
+    length = math.prod(factor[2] for factor in layout[axis])
+    if not size or length % size or start % size:
+        return None
+    split = _regrouped((layout[axis],), (length // size, size))
+    if split is None:
+        return None
+    digits, place = Digits(), start // size
+    for factor in reversed(split[0]):
+        digits[factor] = place % factor[2]
+        place //= factor[2]
+    return (*layout[:axis], split[1], *layout[axis + 1 :]), digits
+
+
+def _whole_of(parts: Sequence[Digits]) -> tuple[Factor, ...] | None:
+    """The factors, slowest first, whose indices the parts count through in order; None: they do not."""
+    if len({frozenset(part) for part in parts}) != 1:
+        return None
+    varying = [factor for factor in parts[0] if len({part[factor] for part in parts}) > 1]
+    varying.sort(key=lambda factor: sum(a[factor] != b[factor] for a, b in itertools.pairwise(parts)))
+    counted = list(itertools.product(*(range(factor[2]) for factor in varying)))
+    return tuple(varying) if [tuple(part[factor] for factor in varying) for part in parts] == counted else None
+
+
 # --- What was computed from what ------------------------------------------------------------------------------------------
 
 
@@ -238,14 +268,17 @@ class _Node:
             values, before the sum over keys; weighted values.
         total: the weights that it is the sum of, the axis of the sum, and its layout.
         order: nodes count from 1.
+        digits: the indices of the factors of which the context is only one part.
+        stacked: whether tensors were put behind each other along another axis than the last, as heads may be.
+        part: of an operation that takes parts: number of the whole's node, length of the axis, where the part starts, its length.
         random: whether its elements were drawn at random, such as the zeros of dropout.
         chosen: what index_select took along the first axis, in this order; None: it is no such selection.
         packed: whether the single rows of several heads, [batch, head, 1, head_dim], stand below each other as rows of one head.
     """
 
     __slots__ = (
-        "__weakref__", "before", "chosen", "context", "name", "order", "packed", "param", "parents", "product", "random", "sites",
-        "spread", "total", "weights",
+        "__weakref__", "before", "chosen", "context", "digits", "name", "order", "packed", "param", "parents", "part",
+        "product", "random", "sites", "spread", "stacked", "total", "weights",
     )  # fmt: skip
     count = 0
 
@@ -259,8 +292,10 @@ class _Node:
         self.spread: tuple[_Weights, Layout] | None = None
         self.context: tuple[_Weighing, Layout] | None = None
         self.total: tuple[_Weights, int, Layout | None] | None = None
-        self.packed = self.random = False
+        self.packed = self.random = self.stacked = False
         self.chosen: tuple[int, ...] | None = None
+        self.digits: Digits = {}
+        self.part: tuple[int, int, int, int] | None = None
 
     def cut(self) -> None:
         """Forgets what it was computed from, at the end of a call."""
@@ -332,7 +367,15 @@ class _Weighing:
         out: the weighted values.
         normalized: whether the weights sum to 1, or their sum divided the result.
         divisor: the sum that divided the result; its reciprocal if `reciprocal`.
+        kernel: the arguments of the fused kernel that weighed; None: the program computed its weights.
         merged: the layout of the context where heads and head_dim share an axis.
+        heads, examples: factors of which that is known otherwise: heads are summed or have parameters of their own.
+        whole: whether `merged` is the layout of the whole context, not of a part of it.
+        parts: factors by which the context was taken apart.
+        stacked: whether the queries were stacked, so that the order of their axes is the program's own.
+        guessed: whether nothing told the heads, and the usual order of axes was taken.
+        beside: weighings whose contexts were added to this one, so that they have the same heads.
+        projected: for each factor, the parameters with which each of its parts was projected.
     """
 
     site: Site
@@ -344,7 +387,16 @@ class _Weighing:
     normalized: bool
     divisor: tuple[Tensor, Layout] | None = None
     reciprocal: bool = False
+    kernel: dict[str, Any] | None = None
     merged: Layout | None = None
+    whole: bool = False
+    stacked: bool = False
+    guessed: bool = False
+    beside: list[_Weighing] = field(default_factory=list)
+    parts: set[Factor] = field(default_factory=set)
+    heads: set[Factor] = field(default_factory=set)
+    examples: set[Factor] = field(default_factory=set)
+    projected: dict[Factor, dict[int, tuple[int, int]]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -370,6 +422,8 @@ class Site:
         problem: why it was omitted; empty: it was not.
         order: the example of the step before that each example goes on from, where the cache was reordered; empty: it was not.
         hypotheses: where it was reordered, the site of each example; once steps are joined, of all its steps.
+        parts: what its queries may be a part of, as _Node.part says it.
+        key_origins: numbers of the nodes that its keys were projected from.
     """
 
     module: str
@@ -397,6 +451,8 @@ class Site:
     problem: str = phrase("its heads could not be identified")
     order: tuple[int, ...] = ()
     hypotheses: tuple[Site, ...] = ()
+    parts: tuple[tuple[int, int, int, int], ...] = ()
+    key_origins: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -461,7 +517,8 @@ NORMALIZES = frozenset("native_layer_norm native_group_norm _fused_rms_norm rms_
 PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean var std var_mean linalg_vector_norm".split())
 """Operations of which programs write a normalization out."""
 
-PARTS = frozenset("split split_with_sizes chunk slice narrow select".split())
+PARTS = frozenset("split split_with_sizes chunk slice narrow select unbind unsafe_split unsafe_split_with_sizes".split())
+JOINS = frozenset(("cat", "stack"))
 SELECTIONS = frozenset(("index_select", "index"))
 SAME_SHAPE = frozenset("native_dropout masked_fill tril triu _log_softmax".split())
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
@@ -745,10 +802,98 @@ class _Watch(TorchDispatchMode):
             self._pointwise(seen)
         elif name in SELECTIONS:
             node.chosen = seen.chosen()
-        if name not in VIEWS and not seen.operation.pointwise:  # the heads of what goes in here will not be joined any more
+        if name in PARTS:
+            self._take_parts(seen, parent)
+        elif name in JOINS:
+            self._join(seen)
+        elif name not in VIEWS and not seen.operation.pointwise:  # the heads of what goes in here will not be joined any more
             for each in seen.nodes:
-                if each.context is not None and each.context[0].normalized:
+                if each.context is not None and each.context[0].normalized and not self._told_by_use(seen, each):
                     self._finish(each.context[0])
+
+    def _take_parts(self, seen: _Seen, parent: _Node) -> None:
+        """Parts of a context: which ones they are."""
+        parts = list(seen.parts())
+        for node, (axis, start, size) in zip(seen.made, parts, strict=True):
+            node.part = parent.base().order, seen.inputs[0].shape[axis], start, size
+        if parent.context is None:
+            return
+        weighing, layout = parent.context
+        for node, (axis, start, size) in zip(seen.made, parts, strict=True):
+            part = _part(layout, axis, start, size)
+            if part is not None:
+                own = part[0][:axis] + part[0][axis + 1 :] if seen.operation.name in ("select", "unbind") else part[0]
+                node.context, node.digits = (weighing, own), parent.digits | part[1]
+                weighing.parts |= set(part[1])
+
+    def _join(self, seen: _Seen) -> None:
+        """All parts of a context side by side: the axis that they are joined along has the factor that told them apart."""
+        seen.made[0].stacked = seen.axis(1) < seen.out.dim() - 1
+        nodes, held = seen.nodes[: len(seen.inputs)], seen.nodes[0].context
+        contexts = [node.context for node in nodes]
+        if held is None or any(each is None for each in contexts):
+            return
+        (weighing, layout), whole, axis = held, _whole_of([node.digits for node in nodes]), seen.axis(1)
+        others = [each[0] for each in contexts if each is not None and each[0] is not weighing]
+        if others and seen.operation.name == "cat" and not any(factor[0] == -1 for factor in layout[axis]):
+            apart = [each[1][:axis] + each[1][axis + 1 :] for each in contexts if each is not None]
+            if all(each == apart[0] for each in apart):  # rows of several weighings, which have the same heads
+                weighing.beside += others
+                rows = ((-2 - len(layout) - axis, 1, seen.out.shape[axis]),)
+                seen.made[0].context = weighing, (*layout[:axis], rows, *layout[axis + 1 :])
+            return
+        if not whole or any(each is None or each[0] is not weighing or each[1] != layout for each in contexts):
+            return
+        before, own, after = layout[:axis], layout[axis : axis + 1], layout[axis:]
+        joined = (*before, whole + own[0], *after[1:]) if seen.operation.name == "cat" else (*before, whole, *after)
+        node = seen.made[0]
+        node.context = weighing, joined
+        node.digits = {factor: digit for factor, digit in nodes[0].digits.items() if factor not in whole}
+        self._merge(node)
+
+    def _merge(self, node: _Node) -> None:
+        """Notes that heads and head_dim share an axis, if they do: the heads are told then."""
+        if node.context is not None and any(len(axis) > 1 and any(f[0] == -1 for f in axis) for axis in node.context[1]):
+            weighing, layout = node.context
+            whole = not node.digits
+            if weighing.merged is None or (whole and not weighing.whole):
+                weighing.merged, weighing.whole = layout, whole
+            if weighing.normalized and whole:
+                self._finish(weighing)
+
+    def _told_by_use(self, seen: _Seen, node: _Node) -> bool:
+        """Learns from what goes on with a context which factors are heads. Returns whether more parts of it are to come.
+
+        Heads have parameters of their own, or are summed; a projection treats all examples alike.
+        """
+        assert node.context is not None
+        weighing, layout = node.context
+        rows = set(weighing.rows)
+        if seen.operation.name in ("sum", "mean"):
+            summed = {factor for axis in seen.axes() for factor in layout[axis]}
+            if not any(factor in rows or factor[0] < 0 for factor in summed):
+                weighing.heads |= summed
+            return False
+        place = seen.nodes.index(node)
+        params = [
+            n for n, each in enumerate(seen.nodes[: len(seen.inputs)]) if each.param and n != place and seen.inputs[n].dim() > 1
+        ]
+        if seen.operation.name not in PROJECTIONS or not params:
+            return False
+        param = seen.inputs[params[-1]]
+        free = {factor for axis in layout for factor in axis if all(other[0] >= 0 for other in axis)}
+        if param.dim() == 3 and seen.inputs[place].dim() == 3:
+            own = {factor for factor in layout[0] if _varies(param, layout[0], factor)}
+            weighing.heads |= own
+            free -= own
+        weighing.examples |= free - rows
+        source = param.untyped_storage()._cdata, int(param.storage_offset())
+        for factor, digit in node.digits.items():
+            uses = weighing.projected.setdefault(factor, {})
+            uses[digit] = source
+            if len(set(uses.values())) > 1:
+                weighing.heads.add(factor)
+        return any(len(weighing.projected[factor]) < factor[2] for factor in node.digits)
 
     def _new_weights(self, out: Tensor, scores: Tensor | None, axis: int | None, source: _Node, node: _Node) -> None:
         if out.dim() > 1:
@@ -807,7 +952,9 @@ class _Watch(TorchDispatchMode):
         self.weighings.append(weighing)
         node.sites |= 1 << site.index
         node.context = (weighing, out[1])
-        _tell_kind(site, *_queries_and_keys(weights.node), len(operand[0]))
+        query, key = _queries_and_keys(weights.node)
+        weighing.stacked = query is not None and _is_stacked(query)
+        _tell_kind(site, query, key, len(operand[0]))
 
     def _view(self, seen: _Seen, parent: _Node) -> None:
         node = seen.made[0]
@@ -819,11 +966,8 @@ class _Watch(TorchDispatchMode):
             weights, axis, sums = parent.total
             node.total = weights, axis, None if sums is None else _viewed(seen.operation.name, sums, seen.args, seen.out.shape)
         node.packed = _packs(seen.inputs[0].shape, seen.out.shape) or (parent.packed and seen.inputs[0].shape == seen.out.shape)
-        if node.context is not None and any(len(axis) > 1 and any(f[0] == -1 for f in axis) for axis in node.context[1]):
-            weighing, layout = node.context
-            weighing.merged = weighing.merged or layout
-            if weighing.normalized:
-                self._finish(weighing)
+        node.digits = parent.digits
+        self._merge(node)
 
     def _slice(self, seen: _Seen, parent: _Node) -> None:
         """A part of the weights, such as all keys but a sink, goes on as the weights."""
@@ -862,10 +1006,13 @@ class _Watch(TorchDispatchMode):
         for tensor, parent in zip(seen.inputs, seen.nodes, strict=False):
             if tensor.shape == seen.out.shape:
                 node.product = node.product or parent.product
-                node.context = node.context or parent.context
+                if node.context is None and parent.context is not None:
+                    node.context, node.digits = parent.context, parent.digits
                 if name in KEEPS_WEIGHTS:
                     node.weights = node.weights or parent.weights
                 node.total = node.total or parent.total
+        if name == "add" and len(seen.nodes) > 1:
+            self._add_heads(seen, *seen.nodes[:2])
         mixed = {id(parent.weights[0]) for parent in seen.nodes if parent.weights is not None}
         if len(mixed) > 1 and name in ("add", "sub"):  # such as the difference of two softmaxes: weights of neither
             node.weights = None
@@ -876,6 +1023,19 @@ class _Watch(TorchDispatchMode):
             self._divide(seen, 1, 0)
             self._spread(seen, 0, 1)
             self._spread(seen, 1, 0)
+
+    def _add_heads(self, seen: _Seen, one: _Node, other: _Node) -> None:
+        """Two parts of one context are added: what told them apart is heads. Contexts that are added have the same heads."""
+        if one.context is None or other.context is None:
+            return
+        if one.context[0] is not other.context[0]:
+            if one.context[1] == other.context[1]:
+                one.context[0].beside.append(other.context[0])
+            return
+        apart = {factor for factor, digit in one.digits.items() if other.digits.get(factor, digit) != digit}
+        if apart and not any(factor in one.context[0].rows or factor[0] < 0 for factor in apart):
+            one.context[0].heads |= apart
+            seen.made[0].context = None
 
     def _divide(self, seen: _Seen, own: int, other: int) -> None:
         """exp / sum: weights. (exp · values) / sum: a weighing that is divided later."""
@@ -912,9 +1072,22 @@ class _Watch(TorchDispatchMode):
             if not weighing.normalized:
                 site.problem = phrase("exp weighed values, but its sum did not divide them")
             elif self.recording.wants(site):
-                self.recording.add(site, lambda own, example: _take_example(weighing, own, example))
+                asked = self.recording.heads
+                take = _take_example if weighing.kernel is None else _recompute_arranged
+                self.recording.add(site, lambda own, example: take(weighing, own, example, asked))
         except _NotUnderstoodError as problem:
             site.problem = problem.said
+        if weighing.guessed:
+            said = phrase(
+                "Nothing tells which axis of the weights in {module} is the heads: the usual one, axis 1 from 0, was taken. "
+                "If it is another one, say it with heads=AXIS.",
+                module=site.module or "the program",
+            )
+            self.recording._note(said)
+        for other in weighing.beside:
+            for name in ("merged", "whole", "heads", "examples", "parts"):
+                setattr(other, name, getattr(weighing, name))
+            self._finish(other)
         weights.tensor = weights.scores = weights.dropout = weights.broadcast = None
         if weights.node.product is not None:
             weights.node.product[0].left = weights.node.product[0].right = None
@@ -932,10 +1105,26 @@ class _Watch(TorchDispatchMode):
                 named, outputs = _unpacked(named), [_heads_apart(outputs[0]), *outputs[1:]]
         if not self.recording.wants(site):
             return
+        if isinstance(query, Tensor) and isinstance(key, Tensor) and _is_stacked(self.node(query)) and _is_arranged(named):
+            self._open_kernel(seen, site, named)
+            return
         try:
             self.recording.add(site, lambda own, example: _recompute(own, seen.operation.name, named, outputs, example))
         except _NotUnderstoodError as problem:
             site.problem = problem.said
+
+    def _open_kernel(self, seen: _Seen, site: Site, named: dict[str, Any]) -> None:
+        """A fused kernel whose queries the program stacked: which of its first two axes is the heads is told by its result."""
+        query, key, out = named["query"], named["key"], seen.outputs[0]
+        shape = (*query.shape[:3], key.shape[2])
+        stand_in = torch.empty(shape, device="meta")
+        weights = _Weights(stand_in, None, 3, seen.made[0], site.module, used=True)
+        whole = _whole(shape)
+        width = ((-1, 1, out.shape[3]),) if out.shape[3] != 1 else ()
+        layout = (*whole[:3], width)
+        weighing = _Weighing(site, weights, (stand_in, whole), None, whole[2], (out, layout), True, kernel=named, stacked=True)
+        self.weighings.append(weighing)
+        seen.made[0].context = weighing, layout
 
 
 @dataclass(eq=False)
@@ -970,10 +1159,46 @@ class _Seen:
             return None
         return tuple(only.tolist())
 
+    def axis(self, place: int) -> int:
+        """The axis that an argument names; without it the first."""
+        named = self.args[place] if len(self.args) > place else self.kwargs.get("dim", 0)
+        return int(named) % max(1, self.out.dim())
+
+    def axes(self) -> list[int]:
+        """The axes of a sum or a mean; all of them if none is named."""
+        rank = self.inputs[0].dim()
+        named = self.args[1] if len(self.args) > 1 and isinstance(self.args[1], list | tuple) else ()
+        return [axis % rank for axis in named] or list(range(rank))
+
+    def parts(self) -> Iterator[tuple[int, int, int]]:
+        """Of an operation that takes parts: for each result the axis, where it starts, and its length."""
+        name, whole = self.operation.name, self.inputs[0]
+        places = {"split": 2, "split_with_sizes": 2, "unsafe_split": 2, "unsafe_split_with_sizes": 2, "chunk": 2}
+        named = self.named()
+        axis = int(named.get("dim", 0)) % max(1, whole.dim())
+        start = 0
+        for place, out in enumerate(self.outputs):
+            if name in ("select", "unbind"):
+                yield axis, (int(named["index"]) % whole.shape[axis] if name == "select" else place), 1
+            elif name in places:
+                yield axis, start, out.shape[axis]
+                start += out.shape[axis]
+            else:
+                first = int(named.get("start") or 0)
+                plain = named.get("step") in (None, 1)
+                yield axis, max(0, first + whole.shape[axis] if first < 0 else first), out.shape[axis] if plain else 0
+
     def repeat(self, tensor: Tensor) -> Tensor:
         """The same slice of another tensor of the same shape as the argument."""
         part: Tensor = torch.ops.aten.slice.Tensor(tensor, *self.args[1:], **self.kwargs)
         return part
+
+
+def _varies(param: Tensor, axis: tuple[Factor, ...], factor: Factor) -> bool:
+    """Whether a parameter [stacked, …] differs along a factor of its first axis, which has the factors of `axis`."""
+    digits = param.reshape([size for _axis, _stride, size in axis] + [-1])
+    first = digits.narrow(axis.index(factor), 0, 1)
+    return not torch.equal(digits, first.expand_as(digits))
 
 
 def _grows(name: str, factor: Any) -> bool:
@@ -994,13 +1219,54 @@ def _sums_over(weights: _Weights, contracted: tuple[Factor, ...]) -> bool:
 # --- The example, out of a batch ------------------------------------------------------------------------------------------
 
 
-def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
-    """Fills a site with the weights of one example.
+def _heads_by_place(
+    weighing: _Weighing, layout: Layout, rows: Sequence[Factor], rest: list[Factor], asked: int | None
+) -> tuple[list[Factor], list[Factor]]:
+    """Heads and batch where nothing joined or told the heads: one stacked axis is the batch, and of two, one may have length 1.
 
-    Which axes are heads is told by the context: joining the heads puts them and head_dim into one axis. The axes of the rows are
-    the queries, all others the batch. Where heads are not joined, the second of two stacked axes is the heads, even if the first
-    one has length 1.
+    Args:
+        asked: the axis of the weights that the user says is the heads.
     """
+    assert weighing.weights.tensor is not None
+    stacked = [n for n, axis in enumerate(layout) if n != weighing.weights.axis and not set(axis) & {*rows}]
+    unknown = [f for f in rest if f not in weighing.examples]
+    if asked is not None and asked % len(layout) in stacked:
+        heads = list(layout[asked % len(layout)])
+    elif len(stacked) < 2 or not unknown:
+        heads = []
+    elif weighing.stacked and all(layout[n] for n in stacked) and not weighing.examples:
+        shape = list(weighing.weights.tensor.shape)
+        said = phrase(
+            "nothing tells which axis of its weights, of shape {shape}, is the heads: say it with heads=AXIS", shape=str(shape)
+        )
+        raise _NotUnderstoodError(said)
+    else:
+        heads = [f for n in stacked[1:] for f in layout[n] if f in unknown]
+        weighing.guessed = bool(layout[stacked[0]] and heads) and not weighing.examples
+    return heads, [f for f in rest if f not in heads]
+
+
+def _overlap(one: Factor, other: Factor) -> bool:
+    """Whether two factors are parts of one axis that share some of it."""
+    return one[0] == other[0] and one[1] < other[1] * other[2] and other[1] < one[1] * one[2]
+
+
+def _split_by(finest: Sequence[Factor], parts: set[Factor]) -> list[Factor]:
+    """Factors split where a part of them is known, such as heads that stand before the examples on one axis."""
+    found = list[Factor]()
+    lacking = [part for part in parts if not any(_overlap(part, factor) for factor in finest)]
+    for axis, stride, size in (*finest, *lacking):
+        marks = {stride, stride * size}
+        marks |= {mark for a, s, n in parts if a == axis and stride <= s and s * n <= stride * size for mark in (s, s * n)}
+        steps = sorted(marks)
+        found += [(axis, low, high // low) for low, high in reversed(list(itertools.pairwise(steps)))]
+    return found
+
+
+def _arrangement(
+    weighing: _Weighing, asked: int | None
+) -> tuple[Layout, tuple[list[Factor], list[Factor], list[Factor], tuple[Factor, ...]], list[Factor]]:
+    """The layout of the weights; their factors that are batch, heads, queries and keys; and how finely axes are split."""
     weights = weighing.weights
     tensor = weights.tensor
     if tensor is None or weights.axis is None:
@@ -1008,7 +1274,8 @@ def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
     whole = _whole(tensor.shape)
     out = weighing.merged or weighing.out[1]
     finest = [factor for axis in out for factor in axis if factor[0] >= 0]
-    layout = _refined(whole, finest)
+    finest = _split_by(finest, weighing.heads | weighing.examples | weighing.parts)
+    layout, out = _refined(whole, finest), _refined(out, finest)
     keys = layout[weights.axis]
     rows = [part for axis in _refined((weighing.rows,), finest) for part in axis]
     heads = [f for axis in out if any(g[0] == -1 for g in axis) for f in axis if f[0] >= 0 and f not in rows]
@@ -1016,12 +1283,26 @@ def _take_example(weighing: _Weighing, site: Site, example: int) -> None:
         heads += [f for axis in out if any(g[0] == -1 for g in axis) for f in axis if f[0] >= 0 and f in rows and len(rows) > 1]
         rows = [f for f in rows if f not in heads]
     rest = [f for place, axis in enumerate(layout) if place != weights.axis for f in axis if f not in rows and f not in heads]
-    if weighing.merged is None and (tensor.dim() > 3 or len(rest) > 1):
-        stacked = [n for n, axis in enumerate(layout) if n != weights.axis and not set(axis) & {*rows}]
-        batch = layout[stacked[0]] if tensor.dim() > 3 and len(stacked) > 1 else rest[:1]
-        heads, rest = [f for f in rest if f not in batch], [f for f in rest if f in batch]
-    groups = (rest, heads, rows, keys)
-    four = _arranged(tensor, layout, groups)
+    if weighing.heads:
+        rows, rest = [f for f in rows if f not in weighing.heads], [*rest, *heads]
+        heads = [f for f in rest if f in weighing.heads]
+        rest = [f for f in rest if f not in weighing.heads]
+    elif weighing.merged is None:
+        heads, rest = _heads_by_place(weighing, layout, rows, rest, asked)
+    return layout, (rest, heads, rows, keys), finest
+
+
+def _take_example(weighing: _Weighing, site: Site, example: int, asked: int | None = None) -> None:
+    """Fills a site with the weights of one example.
+
+    Which axes are heads is told by the context: joining the heads puts them and head_dim into one axis, adding them removes
+    theirs, and parameters of their own tell them apart. The axes of the rows are the queries, all others the batch.
+    """
+    weights, (layout, groups, finest) = weighing.weights, _arrangement(weighing, asked)
+    rest, heads, rows, keys = groups
+    assert weights.tensor is not None
+    assert weights.axis is not None
+    four = _arranged(weights.tensor, layout, groups)
     site.batch = four.shape[0]
     chosen = _chosen(example, site.batch)
     dropout = weights.dropout
@@ -1133,6 +1414,37 @@ def _recompute_scaled_dot_product(site: Site, named: dict[str, Any], out: Tensor
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     causal = bool(named.get("is_causal"))
     _fill_fused(site, q, k, v, own_out, scale, bias, causal, dropped=bool(named.get("dropout_p")))
+
+
+def _is_arranged(named: dict[str, Any]) -> bool:
+    """Whether a kernel got queries, keys and values [one, other, position, head_dim], where either may be the heads."""
+    shapes = [named[name].shape for name in ("query", "key", "value") if isinstance(named.get(name), Tensor)]
+    return len(shapes) == 3 and all(len(shape) == 4 and shape[:2] == shapes[0][:2] for shape in shapes)
+
+
+def _recompute_arranged(weighing: _Weighing, site: Site, example: int, asked: int | None) -> None:
+    """Fills a site from what a kernel got, with the axes in the usual order."""
+    named, (_layout, (rest, heads, rows, keys), finest) = weighing.kernel, _arrangement(weighing, asked)
+    assert named is not None
+    first, second = _whole(weighing.out[0].shape)[:2]
+
+    def usual(tensor: Tensor, positions: Sequence[Factor], axis: tuple[Factor, ...]) -> Tensor:
+        width = ((-1, 1, tensor.shape[3]),) if tensor.shape[3] != 1 else ()
+        layout = _refined((first, second, axis, width), finest)
+        return _arranged(tensor, layout, (rest, heads, positions, width))
+
+    whole = weighing.operand[1]
+    arranged = {
+        "query": usual(named["query"], rows, whole[2]),
+        "key": usual(named["key"], keys, whole[3]),
+        "value": usual(named["value"], keys, whole[3]),
+    }
+    for name in ("attn_mask", "attn_bias"):
+        if named.get(name) is not None:
+            full = named[name].expand(weighing.operand[0].shape)
+            arranged[name] = _arranged(full, _refined(whole, finest), (rest, heads, rows, keys))
+    out = usual(weighing.out[0], rows, whole[2])
+    _recompute_scaled_dot_product(site, {**named, **arranged}, out, example)
 
 
 def _packs(before: Sequence[int], after: Sequence[int]) -> bool:
@@ -1296,6 +1608,9 @@ def _tell_kind(site: Site, query: _Node | None, key: _Node | None, batch: int) -
     if query is not None and key is not None:
         site.kind = _kind(query, key)
         site.query_sites, site.key_sites = query.sites, key.sites
+        site.parts = tuple(_parts_above(query))
+        if site.parts and site.kind != "self":
+            site.key_origins = frozenset(own.order for node in _origins(key)[0] for own in (node, *_before_norm(node)))
         site.order = _order(key, batch)
 
 
@@ -1311,6 +1626,33 @@ def _order(key: _Node, batch: int) -> tuple[int, ...]:
             return node.chosen
         ahead.extend(node.parents)
     return ()
+
+
+def _parts_above(query: _Node) -> Iterator[tuple[int, int, int, int]]:
+    """What queries, or what they were projected from, may be a part of."""
+    ahead, seen = deque([query]), set[int]()
+    while ahead and len(seen) < 100:
+        node = ahead.popleft()
+        if node.order in seen or node.param:
+            continue
+        seen.add(node.order)
+        if node.part is not None:
+            yield node.part
+        ahead.extend(node.parents)
+
+
+def _is_stacked(query: _Node) -> bool:
+    """Whether queries were stacked after their projection."""
+    ahead, seen = deque([query]), set[int]()
+    while ahead and len(seen) < 100:
+        node = ahead.popleft()
+        if node.order in seen or node.name in PROJECTIONS:
+            continue
+        if node.stacked:
+            return True
+        seen.add(node.order)
+        ahead.extend(node.parents)
+    return False
 
 
 def _kind(query: _Node, key: _Node) -> str:
@@ -1442,6 +1784,56 @@ def _first(names: Sequence[str], between: str) -> str:
     """The first names, and how many more there are."""
     more = f" (+{len(names) - MOST_NAMED})" if len(names) > MOST_NAMED else ""
     return between.join(names[:MOST_NAMED]) + more
+
+
+# --- Joining parts of one attention ---------------------------------------------------------------------------------------
+#
+# To save memory, programs cut their queries into parts and weigh the values for one part after another.
+
+
+def _join_parts(sites: Sequence[Site], note: Callable[[_Phrase], None]) -> list[Site]:
+    """Joins the sites whose queries are consecutive parts of the same tensor and read the same keys.
+
+    Args:
+        note: told the module whose parts could not be joined.
+    """
+    found = list[Site]()
+    for site in sites:
+        part = _next_part(found[-1], site) if found else None
+        if part is not None and _reads_on(found[-1], site):
+            was_joined = found[-1].joined
+            _append(found[-1], site)
+            found[-1].joined, found[-1].parts = was_joined, (part,)
+            if part[0] in site.key_origins:
+                found[-1].kind = "self"
+            continue
+        if part is not None:
+            said = phrase(
+                "{module} cut its queries into parts that read keys of their own. Each part is an attention layer of its own, "
+                "whose rows are counted from 1.",
+                module=site.module or "The program",
+            )
+            note(said)
+        found.append(site)
+    return found
+
+
+def _next_part(earlier: Site, site: Site) -> tuple[int, int, int, int] | None:
+    """The part that both sites are together, if the queries of `site` follow those of `earlier` in one tensor."""
+    if (earlier.module, earlier.call, earlier.entered) != (site.module, site.call, site.entered) or site.hypotheses:
+        return None
+    rows, more = earlier.shape[1], site.shape[1]
+    for whole, length, start, size in earlier.parts:
+        if size == rows < length and (whole, length, start + size, more) in site.parts:
+            return whole, length, start, size + more
+    return None
+
+
+def _reads_on(earlier: Site, site: Site) -> bool:
+    """Whether the keys of `site` are those of `earlier`, or these and more."""
+    if earlier.k is None or site.k is None or len(earlier.k) != len(site.k) or earlier.k.shape[1] > site.k.shape[1]:
+        return False
+    return bool(np.array_equal(earlier.k, site.k[:, : earlier.k.shape[1]]))
 
 
 # --- Joining the steps of a decode ----------------------------------------------------------------------------------------
@@ -1643,6 +2035,7 @@ def record(
     keep: Sequence[str] = (),
     limit: int = 1 << 30,
     program: str = "",
+    heads: int | None = None,
 ) -> Recording:
     """Records the attention that is computed inside `with headlight.record(...) as recording:`.
 
@@ -1656,11 +2049,13 @@ def record(
         keep: more to keep: `qkv`, `context`.
         limit: bytes of arrays that are kept at most; what does not fit is named in the file.
         program: a name for the recording; empty: the class of the model.
+        heads: which axis of the weights is the heads, where nothing that the program computes tells it.
 
     Raises:
         ValueError: an argument is none of these.
     """
-    return Recording(model, source_tokens, target_tokens, calls=calls, example=example, keep=keep, limit=limit, program=program)
+    options: dict[str, Any] = {"calls": calls, "example": example, "keep": keep, "limit": limit, "program": program}
+    return Recording(model, source_tokens, target_tokens, heads=heads, **options)
 
 
 class Recording:
@@ -1683,6 +2078,7 @@ class Recording:
         keep: Sequence[str],
         limit: int,
         program: str,
+        heads: int | None,
     ) -> None:
         if unknown := [name for name in keep if name not in ("qkv", "context")]:
             raise ValueError(f"keep takes qkv and context, not {unknown[0]!r}.")
@@ -1692,6 +2088,7 @@ class Recording:
         self.example, self.keep, self.limit = operator.index(example), keep, int(limit)
         tokens = {"source": source_tokens, "target": target_tokens}
         self.given = {name: _texts(f"{name}_tokens", given, self.example) for name, given in tokens.items()}
+        self.heads = heads
         self.program = str(program) or (type(model).__name__ if model is not None else "program")
         self.sites: list[Site] = []
         self.missing: dict[str, _Phrase] = {}
@@ -1753,7 +2150,8 @@ class Recording:
             if site.problem and self.wants(site):
                 said = phrase("attention by {operation}: {reason}", operation=site.operation, reason=site.problem)
                 self.not_understood(site.module, said)
-        self.sites = _joined([site for site in self.events if not site.problem], self.not_understood)
+        whole = _join_parts([site for site in self.events if not site.problem], self._note)
+        self.sites = _joined(whole, self.not_understood)
         _name_stacks(self.sites, self.events)
         self.notes += _no_probabilities(self.sites)
         if hidden := sum(site.mask is not None and not site.mask.any() for site in self.sites):
@@ -1823,6 +2221,11 @@ class Recording:
             site.weights = site.mask = site.q = site.k = site.v = site.context = None
             site.hypotheses = ()
         self.nbytes += site.nbytes
+
+    def _note(self, said: _Phrase) -> None:
+        """Says something once."""
+        if said not in self.notes:
+            self.notes.append(said)
 
     def not_understood(self, module: str, why: _Phrase) -> None:
         """Names something that was not recorded, each reason once."""
@@ -2099,6 +2502,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--example", type=int, default=0, metavar="N", help="example of the batch, from 0; default: 0")
     command.add_argument("--keep", default="", metavar="NAMES", help="more to keep, with commas: qkv, context")
     command.add_argument("--limit", type=int, default=1024, metavar="MIB", help="memory for what is kept; default: 1024")
+    command.add_argument("--heads", type=int, metavar="AXIS", help="axis of the weights that is the heads, if nothing tells it")
     command.add_argument("-m", action="store_true", dest="module", help="PROGRAM is a module, as in python -m")
     command.add_argument("program", metavar="PROGRAM", help="the program, and its own arguments after it")
     command.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
@@ -2123,6 +2527,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             keep=[name for name in options.keep.split(",") if name],
             limit=options.limit << 20,
             program=Path(options.program).name,
+            heads=options.heads,
         )
     except ValueError as error:
         parser.error(str(error))
