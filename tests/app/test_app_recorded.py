@@ -160,11 +160,13 @@ def test_heads_with_nan_are_named_and_the_others_drawn(shelf: Path) -> None:
     weights = first.weights.copy()
     weights[1, 3] = np.nan
     broken = {first.site: replace(first, weights=weights), last.site: replace(last, weights=np.full_like(last.weights, np.nan))}
-    (shelf / "nan.trace.safetensors").write_bytes(opened.file(replace(PROGRAM, attention=broken)))
+    model = {**PROGRAM.model, "notes": ("A note of the recorder.",)}
+    (shelf / "nan.trace.safetensors").write_bytes(opened.file(replace(PROGRAM, model=model, attention=broken)))
     for site, head, named in ((first.site, 0, False), (first.site, 1, True), (last.site, 0, True)):
         for page in EVERY_PAGE if named else ("explore",):
             visitor = Visitor(page, model="nan.trace.safetensors", site=str(site), head=str(head))
             assert not visitor.app.exception, page
             if page == "explore":
+                assert "A note of the recorder." in said(visitor)
                 assert ("NaN or infinite weights" in said(visitor)) == named
                 np.testing.assert_array_equal(head_drawn(visitor.app)[1], broken[site].head(head))

@@ -107,13 +107,14 @@ def not_recorded(trace: Trace) -> list[str]:
 
 
 def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:
-    """Draws what is known of recorded attention: how weights were obtained, the selected site, and what was not recorded.
+    """Draws what is known of recorded attention: how weights were obtained, the selected site, notes, and what was not recorded.
 
     Args:
         notes: sentences that come first.
     """
     own = [] if trace.recorded is None else [at_site(trace.recorded, site)]
-    st.caption(tokens.markdown(join_sentences(filter(None, [*notes, badge(trace), *own]))))
+    noted = list(map(said, trace.model.get("notes", ()))) if trace.of_program else []
+    st.caption(tokens.markdown(join_sentences(filter(None, [*notes, badge(trace), *own, *noted]))))
     if lacks := not_recorded(trace):
         with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
             if part.open:
