@@ -373,7 +373,7 @@ class _Weighing:
         whole: whether `merged` is the layout of the whole context, not of a part of it.
         parts: factors by which the context was taken apart.
         stacked: whether the queries were stacked, so that the order of their axes is the program's own.
-        guessed: whether nothing told the heads, and the usual order of axes was taken.
+        guess: what is to be said where nothing told the heads, and the usual order of axes was taken.
         beside: weighings whose contexts were added to this one, so that they have the same heads.
         projected: for each factor, the parameters with which each of its parts was projected.
     """
@@ -391,7 +391,7 @@ class _Weighing:
     merged: Layout | None = None
     whole: bool = False
     stacked: bool = False
-    guessed: bool = False
+    guess: _Phrase | None = None
     beside: list[_Weighing] = field(default_factory=list)
     parts: set[Factor] = field(default_factory=set)
     heads: set[Factor] = field(default_factory=set)
@@ -1077,13 +1077,8 @@ class _Watch(TorchDispatchMode):
                 self.recording.add(site, lambda own, example: take(weighing, own, example, asked))
         except _NotUnderstoodError as problem:
             site.problem = problem.said
-        if weighing.guessed:
-            said = phrase(
-                "Nothing tells which axis of the weights in {module} is the heads: the usual one, axis 1 from 0, was taken. "
-                "If it is another one, say it with heads=AXIS.",
-                module=site.module or "the program",
-            )
-            self.recording._note(said)
+        if weighing.guess is not None:
+            self.recording._note(weighing.guess)
         for other in weighing.beside:
             for name in ("merged", "whole", "heads", "examples", "parts"):
                 setattr(other, name, getattr(weighing, name))
@@ -1229,11 +1224,18 @@ def _heads_by_place(
     """
     assert weighing.weights.tensor is not None
     stacked = [n for n, axis in enumerate(layout) if n != weighing.weights.axis and not set(axis) & {*rows}]
-    unknown = [f for f in rest if f not in weighing.examples]
+    unknown, module = [f for f in rest if f not in weighing.examples], weighing.site.module or "the program"
     if asked is not None and asked % len(layout) in stacked:
         heads = list(layout[asked % len(layout)])
     elif len(stacked) < 2 or not unknown:
         heads = []
+        if unknown and not weighing.examples:
+            weighing.guess = phrase(
+                "Nothing tells whether axis {axis} of the weights in {module}, counted from 0, is heads or examples: it was taken "
+                "for examples. If it is heads, say it with heads=AXIS.",
+                axis=stacked[0],
+                module=module,
+            )
     elif weighing.stacked and all(layout[n] for n in stacked) and not weighing.examples:
         shape = list(weighing.weights.tensor.shape)
         said = phrase(
@@ -1242,7 +1244,12 @@ def _heads_by_place(
         raise _NotUnderstoodError(said)
     else:
         heads = [f for n in stacked[1:] for f in layout[n] if f in unknown]
-        weighing.guessed = bool(layout[stacked[0]] and heads) and not weighing.examples
+        if layout[stacked[0]] and heads and not weighing.examples:
+            weighing.guess = phrase(
+                "Nothing tells which axis of the weights in {module} is the heads: the usual one, axis 1 from 0, was taken. "
+                "If it is another one, say it with heads=AXIS.",
+                module=module,
+            )
     return heads, [f for f in rest if f not in heads]
 
 

@@ -225,6 +225,19 @@ def test_where_the_usual_order_of_axes_is_taken_it_is_said() -> None:
     assert note.startswith("Nothing tells which axis of the weights in the program is the heads")
 
 
+def test_where_one_axis_may_be_heads_or_examples_it_is_said() -> None:
+    """A program writes its contexts into a tensor of its own, where they cannot be followed."""
+    out = torch.zeros(BATCH * HEADS, TOKENS, WIDTH)
+
+    def program() -> None:
+        out[:] = head_major()
+
+    with headlight.record() as recording:
+        program()
+    (note,) = recording.notes
+    assert note.startswith("Nothing tells whether axis 0 of the weights in the program, counted from 0, is heads or examples")
+
+
 def test_contexts_that_are_added_have_the_same_heads() -> None:
     q, k, v = MODULE.stacked(0)
     with headlight.record(example=1) as recording:
