@@ -139,7 +139,8 @@ def test_an_example_whose_keys_are_all_hidden_is_noted(floor: float) -> None:
     for example in (0, 1):
         with headlight.record(example=example) as recording:
             Masked()(torch.ones(2, 3, 4), padding)
-        assert [note.fields for note in recording.notes] == [{"example": 1, "count": 1}] * example
+        hidden = [note.fields for note in recording.notes if "example" in note.fields]
+        assert hidden == [{"example": 1, "count": 1}] * example
         assert from_bytes(recording.to_bytes()).attention
 
 
