@@ -17,6 +17,7 @@ from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
 from model.spec.edits import read_edits
+from model.spec.sent_text import spreadsheet_text
 from model.survey.examples import Examples, Wanted, searched
 from model.survey.plane import Plane, plane
 from model.survey.questions import plain
@@ -96,7 +97,8 @@ def _write(flat: Plane, found: HeadTexts, file: Path) -> None:
             for is_key, text, position, (x, y) in zip(flat.keys, flat.texts, flat.positions, flat.points, strict=True):
                 own = found.texts[text]
                 token = (own.keys if is_key else own.queries).texts[position]
-                table.writerow(("key" if is_key else "query", found.places[text], position, token, f"{x:.6g}", f"{y:.6g}"))
+                kind, cell = "key" if is_key else "query", spreadsheet_text(token)
+                table.writerow((kind, found.places[text], position, cell, f"{x:.6g}", f"{y:.6g}"))
     except OSError as error:
         raise BadSetting(name="--plane", found=str(file), allowed=f"a path that can be written ({error.strerror})") from error
 

@@ -27,3 +27,12 @@ def split_address(text: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that a spreadsheet computes."""
+
+
+def spreadsheet_text(text: str) -> str:
+    """A text as a cell of a CSV file that a spreadsheet shows and does not run: an apostrophe comes before what begins a formula."""
+    return "'" + text if text.startswith(_FORMULA) else text

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from model.spec.sent_text import spreadsheet_text
 from model.trace.serialization import to_bytes
 from model.trace.types import Array, Attention, Trace
 from viz.i18n.translate import _
 from viz.labels import tokens
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def map_table(trace: Trace, attention: Attention, values: Array, keys: Iterable[int]) -> pd.DataFrame:
@@ -101,7 +100,7 @@ def _numbered(texts: list[str]) -> list[str]:
 
 
 def _text_only(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return spreadsheet_text(value) if isinstance(value, str) else value
 
 
 def _corner(table: pd.DataFrame) -> str | list[str] | None:

@@ -277,7 +277,7 @@ def test_the_command_tells_examples_and_writes_the_plane(tmp_path: Path) -> None
         assert found.exit_code == 0, found.exception
         return found.stdout
 
-    (tmp_path / "mine.txt").write_text("fox moon tea fox moon tea\nred sun red sun\n", encoding="utf-8")
+    (tmp_path / "mine.txt").write_text("fox moon tea fox moon tea\n= sun = sun\n", encoding="utf-8")
     options = ("--texts", tmp_path / "mine.txt", "--query", "moon", "--key", "fox", "--plane", tmp_path / "p.csv")
     found = json.loads(told(*options, "--json"))
     assert (found["texts_read"], found["skipped"], found["full"]) == (2, 0, False)
@@ -287,6 +287,7 @@ def test_the_command_tells_examples_and_writes_the_plane(tmp_path: Path) -> None
         rows = list(csv.DictReader(opened))
     assert len(rows) == found["plane"]["points"] == 2 * (6 + 4)
     assert (rows[1]["of"], rows[1]["token"], rows[-1]["of"], rows[-1]["token"]) == ("query", "moon", "key", "sun")
+    assert {row["token"] for row in rows if "=" in row["token"]} == {"'="}, "a spreadsheet would compute it"
     said = told(*options)
     assert "2 of 3 cells" in said
     assert "20 points" in said
