@@ -34,5 +34,5 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def spreadsheet_text(text: str) -> str:
-    """A text as a cell of a CSV file that a spreadsheet shows and does not run: an apostrophe comes before what begins a formula."""
+    """A text as a cell of a CSV file that a spreadsheet does not run: an apostrophe comes before what begins a formula."""
     return "'" + text if text.startswith(_FORMULA) else text
