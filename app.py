@@ -10,10 +10,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
+from uvicorn.protocols.http import auto as uvicorn_choice
 
+from model.engine.http.connections import guarded
 from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
+from viz.lectures.classroom.file_limit import allow_many_connections
 from viz.lectures.classroom.join_codes import process
 from viz.lectures.presenter.routes import REGISTRY
 from viz.lectures.presenter.routes import ROUTES as LECTURES
@@ -40,6 +43,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     memory_metrics.register()
     ignore_forged_values()
     end_streams_at_exit()
+    allow_many_connections()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what runs leave is freed without it; 700 would take a twelfth of the time of a run
@@ -73,5 +77,8 @@ ROUTES = [
 ]
 
 BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace), Middleware(AppearsWhenStill)]
+
+# Streamlit names no protocol to uvicorn, which takes its own choice from there when the server starts: after this file was read.
+uvicorn_choice.AutoHTTPProtocol = guarded(uvicorn_choice.AutoHTTPProtocol)
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

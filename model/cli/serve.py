@@ -4,11 +4,13 @@ import os
 
 import click
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from model.engine import log
 from model.engine.api import Models
 from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
+from model.engine.http.connections import guarded
 from model.engine.http.hosts import KnownHosts, more_hosts
 from model.engine.http.server import application, refusal
 from model.engine.trace_engine import from_environment
@@ -64,14 +66,14 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
     engine = from_environment()
     engine.ask(Models())
     # One that others can reach has a token, which a page of another site does not know.
-    guarded = is_loopback(host) or more_hosts(os.environ)
+    named = is_loopback(host) or more_hosts(os.environ)
     served = application(engine, access)
     uvicorn.run(
-        KnownHosts(served, host, os.environ, refusal) if guarded else served,
+        KnownHosts(served, host, os.environ, refusal) if named else served,
         host=host,
         port=port,
         loop="asyncio",  # fixed, whatever other packages are installed
-        http="h11",
+        http=guarded(H11Protocol),
         proxy_headers=False,  # client_address.py does this; uvicorn would trust any caller on loopback
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,

@@ -112,6 +112,21 @@ def test_no_request_ends_in_an_error_and_every_answer_carries_its_headers(
     assert "Traceback" not in said.read_text("utf-8").removeprefix(before)
 
 
+def test_a_header_without_an_end_is_refused(served: Served) -> None:
+    """As tests/model/engine/test_connections.py does, of the app as Streamlit starts it."""
+    client, port, _errors = served
+    with socket.create_connection(("127.0.0.1", port), 60) as caller:
+        caller.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        try:
+            for _ in range(64):
+                caller.sendall(b"y" * 2**16)
+            received = caller.recv(4096)
+        except (ConnectionResetError, BrokenPipeError):
+            received = b""
+    assert received == b"" or b" 431 " in received
+    assert client.get("/_stcore/health").status_code == 200
+
+
 def test_a_public_server_keeps_its_metrics_to_itself(public: Served) -> None:
     client, _port, _said = public
     assert client.get("/_stcore/metrics").status_code == 403
