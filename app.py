@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
-from uvicorn.protocols.http import auto as uvicorn_choice
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from model.engine.http.connections import guarded
+from model.engine.http.connections import guard
 from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
@@ -78,7 +78,6 @@ ROUTES = [
 
 BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace), Middleware(AppearsWhenStill)]
 
-# Streamlit names no protocol to uvicorn, which takes its own choice from there when the server starts: after this file was read.
-uvicorn_choice.AutoHTTPProtocol = guarded(uvicorn_choice.AutoHTTPProtocol)
+guard(AutoHTTPProtocol)  # the one that Streamlit uses
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

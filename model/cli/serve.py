@@ -10,7 +10,7 @@ from model.engine import log
 from model.engine.api import Models
 from model.engine.client_address import MOST_PROXIES, VARIABLE
 from model.engine.http.access import AccessLimits, is_loopback
-from model.engine.http.connections import guarded
+from model.engine.http.connections import guard
 from model.engine.http.hosts import KnownHosts, more_hosts
 from model.engine.http.server import application, refusal
 from model.engine.trace_engine import from_environment
@@ -73,7 +73,7 @@ def serve(host: str, port: int, cluster: bool, replicas: str, proxies: int | Non
         host=host,
         port=port,
         loop="asyncio",  # fixed, whatever other packages are installed
-        http=guarded(H11Protocol),
+        http=guard(H11Protocol),
         proxy_headers=False,  # client_address.py does this; uvicorn would trust any caller on loopback
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE,

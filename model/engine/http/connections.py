@@ -1,7 +1,8 @@
 """Connections that ask nothing: uvicorn itself lets one wait forever, and reads a header without an end."""
 
 import asyncio
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 MOST_HEADER_BYTES = 2**16
 """Most bytes of the first line and the headers of a request. The parser takes time that grows with their square."""
@@ -15,60 +16,68 @@ MOST_WAITING = 256
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
-def guarded(base: Any) -> Any:
-    """A protocol of uvicorn that ends connections which cost something and ask nothing.
+@dataclass
+class _Wait:
+    """A connection that has asked nothing yet.
+
+    Attributes:
+        timer: closes it.
+        unread: bytes that came and are no whole request.
+    """
+
+    timer: asyncio.TimerHandle
+    unread: int = 0
+
+
+def guard(protocol: Any) -> Any:
+    """Lets a protocol of uvicorn end connections that cost something and ask nothing: after REQUEST_SECONDS or MOST_HEADER_BYTES
+    without a request, and the oldest of more than MOST_WAITING.
+
+    The class itself is changed: Streamlit starts uvicorn, and has chosen the class before it reads the app.
 
     Args:
-        base: one of uvicorn's HTTP protocols: `H11Protocol`, `HttpToolsProtocol`.
+        protocol: one of uvicorn's HTTP protocols: `H11Protocol`, `HttpToolsProtocol`.
+
+    Returns:
+        The same class.
     """
-    waiting: dict[Any, None] = {}  # the oldest first, of all connections of this process
+    waiting: dict[Any, _Wait] = {}  # the oldest first, of all connections of this process
+    connection_made, data_received, connection_lost = protocol.connection_made, protocol.data_received, protocol.connection_lost
 
-    class GuardedProtocol(base):  # type: ignore[misc]  # a class that is chosen when the server starts
-        """Ends a connection after REQUEST_SECONDS or MOST_HEADER_BYTES without a request, and the oldest of too many."""
+    def begin(self: Any) -> _Wait:
+        if self not in waiting:
+            if len(waiting) >= MOST_WAITING:
+                give_up(next(iter(waiting)))
+            waiting[self] = _Wait(asyncio.get_running_loop().call_later(REQUEST_SECONDS, give_up, self))
+        return waiting[self]
 
-        def connection_made(self, transport: Any) -> None:
-            """Begins to wait for the first request."""
-            super().connection_made(transport)
-            self.unread, self.timer = 0, cast("asyncio.TimerHandle | None", None)
-            self.wait()
+    def end(self: Any) -> None:
+        if (wait := waiting.pop(self, None)) is not None:
+            wait.timer.cancel()
 
-        def data_received(self, data: bytes) -> None:
-            """Reads what came. A request has begun when uvicorn has made a new cycle for it, or another protocol took over."""
-            known = self.cycle
-            super().data_received(data)
-            if self.cycle is not known or self.transport.is_closing() or self.transport.get_protocol() is not self:
-                self.unread = 0
-                self.end_wait()
-            elif known is None or known.response_complete:
-                self.unread += len(data)
-                self.wait()
-                if self.unread > MOST_HEADER_BYTES:
-                    self.transport.write(TOO_LARGE)
-                    self.give_up()
+    def give_up(self: Any) -> None:
+        end(self)
+        self.transport.close()
 
-        def connection_lost(self, error: Exception | None) -> None:
-            """Forgets the connection."""
-            self.end_wait()
-            super().connection_lost(error)
+    def made(self: Any, transport: Any) -> None:
+        connection_made(self, transport)
+        begin(self)
 
-        def wait(self) -> None:
-            """Counts the connection among those that have asked nothing yet."""
-            if self.timer is None:
-                self.timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self.give_up)
-                waiting[self] = None
-                if len(waiting) > MOST_WAITING:
-                    next(iter(waiting)).give_up()
+    def received(self: Any, data: bytes) -> None:
+        known = self.cycle  # what uvicorn makes for each request
+        data_received(self, data)
+        if self.cycle is not known or self.transport.is_closing() or self.transport.get_protocol() is not self:
+            end(self)  # a request has begun, or another protocol has taken over, such as that of a socket
+        elif known is None or known.response_complete:
+            wait = begin(self)
+            wait.unread += len(data)
+            if wait.unread > MOST_HEADER_BYTES:
+                self.transport.write(TOO_LARGE)
+                give_up(self)
 
-        def end_wait(self) -> None:
-            """Takes the connection out of the count."""
-            waiting.pop(self, None)
-            if self.timer is not None:
-                self.timer.cancel()
-                self.timer = None
+    def lost(self: Any, error: Exception | None) -> None:
+        end(self)
+        connection_lost(self, error)
 
-        def give_up(self) -> None:
-            """Closes the connection."""
-            self.end_wait()
-            self.transport.close()
-
-    return GuardedProtocol
+    protocol.connection_made, protocol.data_received, protocol.connection_lost = made, received, lost
+    return protocol
