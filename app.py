@@ -10,9 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from model.engine.http.connections import guard
 from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
 from viz.lectures.classroom.event_feed import end_streams_at_exit
@@ -24,7 +22,7 @@ from viz.live import route, sessions
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.appearing import AppearsWhenStill
-from viz.session.middleware import EveryAnswer, known_hosts
+from viz.session.middleware import EveryAnswer, guard_connections, known_hosts
 from viz.session.state import show_failure, start
 from viz.session.widget_values import ignore_forged_values
 from viz.widgets import panel_help
@@ -44,6 +42,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     ignore_forged_values()
     end_streams_at_exit()
     allow_many_connections()
+    guard_connections()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what runs leave is freed without it; 700 would take a twelfth of the time of a run
@@ -77,7 +76,5 @@ ROUTES = [
 ]
 
 BEFORE = [Middleware(EveryAnswer), Middleware(known_hosts), Middleware(ClosedPaths), Middleware(Pace), Middleware(AppearsWhenStill)]
-
-guard(AutoHTTPProtocol)  # the one that Streamlit uses
 
 app = st.App("viz/main.py", lifespan=warm_up, routes=ROUTES, middleware=BEFORE, on_script_error=show_failure)

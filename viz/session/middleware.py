@@ -10,8 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from model.engine import log
+from model.engine.http.connections import guard
 from model.engine.http.hosts import KnownHosts
 from model.errors import BadSetting
 
@@ -23,6 +25,11 @@ def known_hosts(app: ASGIApp) -> KnownHosts:
     """The middleware for the address that this app listens on."""
     address = str(st.get_option("server.address") or "")
     return KnownHosts(app, address, os.environ, lambda error: PlainTextResponse(str(error), 403))
+
+
+def guard_connections() -> None:
+    """Lets Streamlit's server end connections that ask nothing."""
+    guard(AutoHTTPProtocol)  # the class that Streamlit's server has chosen by now
 
 
 def log_no_messages_of_scripts() -> None:
