@@ -240,7 +240,7 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
 def test_app_hands_over_at_once() -> None:
     wrong = sorted(name for name in imports("app") if within(name, "model"))
     assert not wrong, f"app.py may import viz and what serves it, not model: it imports {wrong}"
-    assert len(FILES["app"].read_text(encoding="utf-8").splitlines()) < 80, "app.py must stay under 80 lines: it holds no logic"
+    assert len(FILES["app"].read_text(encoding="utf-8").splitlines()) < 90, "app.py must stay under 90 lines: it holds no logic"
 
 
 def test_the_recorder_is_one_file_that_needs_torch_numpy_and_safetensors() -> None:
