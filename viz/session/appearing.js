@@ -3,7 +3,7 @@
 const MOVES = "headlightMoves";
 const STILL_MS = 150;
 const STILL_FRAMES = 6; // on a busy machine a frame takes long, and little happens in 150 ms
-const LONGEST_MS = globalThis.headlightPatience ?? 4000; // what takes longer is shown as it comes
+const LONGEST_MS = globalThis.headlightPatience ?? 1500; // what takes longer is shown as it comes
 const PARTS = ".stSidebar, .stMain .stElementContainer, .stMain [data-testid=stLayoutWrapper]";
 
 const UNFINISHED = "[data-testid=stSkeleton], .stMain [class*=st-key-waiting]"; // a gray box in the place of what is loaded; what waits for a run
