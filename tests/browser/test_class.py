@@ -107,7 +107,7 @@ def test_the_class_dialog_warns_of_an_address_that_phones_cannot_reach_and_offer
 
 
 def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve) -> None:
-    watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en")
+    watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en#2")
     watched.locator("#question .option").first.wait_for()
     expect(watched.locator("#question .number")).to_have_count(0)
     watched.keyboard.press("PageDown")
@@ -139,8 +139,8 @@ def title_of(page: Page, step: int) -> str:
 
 def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page, phone: Page, serve: Serve) -> None:
     address = serve(ROOT / "app.py")
-    watched.goto(f"{address}/hold/attention.en")
-    watched.locator("#question .option").first.wait_for()  # the first step asks something; its options come from the run
+    watched.goto(f"{address}/hold/attention.en#2")
+    watched.locator("#question .option").first.wait_for()  # this step asks something; its options come from the run
     phone.goto(f"{address}/class")
     phone.fill("input[name=code]", code_of(watched).lower())
     phone.click("button[type=submit]")
@@ -150,7 +150,7 @@ def test_a_phone_follows_the_keys_answers_looks_around_and_returns(watched: Page
     assert phone.locator("#stage").is_hidden(), "a question hides its view"
     assert_counts_are_hidden_until_asked_for_or_closed(watched)
     watched.keyboard.press("PageDown")
-    shown(watched, 0)
+    shown(watched, 1)
     expect(watched.locator("#question .right")).to_have_count(1)
     for selector in ("#title", "#question .right", "#words > :first-child"):
         assert_in_sight(watched, selector)

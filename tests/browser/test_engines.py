@@ -215,15 +215,15 @@ def assert_picture_is_right(visitor: Visitor) -> None:
 def test_a_class_follows_ten_steps_of_a_lecture(returning: Visitor, serve: Serve) -> None:
     visitor, driver = returning, returning.driver
     visitor.size(1280, 720)
-    driver.get(f"{serve(APP)}/hold/attention.en")
+    driver.get(f"{serve(APP)}/hold/attention.en#2")  # the first step that asks something
     visitor.until(SEEN, "#question .option")
     lecturer = driver.current_window_handle
     phone = joined_class(visitor, f"{serve(APP)}/class", opened_class(visitor))
     try:
         driver.switch_to.window(lecturer)
         visitor.until(SAYS, ["#question .note", "Answers: 1"])
-        for step in range(10):
-            visitor.press(*[Keys.PAGE_DOWN] * (step > 0))
+        for step in range(1, 11):
+            visitor.press(*[Keys.PAGE_DOWN] * (step > 1))
             if visitor.all("body.asking"):
                 visitor.press(Keys.PAGE_DOWN, Keys.PAGE_DOWN)  # closes the question, shows its answer
             visitor.until(STANDS, step)
@@ -261,7 +261,7 @@ def test_a_lecture_is_read_and_clicked_where_it_is_seen_and_its_pictures_take_th
 
 
 def test_a_held_arrow_key_never_leaves_the_page_behind_the_lecture(returning: Visitor, serve: Serve) -> None:
-    returning.driver.get(f"{serve(APP)}/hold/attention.en")
+    returning.driver.get(f"{serve(APP)}/hold/attention.en#2")
     returning.until(SEEN, "#question .option")
     step = returning.evaluate(HELD)
     returning.until(STANDS, step)

@@ -105,16 +105,17 @@ calculation above them, are too low."""
 
 HALVES = """() => {
   const sheet = document.querySelector(".sheet:not([inert])");
-  const end = document.querySelector("#stage").getBoundingClientRect().bottom;
+  const stage = document.querySelector("#stage").getBoundingClientRect(), end = stage.bottom;
+  const isBelowHalf = (top) => top - stage.top >= stage.height / 2; // above it, the stage would be empty without the panel
   const cut = (nodes, share) => nodes.filter((node) => {
     const { top, bottom, height } = node.getBoundingClientRect();
-    return height > 1 && top < end - 1 && bottom - end > Math.max(1, share * height);
+    return height > 1 && top < end - 1 && isBelowHalf(top) && bottom - end > Math.max(1, share * height);
   });
   const drawn = [...sheet.querySelectorAll(".drawing")].map(({ shadowRoot }) => shadowRoot).filter(Boolean);
   const hints = drawn.flatMap((root) => [...root.querySelectorAll(".foot, [data-drawing=sound] .readout")]);
   return [...cut([...sheet.querySelectorAll(".panel")].slice(1), 0.25), ...cut(hints, 0)].map(({ textContent }) => textContent);
 }"""
-"""Panels and hints that the end of the stage cuts in two."""
+"""Panels and hints in the lower half of the stage that its end cuts in two."""
 
 MOVED = """async () => {
   const sheet = document.querySelector(".sheet:not([inert])");
