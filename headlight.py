@@ -424,6 +424,7 @@ class Site:
         hypotheses: where it was reordered, the site of each example; once steps are joined, of all its steps.
         parts: what its queries may be a part of, as _Node.part says it.
         key_origins: numbers of the nodes that its keys were projected from.
+        key_joined: number of the node that joined its keys after their projection, such as with those of a cache; -1: none did.
     """
 
     module: str
@@ -453,6 +454,7 @@ class Site:
     hypotheses: tuple[Site, ...] = ()
     parts: tuple[tuple[int, int, int, int], ...] = ()
     key_origins: frozenset[int] = frozenset()
+    key_joined: int = -1
 
     @property
     def name(self) -> str:
@@ -1618,6 +1620,8 @@ def _tell_kind(site: Site, query: _Node | None, key: _Node | None, batch: int) -
         site.parts = tuple(_parts_above(query))
         if site.parts and site.kind != "self":
             site.key_origins = frozenset(own.order for node in _origins(key)[0] for own in (node, *_before_norm(node)))
+        if site.parts:
+            site.key_joined = _joined_after_projection(key)
         site.order = _order(key, batch)
 
 
@@ -1660,6 +1664,16 @@ def _is_stacked(query: _Node) -> bool:
         seen.add(node.order)
         ahead.extend(node.parents)
     return False
+
+
+def _joined_after_projection(key: _Node) -> int:
+    """Number of the node that joined keys after their projection; -1: none did."""
+    node = key.base()
+    while node.parents and node.name not in PROJECTIONS:
+        if node.name == "cat":
+            return node.order
+        node = node.parents[0].base()
+    return -1
 
 
 def _kind(query: _Node, key: _Node) -> str:
@@ -1837,8 +1851,13 @@ def _next_part(earlier: Site, site: Site) -> tuple[int, int, int, int] | None:
 
 
 def _reads_on(earlier: Site, site: Site) -> bool:
-    """Whether the keys of `site` are those of `earlier`, or these and more."""
+    """Whether the keys of `site` are those of `earlier`, or these and more of the same tensor.
+
+    More keys that were joined to the first ones are those of another stream of the network, as in ProphetNet.
+    """
     if earlier.k is None or site.k is None or len(earlier.k) != len(site.k) or earlier.k.shape[1] > site.k.shape[1]:
+        return False
+    if earlier.k.shape[1] < site.k.shape[1] and earlier.key_joined != site.key_joined:
         return False
     return bool(np.array_equal(earlier.k, site.k[:, : earlier.k.shape[1]]))
 
