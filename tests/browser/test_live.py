@@ -118,7 +118,3 @@ def test_the_box_stays_the_box(watched: Page, serve: Callable[[Path], str], engi
     shows(page, engine.ask(Run(RunRequest(MODEL, "ein kinder"))))
     has_parameters(page, text="ein kinder")
     rest(page)
-
-    field.fill("x " * 50_000)
-    page.wait_for_timeout(300)
-    expect(field).to_have_value("ein kinder")

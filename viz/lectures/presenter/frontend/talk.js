@@ -119,7 +119,8 @@ const BETWEEN_ADDRESSES = 125; // ms; of a page that changes its address more th
 /** Writes the present step into the address bar, after everything else; of those that a held key passes some are left out. */
 class StepAddress {
   constructor(talk) {
-    Object.assign(this, { talk, written: -BETWEEN_ADDRESSES, waiting: null });
+    Object.assign(this, { talk, written: -BETWEEN_ADDRESSES, waiting: null, known: location.hash });
+    addEventListener("hashchange", () => { this.known = location.hash; });
   }
 
   tell() {
@@ -128,8 +129,10 @@ class StepAddress {
 
   write() {
     Object.assign(this, { written: performance.now(), waiting: null });
+    if (location.hash !== this.known) return; // somebody has just gone to another step by its address, which the page will hear of
     try {
       history.replaceState(null, "", hashOf(this.talk.step));
+      this.known = location.hash;
     } catch { // in a frame or from a disk a browser may refuse it: then the address stays as it is
     }
   }
