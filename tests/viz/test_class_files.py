@@ -186,6 +186,25 @@ def test_a_write_that_failed_is_tried_again_without_another_answer(tmp_path: Pat
     assert (tmp_path / f"{code}.json").is_file()
 
 
+def test_a_class_that_made_room_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may own its file by then."""
+    monkeypatch.setattr(registry, "SAVE_SECONDS", 0.0)
+
+    async def put_away() -> str:
+        classes = Registry(opened, Store(tmp_path))
+        room, _key = await classes.open("plain")
+        held = classes._rooms[room.code]
+        assert held.dirty
+        assert held.writing is not None
+        classes._put_away([held], of_address=False)
+        Store(tmp_path).save(room.code, {"owner": "another process"})
+        await held.writing
+        return room.code
+
+    code = asyncio.run(put_away())
+    assert json.loads((tmp_path / f"{code}.json").read_text()) == {"owner": "another process"}
+
+
 def test_each_failure_after_a_success_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files, below = Store(tmp_path / "file"), tmp_path / "file"
     for _ in range(2):

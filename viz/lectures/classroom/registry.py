@@ -191,7 +191,7 @@ class Registry:
         pause = SAVE_SECONDS
         while held.dirty:
             await asyncio.sleep(pause)
-            if held.closed:
+            if held.closed or not held.dirty:  # written meanwhile, when the class made room: now another process may own its file
                 return
             held.dirty = False
             content = store.written(held.room)
@@ -233,6 +233,7 @@ class Registry:
         least.room.students.close()
         least.room.lecturers.close()
         if least.dirty:
+            least.dirty = False
             self._files.save(least.room.code, store.written(least.room))
         self._files.release(least.room.code)
 
