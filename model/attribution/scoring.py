@@ -220,7 +220,7 @@ class _Batch:
     def _source_mask(self, network: EncoderDecoder | ForeignTranslator, source: Tensor) -> Mask:
         """The mask of the run, in which tokens that a copy replaced by padding are hidden, too."""
         mask, spec = network.source_mask(source, self.example.valid), self.example.runner.info.spec
-        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        pad_id = spec.source_padding
         if self.example.valid is None or self.copies.source is None or pad_id is None:
             return mask
         return Mask(mask.padding & ((source != pad_id) | (source == self.example.source))[:, None, None, :])

@@ -114,8 +114,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
 
 
 def _padding(spec: AnySpec) -> dict[str, int | None]:
-    source = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
-    return {stack: source if stack == "encoder" else spec.pad_id for stack in spec.stacks}
+    return {stack: spec.source_padding if stack == "encoder" else spec.pad_id for stack in spec.stacks}
 
 
 def _baseline(spec: AnySpec, example: Example) -> tuple[Mapping[str, int | None], str]:

@@ -74,7 +74,7 @@ def valid_positions(request: RunRequest, source: Tokens, spec: AnySpec, device: 
     """
     valid, size = request.source_valid, len(source)
     if valid is None and isinstance(request.source, str) and source.ids:
-        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        pad_id = spec.source_padding
         words = [position for position, id_ in enumerate(source.ids) if id_ != pad_id]
         valid = max(words, default=-1) + 1 if request.source_pad_to else size
     if valid is None:
@@ -167,7 +167,7 @@ class Reader:
         stack = spec.encoder or spec.writer
         if wanted is None:
             return source
-        pad_id = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
+        pad_id = spec.source_padding
         if pad_id is None or not stack.vocab:
             raise MustNotBeSet(name="source_pad_to", reason=phrase("this model has no padding id, or none was specified"))
         if not len(source) <= wanted <= stack.max_positions:

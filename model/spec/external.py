@@ -212,9 +212,9 @@ class ForeignSpec:
         return list(self.stacks.values())[-1]
 
     @property
-    def source_pad_id(self) -> int | None:
-        """None: the source is padded with the same id as the target."""
-        return None
+    def source_padding(self) -> int | None:
+        """The id of padding in the source: the same as in the target; None: there is none."""
+        return self.pad_id
 
 
 AnyAttention: TypeAlias = AttentionSpec | ForeignAttention

@@ -210,6 +210,11 @@ class ModelSpec:
     suppressed: tuple[Id, ...] = ()
 
     @property
+    def source_padding(self) -> int | None:
+        """The id of padding in the source; None: there is none, or it is not known."""
+        return self.pad_id if self.source_pad_id is None else self.source_pad_id
+
+    @property
     def ends(self) -> tuple[int, ...]:
         """Ids of all tokens that end a text: one at most."""
         return () if self.end_id is None else (self.end_id,)

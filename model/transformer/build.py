@@ -139,9 +139,7 @@ def _encoder_decoder(spec: ModelSpec, source: StackSpec, target: StackSpec) -> E
     embedding = _embedding(target, spec.dropout)
     layers = _cross_attention_layers(target, source.d_model, spec.dropout)
     decoder = Decoder(embedding, layers, target.passes, _final_norm(target))
-    # Two vocabularies may give padding two ids; one number in the spec stands for both.
-    own = spec.pad_id if spec.source_pad_id is None else spec.source_pad_id
-    source_pad_id = own if source.vocab else None  # vectors hold no ids
+    source_pad_id = spec.source_padding if source.vocab else None  # vectors hold no ids
     return EncoderDecoder(
         _encoder(source, spec.dropout), decoder, _output(spec, target, embedding), source_pad_id, _target_mask(target, spec.pad_id)
     )

@@ -23,7 +23,7 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
     found: dict[str, Tokenizer] = {}
     splits = answers.of.get("tokenizer", "split").split(",")
     for strip, split, stack in zip(("source", "target"), (splits[0], splits[-1]), spec.stacks.values(), strict=False):
-        pad_id = spec.source_pad_id if strip == "source" and spec.source_pad_id is not None else spec.pad_id
+        pad_id = spec.source_padding if strip == "source" else spec.pad_id
         specials = Specials(pad_id, spec.start_id, spec.end_id, spec.unk_id)
         vocabulary = texts.get(f"{strip}_vocab")
         if vocabulary is not None and len(vocabulary) != stack.vocab:
