@@ -30,7 +30,7 @@ class Cells:
         """[head], the mean over rows that count and are finite [head, query]; weights [head, query, key] are 0 in the others."""
         # einsum starts no threads as a matrix product may, for which so few numbers would wait on a busy machine
         sums = np.einsum("hc,c->h", weights.reshape(len(weights), -1)[:, self.indices], self.factors)
-        counts = (finite & self.rows).sum(axis=1)
+        counts = np.count_nonzero(finite & self.rows, axis=1)
         return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
 
@@ -66,22 +66,49 @@ def _known(weights: Array) -> tuple[Array, Array]:
 
 def of_site(trace: Trace, attention: Attention, names: Sequence[str] = tuple(MEASURES)) -> Array:
     """[head, measure] of one site of a run."""
-    return _of_site(attention, map_of(attention, trace), names)
+    return _of_sites([attention], map_of(attention, trace), names, [None])
 
 
-def _of_site(attention: Attention, site: Map, names: Sequence[str], order: Array | None = None) -> Array:
-    """[head, measure]; a long map is computed one head at a time.
+MOST_AT_ONCE = 2**18
+"""Weights that are measured in one go. More would be copied for nothing: on large maps the calls of numpy do not count."""
+
+
+def _of_sites(attentions: Sequence[Attention], site: Map, names: Sequence[str], orders: Sequence[Array | None]) -> Array:
+    """[head, measure] of the heads of sites that share a map, one site after the other.
+
+    Small maps are measured together, since each call of numpy costs more than their numbers do; a map that is computed where it is
+    read (a long one) is measured one head at a time.
 
     Args:
-        order: [query, key], for each place the key whose weight it gets; None: weights stay where they are.
+        orders: by site [query, key], for each place the key whose weight it gets; None: weights stay where they are.
     """
-    whole = isinstance(attention.weights, np.ndarray)
-    parts = [slice(0, attention.heads)] if whole else [slice(head, head + 1) for head in range(attention.heads)]
-    values = np.concatenate([of_weights(_ordered(attention.weights[heads], order), site, names) for heads in parts])
-    if "norm" in names and attention.context is not None and order is None:  # in another order other weights made the vectors
-        lengths = np.linalg.norm(attention.context.astype(np.float64), axis=2)
-        values[:, list(names).index("norm")] = mean(lengths, choosing(attention))
+    small = sum(attention.heads for attention in attentions) * site.allowed.size <= MOST_AT_ONCE
+    if small and all(isinstance(attention.weights, np.ndarray) for attention in attentions):
+        pairs = zip(attentions, orders, strict=True)
+        values = of_weights(np.concatenate([_ordered(attention.weights, order) for attention, order in pairs]), site, names)
+    else:
+        parts = [
+            of_weights(_ordered(attention.weights[heads], order), site, names)
+            for attention, order in zip(attentions, orders, strict=True)
+            for heads in _parts(attention)
+        ]
+        values = np.concatenate(parts)
+    if "norm" in names:
+        values[:, list(names).index("norm")] = np.concatenate([_lengths(*pair) for pair in zip(attentions, orders, strict=True)])
     return values
+
+
+def _parts(attention: Attention) -> list[slice]:
+    """The heads whose weights are read at once."""
+    whole = isinstance(attention.weights, np.ndarray)
+    return [slice(0, attention.heads)] if whole else [slice(head, head + 1) for head in range(attention.heads)]
+
+
+def _lengths(attention: Attention, order: Array | None) -> Array:
+    """[head], the mean length of the context vectors; NaN in another order of the weights, which did not make them."""
+    if attention.context is None or order is not None:
+        return np.full(attention.heads, np.nan)
+    return mean(np.linalg.norm(attention.context.astype(np.float64), axis=2), choosing(attention))
 
 
 def _ordered(weights: Array, order: Array | None) -> Array:
@@ -107,15 +134,24 @@ def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None
             is left of a measure does not come from where the weights were. None: they stay where they are.
     """
     chance = None if shuffled is None else np.random.default_rng(shuffled)
-    names, values, maps = tuple(MEASURES), list[Array](), dict[object, Map]()
-    for attention in trace.attention.values():
+    attentions, names = list(trace.attention.values()), tuple(MEASURES)
+    maps, sharing = dict[object, Map](), dict[object, list[int]]()  # layers of one stack mostly share their map
+    orders: list[Array | None] = []
+    for number, attention in enumerate(attentions):
         key = attention.site.kind, attention.query_tokens, attention.key_tokens, attention.mask.shape, attention.mask.tobytes()
-        site = maps.get(key) or maps.setdefault(key, map_of(attention, trace))  # layers of one stack mostly share theirs
-        order = None if chance is None else _dealt(site.allowed, chance)
-        values.append(_of_site(attention, site, names, order))
+        site = maps.get(key) or maps.setdefault(key, map_of(attention, trace))
+        sharing.setdefault(key, []).append(number)
+        orders.append(None if chance is None else _dealt(site.allowed, chance))
+    values: list[Array] = [np.empty(0)] * len(attentions)
+    for group, numbers in sharing.items():
+        of_all = _of_sites([attentions[number] for number in numbers], maps[group], names, [orders[number] for number in numbers])
+        ends = np.cumsum([attentions[number].heads for number in numbers])[:-1]
+        for number, of_one in zip(numbers, np.split(of_all, ends), strict=True):
+            values[number] = of_one
+    for attention, order, of_one in zip(attentions, orders, values, strict=True):
         if gold is not None and MEASURES["alignment_error"].exists_in(attention.site.kind):
             strips = trace.tokens[attention.query_tokens], trace.tokens[attention.key_tokens]
-            values[-1][:, names.index("alignment_error")] = error_rate(_ordered(attention.weights[:], order), *strips, gold)
+            of_one[:, names.index("alignment_error")] = error_rate(_ordered(attention.weights[:], order), *strips, gold)
     return np.concatenate(values)
 
 
