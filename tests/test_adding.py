@@ -91,8 +91,8 @@ assert (view.zoom, problems) == (3, []), problems
 assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
 assert view_state.second_side(view).zoom == 2
 assert "zoom to “10”. Allowed: a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
-assert view_state.NEW_SENTENCE["zoom"] == view_state.ANOTHER_MODEL["zoom"] == 7
-assert "zoom" in view_state.TYPED
+assert view_state.new_sentence()["zoom"] == view_state.another_model()["zoom"] == 7
+assert "zoom" in view_state.typed()
 """,
     "a recorded value": """
 from model.engine.api import Run

@@ -22,6 +22,7 @@ from model.trace.beam_tree import Node
 from model.trace.steps import Candidate, Step
 from model.trace.types import TENSORS_OF_ATTENTION, Attention, Site, Tokens, Trace
 from tests.traces import translation
+from viz.features.training.view import TrainingView
 from viz.url import links
 
 ROOT = Path(__file__).parents[1]
@@ -187,7 +188,7 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
         query = dict(parse_qsl(link, keep_blank_values=True))
         view, problems = links.read(query)
         assert problems == [], link
-        model = at_step(view.model, view.snapshot) if view.snapshot >= 0 else view.model
+        model = at_step(view.model, snapshot) if (snapshot := view.of(TrainingView).snapshot) >= 0 else view.model
         assert not model or locate(model, ROOT / "checkpoints").exists(), link
 
 

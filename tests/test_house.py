@@ -153,15 +153,29 @@ def may_import(room: str) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """The folder, or the file of viz, that a module belongs to: model.engine.http.server belongs to model.engine."""
-    return ".".join(module.split(".")[:2])
+    """The folder, or the file of viz, that a module belongs to: model.engine.http.server belongs to model.engine.
+
+    Each feature is a room of its own.
+    """
+    return ".".join(module.split(".")[: 3 if within(module, "viz.features") else 2])
 
 
 def order(top: str) -> list[str]:
     """The rooms of `model` or `viz` from the bottom up, as its __init__ lists them."""
     found = re.search(r"From the bottom up: (.*?)\.(?:$| )", docstring(top))
     assert found, f"{top}/__init__.py must list its rooms: a sentence that begins with 'From the bottom up:'"
-    return [f"{top}.{name}" for name in found[1].split(", ")]
+    rooms = [f"{top}.{name}" for name in found[1].split(", ")]
+    return [room for name in rooms for room in (name, *(f"{name}.{each}" for each in FEATURES if name == "viz.features"))]
+
+
+FEATURES: tuple[str, ...] = ast.literal_eval(
+    next(
+        node.value
+        for node in tree_of("viz.features").body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FEATURES"
+    )
+)
+"""The names of viz's features, in the order of their imports."""
 
 
 FOLDERS = sorted(
@@ -169,7 +183,7 @@ FOLDERS = sorted(
 )
 
 
-@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name])
+@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name and not within(name, "viz.features")])
 def test_a_folder_imports_what_its_init_says_and_no_more(folder: str) -> None:
     found = {room_of(name) for module in modules(folder) for name in imports(module) if within(name, "model", "viz")} - {folder}
     assert found == may_import(folder), f"{folder}/__init__.py says what may be imported there; it differs from what is imported"
@@ -195,12 +209,12 @@ def height(room: str) -> int:
 
 
 def test_viz_has_few_rooms_on_few_floors() -> None:
-    rooms = {room_of(name) for name in modules("viz")} - {"viz"}
+    rooms = {room_of(name) for name in modules("viz") if not within(name, "viz.features")} - {"viz"}
     loose = sorted(path.name for path in (ROOT / "viz").glob("*.py"))
     floors = max(map(height, rooms))
     assert len(rooms) <= 15, f"viz has at most 15 rooms; put a new file into one of them: {sorted(rooms)}"
     assert floors <= 10, f"viz has at most 10 floors, and now {floors}: {sorted((height(room), room) for room in rooms)}"
-    assert loose == ["__init__.py", "__main__.py", "main.py"], f"A file of viz belongs into a room: {loose}"
+    assert loose == ["__init__.py", "__main__.py", "feature.py", "main.py"], f"A file of viz belongs into a room: {loose}"
 
 
 def test_the_parts_of_the_canvas_import_downwards() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,8 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
-from viz.i18n.translate import _, problem, speak
+from viz.feature import FeaturePage, features
+from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
 from viz.lectures.script.parser import PAGES as STEP_PAGES
@@ -44,7 +46,6 @@ from viz.views.explore import tour
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
 from viz.views.survey import page as survey
-from viz.views.training import page as training
 from viz.views.what_if import page as what_if
 from viz.widgets import conversation, media_box, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
@@ -133,6 +134,10 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
     def entry(show: Callable[[], None], title: str, path: str, icon: str, default: bool = False) -> StreamlitPage:
         return st.Page(show, title=title, url_path=path, icon=f":material/{icon}:", default=default)
 
+    def brought(page: FeaturePage) -> StreamlitPage:
+        show = drawing(page.show, page.opens_on or Trace.last_cross, page.unedited) if page.needs_run else page.show
+        return entry(show, translated(page.title), page.path, page.icon)
+
     def diagnosis() -> None:
         with patient_engine.show_pending():
             checkpoint.show(my_engine(), get_view_state()[0], first)
@@ -151,7 +156,7 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         entry(experiment, _("What if"), "whatif", "science"),
         entry(drawing(circuit.show), _("Circuit"), "circuit", "account_tree"),
         entry(over_texts, _("Survey"), "survey", "query_stats"),
-        entry(drawing(training.show), _("Training"), "training", "movie"),
+        *map(brought, chain.from_iterable(feature.pages for feature in features())),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
         entry(lobby.show, _("Lecture"), "lecture", "co_present"),
     ]

@@ -10,7 +10,7 @@ from model.engine.local import LocalEngine
 from model.spec.questions import Question
 from model.trace.types import Trace
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
-from viz.url.view_state import PARAMETERS, ViewState
+from viz.url.view_state import ViewState, all_parameters
 
 FULL = (
     "model=tiny&text=w5 w6 w7&decode=sample&max=7&begin=5,6&temperature=5.5&top_k=5000&top_p=0.02&seed=9007199254740991&beam=20&"
@@ -36,7 +36,7 @@ def test_a_copied_link_opens_the_same_view_on_every_page(stocked: Path, name: st
     link = dict(each.split("=", 1) for each in FULL.split("&"))
     first = Visitor(name, **link)
     assert first.problems == []
-    assert {p.name: getattr(first.view, p.field) for p in PARAMETERS} == {"set": "", "target": "", "chat": ""} | link | NUMBERS
+    assert {p.name: first.view.value(p) for p in all_parameters()} == {"set": "", "target": "", "chat": ""} | link | NUMBERS
     assert first.url == link
     second = Visitor(name, **first.url)
     assert (second.view, second.problems) == (first.view, [])
@@ -153,11 +153,11 @@ def test_garbage_in_every_parameter_is_said_and_the_defaults_are_shown(stocked: 
     visitor = Visitor(
         **{
             parameter.name: "\x00<img src=x>{"
-            for parameter in PARAMETERS
+            for parameter in all_parameters()
             if parameter.name not in ("text", "target", "corrupted", "survey")
         }
     )
-    assert len(visitor.problems) == len(PARAMETERS) - 4
+    assert len(visitor.problems) == len(all_parameters()) - 4
     assert visitor.drawn
     assert visitor.view == ViewState(model="tiny", text="w4 w5.")
 

@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from viz import canvas
+from viz import canvas, features
 from viz.canvas import assets
 from viz.canvas.scenes import continuations, sound
 from viz.canvas.wire import strings
+from viz.features.training import texts as training
 
 FOLDER = Path(canvas.__file__).parent / "frontend"
-SCRIPTS = sorted(FOLDER.glob("*.js"))
+FEATURES = Path(features.__file__).parent
+SCRIPTS = sorted((*FOLDER.glob("*.js"), *FEATURES.glob("*/frontend/*.js")))
+BY_NAME = {path.name: path for path in SCRIPTS}
 USES: dict[str, Callable[[], dict[str, str]]] = {
     "chips.js": strings.strips,
     "atlas.js": strings.atlas,
-    "film.js": lambda: strings.atlas() | strings.film(),
+    "film.js": lambda: strings.atlas() | training.film(),
     "large.js": strings.atlas,
     "paint.js": strings.atlas,
     "lines.js": strings.lines,
@@ -49,20 +52,20 @@ def test_nothing_is_fetched_but_parts_of_scenes_from_the_apps_own_route() -> Non
 
 @pytest.mark.parametrize("name", USES)
 def test_every_sentence_that_a_script_asks_for_is_there(name: str) -> None:
-    asked = set(re.findall(r"\btexts\.(\w+)", (FOLDER / name).read_text(encoding="utf-8")))
+    asked = set(re.findall(r"\btexts\.(\w+)", BY_NAME[name].read_text(encoding="utf-8")))
     assert asked, f"{name} is said to use sentences and uses none"
     assert asked <= USES[name]().keys()
 
 
 def test_the_player_has_what_chips_and_maps_ask_for() -> None:
     for name in ("chips.js", "paint.js"):
-        asked = set(re.findall(r"\btexts\.(\w+)", (FOLDER / name).read_text(encoding="utf-8")))
+        asked = set(re.findall(r"\btexts\.(\w+)", BY_NAME[name].read_text(encoding="utf-8")))
         assert asked <= strings.player().keys()
 
 
 @pytest.mark.parametrize(
     "texts",
-    [strings.strips, strings.atlas, strings.film, strings.lines, strings.player, strings.tree, continuations.texts, sound.texts],
+    [strings.strips, strings.atlas, training.film, strings.lines, strings.player, strings.tree, continuations.texts, sound.texts],
     ids=lambda texts: texts.__name__,
 )
 def test_every_sentence_is_asked_for(texts: Callable[[], dict[str, str]]) -> None:
@@ -79,7 +82,7 @@ def test_a_pixel_of_a_style_is_one_of_the_drawing_and_one_of_a_query_for_the_win
     )
 
 
-@pytest.mark.parametrize("kind", assets.KINDS)
+@pytest.mark.parametrize("kind", assets.kinds())
 def test_no_length_of_a_drawing_stays_as_it_is_when_the_drawing_is_enlarged(kind: str) -> None:
     """A query for the size of a container counts in letters, which are enlarged: its pixels would be those of the window."""
     styles = re.sub(r"/\*.*?\*/|@media[^{]*|calc\(-?[\d.]+px \* var\(--headlight-scale, 1\)\)", "", assets.component(kind)["css"])

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from model.spec.edits import Silence
 from model.spec.inputs import ROLES, Turn
 from model.spec.request import MOST_TOKENS, Decoding
+from viz.feature import features
 from viz.url import links, view_state
 from viz.url import parsers as values
 from viz.url.parsers import LONGEST_TEXT, written_turns
-from viz.url.view_state import NEW_SENTENCE, PARAMETERS, TYPED, ViewState, second_side
+from viz.url.view_state import ViewState, all_parameters, new_sentence, second_side, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,8 +68,10 @@ views = st.builds(
 
 
 def test_every_field_of_a_view_has_one_parameter_and_every_parameter_a_field() -> None:
-    assert sorted(p.field for p in PARAMETERS) == sorted(f.name for f in fields(ViewState))
-    assert len({p.name for p in PARAMETERS}) == len(PARAMETERS)
+    owners = (ViewState, *(feature.parameters for feature in features() if feature.parameters is not None))
+    names = [field.name for owner in owners for field in fields(owner) if field.name != "brought"]
+    assert [parameter.field for parameter in all_parameters()] == names
+    assert len({parameter.name for parameter in all_parameters()}) == len(set(names)) == len(names)
 
 
 @given(views)
@@ -77,7 +80,10 @@ def test_a_link_opens_the_view_that_it_was_copied_from(view: ViewState) -> None:
     assert links.read(dict(parse_qsl(url, keep_blank_values=True))) == (view, [])
 
 
-@given(st.dictionaries(st.sampled_from([p.name for p in PARAMETERS]) | st.text(max_size=20), st.text(max_size=60), max_size=6))
+NAMES = [parameter.name for parameter in all_parameters()]
+
+
+@given(st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=20), st.text(max_size=60), max_size=6))
 def test_whatever_stands_in_a_url_gives_a_view_that_can_be_run_and_written_again(query: dict[str, str]) -> None:
     view, problems = links.read(query)
     view.request()
@@ -181,12 +187,12 @@ ALLOWED: list[tuple[str, str, list[str], list[str]]] = [
 def test_what_lies_on_a_limit_is_taken_and_what_lies_beyond_is_said_and_replaced(
     name: str, allowed: str, taken: list[str], refused: list[str]
 ) -> None:
-    field = next(parameter.field for parameter in PARAMETERS if parameter.name == name)
+    asked = next(parameter for parameter in all_parameters() if parameter.name == name)
     for text in taken:
         view, problems = links.read({name: text})
         assert problems == []
-        assert str(getattr(view, field)) in (text, f"{text}.0")
-        assert links.write(view).get(name, str(getattr(ViewState(), field))) in (text, f"{text}.0")
+        assert str(view.value(asked)) in (text, f"{text}.0")
+        assert links.write(view).get(name, str(ViewState().value(asked))) in (text, f"{text}.0")
     for text in refused:
         view, problems = links.read({name: text, "model": "kept"})
         assert view == ViewState(model="kept"), text[:60]
@@ -310,7 +316,7 @@ def test_the_cells_that_led_to_a_cell_are_the_last_ones() -> None:
 def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
     of_why = {"minus": "", "trail": "", "rival": "runner-up", "corrupted": "", "row": -1}
     of_a_run = {"begin": "", "hypothesis": 0, "query": -1, "key": -1, "step": -1, "pad_to": 0}
-    assert of_a_run | of_why == NEW_SENTENCE
+    assert of_a_run | of_why == new_sentence()
 
 
 def test_edits_that_are_not_there_cannot_be_off() -> None:
@@ -320,7 +326,7 @@ def test_edits_that_are_not_there_cannot_be_off() -> None:
 
 
 def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
-    assert {"against", "begin", "chat", "corrupted", "edit", "set", "target", "text"} == TYPED
+    assert {"against", "begin", "chat", "corrupted", "edit", "set", "target", "text"} == typed()
 
 
 def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
@@ -331,12 +337,12 @@ def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
 
 def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
     default = ViewState()
-    for asked in PARAMETERS:
-        kept = getattr(default, asked.field)
+    for asked in all_parameters():
+        kept = default.value(asked)
         assert asked.accepts("" if kept is None else kept, kept)
         for forged in (None, [], object(), b"x", 10**30, "no such value" if isinstance(kept, int | float) else 3):
             assert not asked.accepts(forged, kept), (asked.name, forged)
-    by_name = {asked.name: asked for asked in PARAMETERS}
+    by_name = {asked.name: asked for asked in all_parameters()}
     assert by_name["reading"].accepts("mean", "head")
     assert not by_name["reading"].accepts("../geheim", "head")
     assert not by_name["lang"].accepts("../geheim", "")
@@ -345,6 +351,6 @@ def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
 
 def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:
     page = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
-    for parameter in PARAMETERS:
-        default = getattr(ViewState(), parameter.field)
+    for parameter in all_parameters():
+        default = ViewState().value(parameter)
         assert f"| `{parameter.name}` | {parameter.meaning} | {'—' if default in ('', None) else f'`{default}`'} |" in page

@@ -21,12 +21,13 @@ from tests.plain_measures import by_loop
 from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.export import tables
+from viz.features.training import metrics as training_metrics
 from viz.labels import measures
 from viz.lectures.script import parser
 from viz.lectures.script.claim_values import number_of
 from viz.lectures.script.claims import OF_RUNS, claim
 from viz.lectures.script.runs import StepRuns
-from viz.metrics import head_kinds, heads, training_metrics
+from viz.metrics import head_kinds, heads
 from viz.url.parsers import MEASURES as DRAWN
 
 MODEL, TEXT = "reverse-digits", "3141592653"

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 import app
 from viz.views.explore import page as intro
-from viz.widgets import panel_help, panel_texts
+from viz.widgets import panel_help
 
 ROOT = Path(__file__).parents[2]
-SOURCES = sorted((ROOT / "viz" / "views").rglob("*.py"))
+SOURCES = sorted(path for folder in ("views", "features") for path in (ROOT / "viz" / folder).rglob("*.py"))
 PANELS = {name for path in SOURCES for name in re.findall(r'(?:card|panel)\("([a-z-]+)"', path.read_text(encoding="utf-8"))}
 ASKING = {"choose", "questions", "neighbours"}
 """Panels that ask for something, or tell what a file is, in their own words."""
@@ -22,7 +22,7 @@ ASKING = {"choose", "questions", "neighbours"}
 def test_every_panel_has_help_and_there_is_none_for_panels_that_are_gone() -> None:
     assert {"overview", "heat", "lines", "film", "network"} <= PANELS
     assert {name for name in PANELS if not panel_help.html(name)} <= ASKING
-    assert panel_texts.HELP.keys() <= PANELS
+    assert panel_help.texts().keys() <= PANELS
 
 
 @pytest.mark.parametrize("name", sorted(PANELS - ASKING))

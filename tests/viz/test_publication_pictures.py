@@ -11,7 +11,7 @@ import pytest
 
 from model.trace.types import Site, Trace
 from tests import traces
-from tests.viz.films import STEPS, WHOLE, frames
+from tests.viz.features.training.films import STEPS, WHOLE, frames
 from tests.viz.sheets import Drawn, colour_of
 from viz.export.print import writers
 from viz.export.print.catalogue import Choice, figure_called, standard_figures
@@ -19,7 +19,7 @@ from viz.export.print.network_map import network
 from viz.export.print.notes import TALLEST
 from viz.export.print.options import Options
 from viz.export.print.shapes import Drawing
-from viz.export.print.training_film import Snapshot, filmstrip
+from viz.features.training.filmstrip import Snapshot, filmstrip
 from viz.figures.theme import LIGHT
 from viz.labels import tokens
 

@@ -32,21 +32,23 @@ Where to find things, for tests and other tools (all elements are in the compone
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.
 
-May import: model.errors, model.measures, model.sharing, model.trace, viz.figures, viz.i18n, viz.labels, viz.metrics, viz.url.
+May import: model.errors, model.measures, model.sharing, model.trace, viz.feature, viz.figures, viz.i18n, viz.labels, viz.metrics,
+viz.url.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import streamlit as st
 
 from model.errors import UnknownSite
 from model.trace.types import Site
-from viz.canvas.assets import KINDS, component
+from viz.canvas.assets import component, kinds
 from viz.canvas.edit_events import Gesture, gesture
 from viz.url.parsers import OVERLAYS
-from viz.url.view_state import NEW_SENTENCE
+from viz.url.view_state import new_sentence, reported
 
 
 class Edited(Protocol):
@@ -73,12 +75,12 @@ def fields_of(selection: Mapping[str, Any]) -> dict[str, str | int]:
     if isinstance(stage, str) and len(stage) < _LONGEST_STAGE:
         found["stage"] = stage
     if isinstance(begin := selection.get("begin"), str) and _IDS.fullmatch(begin):
-        found |= NEW_SENTENCE | {"begin": begin}  # rows and steps are those of another text
+        found |= new_sentence() | {"begin": begin}  # rows and steps are those of another text
     if selection.get("hide") in ("first", "none"):
         found["hide"] = selection["hide"]
     if isinstance(overlay := selection.get("overlay"), str) and set(overlay.split()) <= set(OVERLAYS):
         found["overlay"] = overlay
-    numbers = {name: selection.get(name) for name in ("head", "query", "key", "step", "hypothesis", "snapshot")}
+    numbers = {name: selection.get(name) for name in reported()}
     return found | {name: value for name, value in numbers.items() if type(value) is int and value >= -1}
 
 
@@ -93,8 +95,10 @@ def _is_site(text: str) -> bool:
         return False
 
 
-DRAWINGS = {kind.lower(): st.components.v2.component(f"headlight.{kind.lower()}", **component(kind)) for kind in KINDS}
-"""The Streamlit component of each kind of drawing."""
+@cache
+def _components() -> Mapping[str, Callable[..., object]]:
+    """The Streamlit component of each kind of drawing."""
+    return {kind.lower(): st.components.v2.component(f"headlight.{kind.lower()}", **component(kind)) for kind in kinds()}
 
 
 def draw(
@@ -111,7 +115,7 @@ def draw(
     `gone` is a drawing's report that the part cache has evicted a part: the script run that it triggers recreates the part.
 
     Args:
-        name: its name in DRAWINGS; an atlas of differences is an atlas.
+        name: the name of its kind in small letters; an atlas of differences is an atlas.
         key: stable name of this drawing on the page.
         chosen: is called for every later choice; None: nothing is chosen in it.
         edited: is called for every edit; None: it takes none.
@@ -130,7 +134,7 @@ def draw(
     # Streamlit reports a trigger only if it has a callback, even one that does nothing.
     reports: dict[str, Any] = {} if edited is None else {"on_edit_change": tell_edit}
     reports |= {f"on_{kept}_change": lambda: None for kept in keeps}
-    DRAWINGS[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **reports)
+    _components()[name](key=key, data=scene, on_selection_change=tell, on_gone_change=lambda: None, **reports)
 
 
 def painted(key: str) -> bool:

@@ -3,8 +3,11 @@
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from viz.feature import DrawingFiles, features
 
 BASE = (
     "colours.js",
@@ -42,13 +45,9 @@ _HEATMAP = ("touch.js", "paint.js", "heatmap.js")
 
 _MOTION = ("motion_numbers.js", "motion.js", "keys_motion.js", "sublayer_motion.js", "moving_transport.js", "film_recorder.js")
 
-KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_KINDS: Mapping[str, DrawingFiles] = {
     "Strips": (OF_STRIPS, ("common.css", "chips.css")),
     "Atlas": (OF_AN_ATLAS, ("common.css", "atlas.css")),
-    "Film": (
-        (*OF_AN_ATLAS, "chips.js", "transport.js", "film.js"),
-        ("common.css", "atlas.css", "chips.css", "player.css", "film.css"),
-    ),
     "Lines": (("touch.js", "lines.js"), ("common.css",)),
     "Overlay": (
         ("touch.js", "paint.js", "tiles.js", "overlay_paint.js", "overlay.js"),
@@ -63,11 +62,19 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "Sound": (("touch.js", "sound.js"), ("common.css", "sound.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),
 }
-"""The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""
 
 
-def read(*names: str) -> str:
-    """Concatenates files of the folder `frontend`."""
+@cache
+def kinds() -> Mapping[str, DrawingFiles]:
+    """The kinds of drawings by the name of their class: further JavaScript files, and CSS files."""
+    found = dict(_KINDS)
+    for feature in features():
+        found |= feature.drawings
+    return found
+
+
+def read(*names: str | Path) -> str:
+    """Concatenates files of the folder `frontend`, or, where they are named by their whole path, of a feature."""
     return "\n".join((Path(__file__).parent / "frontend" / name).read_text(encoding="utf-8") for name in names)
 
 
@@ -85,7 +92,7 @@ def enlarged(styles: str) -> str:
 
 def component(kind: str) -> dict[str, Any]:
     """CSS and JavaScript of a Streamlit component that mounts one kind of drawing."""
-    scripts, styles = KINDS[kind]
+    scripts, styles = kinds()[kind]
     script = f"{read(*BASE, *scripts)}\nexport default (component) => mount(component, {kind});"
     return {"css": enlarged(read(*styles)), "js": script}
 
@@ -95,6 +102,6 @@ def drawings() -> str:
 
     Each kind has a scope of its own, because the files of two kinds may use one name for different things.
     """
-    each = ",\n".join(f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in KINDS.items())
-    styles = json.dumps({kind: enlarged(read(*styles)) for kind, (_scripts, styles) in KINDS.items()})
+    each = ",\n".join(f"{kind}: (() => {{\n{read(*scripts)}\nreturn {kind};\n}})()" for kind, (scripts, _styles) in kinds().items())
+    styles = json.dumps({kind: enlarged(read(*styles)) for kind, (_scripts, styles) in kinds().items()})
     return f"{read(*BASE)}\nconst DRAWINGS = {{\n{each}\n}};\nconst STYLES = {styles};"

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from model.trace.types import Array
 from viz.figures.heads import MARGIN
 from viz.figures.layout import BAR_HEIGHT, PLACED, axis, colour_bar, literal, picture, room, scale
+from viz.figures.steps_axis import places, steps_axis
 from viz.figures.theme import scheme
-from viz.figures.training import places, steps_axis
 
 
 def histogram(counts: Array, highest: float, title: str, texts: str, mean: float, dark: bool) -> go.Figure:

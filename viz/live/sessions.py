@@ -28,15 +28,18 @@ from viz.session.background_calls import Call, Calls
 from viz.session.patient_engine import NonBlockingEngine, my_calls
 from viz.session.state import Page, get_view_state, my_engine, update
 from viz.url import links, view_state
-from viz.url.view_state import NEW_SENTENCE, ViewState
+from viz.url.view_state import ViewState, new_sentence
 from viz.views import run_page
 from viz.views.explore import reading
 from viz.widgets import sentence_box
 
 _KEY = "live-session"
 
-NAMES = {"seed": NEW_SENTENCE, "temperature": NEW_SENTENCE, "silence": {}}
-"""URL parameters that may be changed, each with what else it resets, as on the page."""
+NAMES = ("seed", "temperature", "silence")
+"""URL parameters that may be changed."""
+
+ANEW = ("seed", "temperature")
+"""Those after which the model writes another text, as on the page."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,8 @@ def fields_of(change: object) -> dict[str, Any]:
     view, problems = links.read(change)
     if problems:
         raise ValueError(problems[0])
-    found: dict[str, Any] = {}
-    for parameter in view_state.PARAMETERS:
-        if parameter.name in change:
-            found |= {**NAMES[parameter.name], parameter.field: getattr(view, parameter.field)}
-    return found
+    chosen = {p.field: view.value(p) for p in view_state.all_parameters() if p.name in change}
+    return (new_sentence() if any(name in ANEW for name in change) else {}) | chosen
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class PageContext:
     def of(self, question: Question) -> ViewState:
         """The view that a question asks for."""
         text, same = question.text, question.text in (None, self.view.text)
-        return replace(self.view if same else replace(self.view, text=text, **NEW_SENTENCE), **question.fields)
+        return (self.view if same else self.view.changed(text=text, **new_sentence())).changed(**question.fields)
 
     def note(self, view: ViewState, trace: Trace) -> str:
         """What is said of a sentence that this model does not read; empty if it fits, or if the page itself says so."""

@@ -145,7 +145,7 @@ def sync_url() -> None:
 
 def update(**fields: object) -> None:
     """Replaces fields of the state; for callbacks, which run before the script."""
-    store_view(replace(get_view_state()[0], **fields))  # type: ignore[arg-type]  # fields of ViewState
+    store_view(get_view_state()[0].changed(**fields))
 
 
 def remember(info: ModelInfo) -> None:
@@ -166,12 +166,11 @@ def bind(field: str, **also: object) -> dict[str, Any]:
         also: fields to reset when this one changes, with their values.
     """
     key = f"widget:{field}"
-    st.session_state[key] = getattr(get_view_state()[0], field)
-
-    parameter = next(each for each in view_state.PARAMETERS if each.field == field)
+    parameter = next(each for each in view_state.all_parameters() if each.field == field)
+    st.session_state[key] = get_view_state()[0].value(parameter)
 
     def change() -> None:
-        if parameter.accepts(value := st.session_state[key], getattr(ViewState(), field)):  # a browser may send anything
+        if parameter.accepts(value := st.session_state[key], ViewState().value(parameter)):  # a browser may send anything
             update(**{field: value}, **also)
 
     return {"key": key, "on_change": change}
@@ -197,7 +196,7 @@ def show_failure(exception: Exception) -> bool:
         True: Streamlit shows nothing else.
     """
     asked = links.write(st.session_state[_VIEW]) if _VIEW in st.session_state else {}
-    parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in view_state.TYPED}
+    parameters = {name: value for name, value in asked.items() if log.logs_texts() or name not in view_state.typed()}
     incident = log.incident(exception, view=parameters)
     text = _(
         "Something went wrong inside Headlight (incident {incident}; details are in the server log). Nothing is "

@@ -13,19 +13,19 @@ from model.spec.request import Decoding
 from model.trace.types import Attention, Trace
 from viz.i18n.translate import _
 from viz.url.parsers import LONGEST_TEXT, written_turns
-from viz.url.view_state import PARAMETERS, ViewState
+from viz.url.view_state import ViewState, all_parameters
 
 
 def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
     """The view in a URL's parameters, and a sentence for each parameter that could not be taken as it is."""
-    known = {parameter.name: parameter for parameter in PARAMETERS}
+    known = {parameter.name: parameter for parameter in all_parameters()}
     view, problems = ViewState(), []
     for name, text in query.items():
         if name not in known:
             problems.append(_("This link contains an unknown parameter “{name}”, which was ignored.", name=name[:40]))
             continue
         try:
-            view = replace(view, **{known[name].field: known[name].read(text)})
+            view = view.changed(**{known[name].field: known[name].read(text)})
         except ValueError as error:
             gaps = {"name": name, "text": text[:40], "allowed": error}
             problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **gaps))
@@ -38,8 +38,8 @@ def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
 def write(view: ViewState) -> dict[str, str]:
     """The URL parameters of a view, defaults left out. Of a text that is too long as much stays as makes `read` say so."""
     default = ViewState()
-    changed = [each for each in PARAMETERS if getattr(view, each.field) != getattr(default, each.field)]
-    return {each.name: str(getattr(view, each.field))[: LONGEST_TEXT + 1] for each in changed}
+    changed = [parameter for parameter in all_parameters() if view.value(parameter) != default.value(parameter)]
+    return {parameter.name: str(view.value(parameter))[: LONGEST_TEXT + 1] for parameter in changed}
 
 
 DRAWN = Decoding("sample", max_length=24, temperature=0.8, top_k=20)

@@ -63,7 +63,7 @@ PLAIN = "off"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One URL parameter, the metadata of a field of ViewState.
+    """One URL parameter, the metadata of a field of ViewState or of the parameters of a feature.
 
     Attributes:
         name: its name in a URL.
@@ -72,7 +72,9 @@ class Parameter:
         of_a_run: what Compare calls it, whose second side may differ in it; empty: it does not decide what runs.
         reset_by: what sets it back to its default: a new `sentence` or model, another `model` alone, or nothing.
         typed: whether people type it, so that no log may hold it.
-        field: the field of ViewState that it sets.
+        reported: whether drawings report it, as a whole number.
+        field: the field that it sets.
+        owner: the dataclass of this field: ViewState, or the parameters of a feature.
     """
 
     name: str
@@ -81,7 +83,9 @@ class Parameter:
     of_a_run: str = ""
     reset_by: Literal["sentence", "model", ""] = ""
     typed: bool = False
+    reported: bool = False
     field: str = ""
+    owner: type = object
 
     def accepts(self, value: object, default: object) -> bool:
         """Whether its field may have a value, as far as one can tell without a model. A typed text may be longer than in a URL.
@@ -98,7 +102,7 @@ class Parameter:
 
 
 def parameter(default: Value, name: str, meaning: str, read: Callable[[str], Any], **more: Any) -> Value:
-    """A field of ViewState: its default, and a URL parameter. Arguments as for Parameter."""
+    """A field of a dataclass of parameters: its default, and a URL parameter. Arguments as for Parameter."""
     return field(default=default, metadata={"parameter": Parameter(name, meaning, read, **more)})
 
 

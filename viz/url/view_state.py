@@ -1,7 +1,8 @@
 """The URL is the state. The fields of ViewState are its parameters; `viz.url.links` alone reads and writes them."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from functools import cache
+from typing import Any, Self, TypeVar, get_args
 from urllib.parse import unquote
 
 from model.measures.catalogue import MEASURES as SURVEY_MEASURES
@@ -9,9 +10,12 @@ from model.measures.catalogue import OF_HEADS
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
+from viz.feature import features
 from viz.i18n.translate import N_, _
 from viz.url import parsers as values
-from viz.url.parsers import ALL_OFF, MEASURES, READINGS, Parameter, parameter
+from viz.url.parsers import ALL_OFF, READINGS, Parameter, parameter
+
+Brought = TypeVar("Brought")
 
 LARGEST_SEED = 2**53 - 1
 """The largest whole number of those that a browser tells apart."""
@@ -102,6 +106,7 @@ class ViewState:
         "rank of the beam search hypothesis to show; 0: the best",
         values.whole(0, 63),
         reset_by="sentence",
+        reported=True,
     )
     precision: str = parameter(
         "",
@@ -113,14 +118,17 @@ class ViewState:
     site: str = parameter(
         "", "site", "the selected attention site: stack.pass.layer.kind, counted from 0", values.site, reset_by="model"
     )
-    head: int = parameter(0, "head", "the selected head, counted from 0", values.whole(0), reset_by="model")
-    query: int = parameter(-1, "query", "the selected query row, counted from 0", values.whole(-1), reset_by="sentence")
+    head: int = parameter(0, "head", "the selected head, counted from 0", values.whole(0), reset_by="model", reported=True)
+    query: int = parameter(
+        -1, "query", "the selected query row, counted from 0", values.whole(-1), reset_by="sentence", reported=True
+    )
     key: int = parameter(
         -1,
         "key",
         "the selected key; its cell in the selected row shows how its weight was calculated; counted from 0",
         values.whole(-1),
         reset_by="sentence",
+        reported=True,
     )
     cell: str = parameter("how", "cell", "the panel of a cell: how it was calculated, or why", values.choice("how", "why"))
     minus: str = parameter(
@@ -141,7 +149,9 @@ class ViewState:
     stage: str = parameter(
         "", "stage", "the stage shown by Step through: PLACE/NAME, as in stages.md", values.stage, reset_by="model"
     )
-    step: int = parameter(-1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence")
+    step: int = parameter(
+        -1, "step", "the step shown by Step through, counted from 0", values.whole(-1), reset_by="sentence", reported=True
+    )
     pad_to: int = parameter(
         0, "pad", "positions to which Masks pads the source; 0: four are added", values.whole(0, 100_000), reset_by="sentence"
     )
@@ -170,12 +180,6 @@ class ViewState:
         "reading",
         f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
         values.choice(*READINGS),
-    )
-    snapshot: int = parameter(
-        -1, "snapshot", "the snapshot that Training shows: the step after which it was kept", values.whole(-1), reset_by="model"
-    )
-    measure: str = parameter(
-        "entropy", "measure", f"what Training draws of every head: {', '.join(MEASURES)}; see readings.md", values.choice(*MEASURES)
     )
     across: str = parameter(
         "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
@@ -225,6 +229,30 @@ class ViewState:
         values.choice(*values.PICTURES),
     )
     big: int = parameter(0, "big", "1: big mode, for a projector: large text and no sidebar", values.whole(0, 1))
+    brought: tuple[object, ...] = ()
+    """The parameters of features that are not at their defaults: `of` reads them, `changed` sets them."""
+
+    def of(self, parameters: type[Brought]) -> Brought:
+        """The parameters that a feature brings."""
+        return next((each for each in self.brought if isinstance(each, parameters)), parameters())
+
+    def value(self, parameter: Parameter) -> Any:
+        """The value of a parameter, of the core or of a feature."""
+        return getattr(self if parameter.owner is ViewState else self.of(parameter.owner), parameter.field)
+
+    def changed(self, **values: Any) -> Self:
+        """The view with other values of fields, of its own or of a feature's parameters.
+
+        Raises:
+            KeyError: there is no such field.
+        """
+        owners = {parameter.field: parameter.owner for parameter in all_parameters()}
+        by_owner: dict[type, dict[str, Any]] = {owner: {} for owner in owners.values()}
+        for field, value in values.items():
+            by_owner[owners[field]][field] = value
+        of_core = by_owner.pop(ViewState)
+        brought: list[Any] = [replace(self.of(owner), **fields) for owner, fields in by_owner.items()]
+        return replace(self, **of_core, brought=tuple(each for each in brought if each != type(each)()))
 
     @property
     def chats(self) -> bool:
@@ -281,20 +309,42 @@ class ViewState:
         )
 
 
-PARAMETERS: tuple[Parameter, ...] = tuple(replace(each.metadata["parameter"], field=each.name) for each in fields(ViewState))
-"""The URL parameters in their order in a URL; docs/links.md lists them."""
+@cache
+def all_parameters() -> tuple[Parameter, ...]:
+    """The URL parameters in their order in a URL, those of the core first; docs/links.md lists them."""
+    owners = (ViewState, *(feature.parameters for feature in features() if feature.parameters is not None))
+    return tuple(
+        replace(field.metadata["parameter"], field=field.name, owner=owner)
+        for owner in owners
+        for field in fields(owner)
+        if "parameter" in field.metadata
+    )
 
-TYPED = frozenset(p.name for p in PARAMETERS if p.typed)
-"""The parameters that hold what people typed, which logs leave out."""
 
-NEW_SENTENCE = {p.field: getattr(ViewState(), p.field) for p in PARAMETERS if p.reset_by == "sentence"}
-"""Fields that a new sentence resets: a row or a hypothesis of the old one."""
+@cache
+def typed() -> frozenset[str]:
+    """The names of parameters that hold what people typed, which logs leave out."""
+    return frozenset(parameter.name for parameter in all_parameters() if parameter.typed)
+
+
+@cache
+def reported() -> tuple[str, ...]:
+    """The fields that drawings report as whole numbers."""
+    return tuple(parameter.field for parameter in all_parameters() if parameter.reported)
+
+
+def new_sentence() -> dict[str, Any]:
+    """Fields that a new sentence resets, with their defaults: a row or a hypothesis of the old one."""
+    return {p.field: ViewState().value(p) for p in all_parameters() if p.reset_by == "sentence"}
+
+
+def another_model() -> dict[str, Any]:
+    """Fields that another model resets, with their defaults: everything that refers to the old one's tokens and heads."""
+    return {p.field: ViewState().value(p) for p in all_parameters() if p.reset_by}
+
 
 WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
 """Fields of a view whose run is not changed."""
-
-ANOTHER_MODEL = {p.field: getattr(ViewState(), p.field) for p in PARAMETERS if p.reset_by}
-"""Fields that another model resets: everything that refers to the old one's tokens and heads."""
 
 
 def differences(against: str) -> dict[str, Any]:
@@ -303,7 +353,7 @@ def differences(against: str) -> dict[str, Any]:
     Raises:
         ValueError: `against` is not what `differing` writes.
     """
-    known = {parameter.name: parameter for parameter in PARAMETERS if parameter.of_a_run}
+    known = {parameter.name: parameter for parameter in all_parameters() if parameter.of_a_run}
     pairs = [pair.partition("=") for pair in against.split("&") if pair]
     if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
         raise ValueError(_("the differences, such as text=Ein Hund.&decode=beam, each name at most once"))
@@ -312,7 +362,7 @@ def differences(against: str) -> dict[str, Any]:
 
 def differing(**fields_: object) -> str:
     """The text form of `ViewState.against`, for fields in which side B differs."""
-    found = {p.name: str(fields_[p.field]) for p in PARAMETERS if p.field in fields_}
+    found = {p.name: str(fields_[p.field]) for p in all_parameters() if p.field in fields_}
     return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
 
 
@@ -323,7 +373,7 @@ def second_side(view: ViewState) -> ViewState:
     if {"model", "text", "target"} & different.keys():
         anew["begin"] = ""  # it continues side A
     anew |= {"off": ""} if "edits" in different else {}  # it counts the edits of side A
-    return replace(view, **anew | different)
+    return view.changed(**anew | different)
 
 
 def _against(text: str) -> str:

@@ -29,7 +29,7 @@ from viz.labels import tokens
 from viz.session.patient_engine import CachedEngine
 from viz.session.state import Page, my_engine, store_view, the_engine
 from viz.url.links import SiteSelector, conversing, opening
-from viz.url.view_state import NEW_SENTENCE, WITHOUT_EDITS, ViewState
+from viz.url.view_state import WITHOUT_EDITS, ViewState, new_sentence
 from viz.views.checkpoint import questions
 from viz.widgets import sidebar
 from viz.widgets.cards import say
@@ -126,7 +126,7 @@ def example_page(around: PageFrame, drawn: PageSpec, view: ViewState) -> Page | 
     """The page of the model's first example, where the text of a link cannot be run and there is no last result; None if that
     cannot be run either.
     """
-    shown = opening(around.info, replace(view, **WITHOUT_EDITS, **NEW_SENTENCE, target="", chat=""))
+    shown = opening(around.info, view.changed(**WITHOUT_EDITS, **new_sentence(), target="", chat=""))
     shown = conversing(around.info, shown)
     try:
         trace = my_engine().ask(Run(shown.request()))

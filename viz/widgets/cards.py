@@ -148,7 +148,7 @@ def banner(page: Page) -> None:
         _recorded(page)
         return
     _undoable("experiment", ":material/science:", edits.sentence(page.trace.request), edits.UNALTERED)
-    _undoable("continued", ":material/alt_route:", edits.continued(page.trace), view_state.NEW_SENTENCE)
+    _undoable("continued", ":material/alt_route:", edits.continued(page.trace), view_state.new_sentence())
     if page.trace.recorded is not None:
         with st.container(key="recorded", gap=None):
             recorded_run.draw_sites(page.trace, page.attention.site, [])

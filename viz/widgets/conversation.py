@@ -17,7 +17,7 @@ from model.trace.types import ChatFacts, Trace, chat_of
 from viz.i18n.translate import _
 from viz.session.state import get_view_state, update
 from viz.url.parsers import turns, written_turns
-from viz.url.view_state import NEW_SENTENCE, ViewState
+from viz.url.view_state import ViewState, new_sentence
 
 HERE = Path(__file__).parent
 _REPLY = "reply"
@@ -126,12 +126,12 @@ def changed(view: ViewState, act: Mapping[str, Any], reply: str) -> dict[str, An
             return {"raw": int(raw)}
         case {"system": str(text)}:
             new = (Turn("system", text),) if text.strip() else ()
-            return {"chat": written_turns((*new, *rest)), **NEW_SENTENCE}
+            return {"chat": written_turns((*new, *rest)), **new_sentence()}
         case {"say": str(text), "anew": True} if text.strip():
-            return {"chat": written_turns(told), "text": text, **NEW_SENTENCE}
+            return {"chat": written_turns(told), "text": text, **new_sentence()}
         case {"say": str(text), "at": int(at)} if text.strip() and 0 <= at <= len(rest):
-            return {"chat": written_turns((*told, *rest[:at])), "text": text, **NEW_SENTENCE}
+            return {"chat": written_turns((*told, *rest[:at])), "text": text, **new_sentence()}
         case {"say": str(text)} if "at" not in act and text.strip() and len(earlier) + 3 < MOST_TURNS:
             answered = (Turn("user", view.text or ""), Turn("assistant", reply)) if reply.strip() else ()
-            return {"chat": written_turns((*earlier, *answered)), "text": text, **NEW_SENTENCE}
+            return {"chat": written_turns((*earlier, *answered)), "text": text, **new_sentence()}
     return {}

@@ -19,7 +19,7 @@ from viz.labels.images import name_of
 from viz.labels.sounds import described
 from viz.session import access
 from viz.session.state import my_engine, update
-from viz.url.view_state import NEW_SENTENCE
+from viz.url.view_state import new_sentence
 from viz.widgets.cards import say
 
 IMAGES = ["png", "jpg", "jpeg", "webp", "gif", "bmp"]
@@ -107,7 +107,7 @@ def _another(info: ModelInfo) -> None:
         if part.open:
             for example in info.examples:
                 drawn = _("Computed tones") if sound else _("A drawn scene")
-                st.button(drawn, key="example", on_click=update, kwargs={"text": example, **NEW_SENTENCE}, type="tertiary")
+                st.button(drawn, key="example", on_click=update, kwargs={"text": example, **new_sentence()}, type="tertiary")
 
 
 def refuse(reason: str) -> None:
@@ -121,7 +121,7 @@ def _receive(key: str, name: str = "") -> None:
     if file is None:
         return
     try:
-        update(text=my_engine().ask(Receive(file.getvalue(), name or file.name)), **NEW_SENTENCE)
+        update(text=my_engine().ask(Receive(file.getvalue(), name or file.name)), **new_sentence())
     except HeadlightError as error:
         refuse(error_message(error))
     st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1  # other widgets, so that Streamlit drops its copy

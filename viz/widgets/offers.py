@@ -5,7 +5,7 @@ import streamlit as st
 from model.engine.api import Describe
 from model.errors import HeadlightError
 from viz.session.state import Page, update
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import another_model
 
 ROTARY = SHARING = CACHED = TILED = "captions-lm"
 """A bundled model with rotary positions and a cache, whose heads share keys and values, and whose scores a run records."""
@@ -27,5 +27,5 @@ def offer(page: Page, key: str, label: str, model: str, **fields: object) -> Non
         page.engine.ask(Describe(model))
     except HeadlightError:
         return
-    fields = ANOTHER_MODEL | {"model": model} | fields
+    fields = another_model() | {"model": model} | fields
     st.button(label, key=f"offer-{key}", icon=":material/arrow_forward:", on_click=update, kwargs=fields)

@@ -1,6 +1,7 @@
 """Help of every panel: what it shows, in two sentences, with a link to a page of docs/, which a route of the app serves."""
 
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from viz.feature import features
 from viz.i18n.translate import _, translated
 from viz.widgets.panel_texts import HELP
 
@@ -18,11 +20,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 ADDRESS = "/headlight/docs"
 
 
+@cache
+def texts() -> dict[str, tuple[str, str, str]]:
+    """By panel of the core or of a feature: its title, two sentences, and a page of docs/; in English, for `translated`."""
+    found = dict(HELP)
+    for feature in features():
+        found |= feature.panels
+    return found
+
+
 def html(name: str) -> str:
     """A button "?" that unfolds the help of a panel, as HTML; empty for a panel without help."""
-    if name not in HELP:
+    if name not in texts():
         return ""
-    *words, page = HELP[name]
+    *words, page = texts()[name]
     title, sentences = map(translated, words)
     more = escape(_("More in the documentation"))
     link = f'<a href="{ADDRESS}/{page}" target="_blank">{more}</a>'
@@ -32,7 +43,7 @@ def html(name: str) -> str:
 
 def pages() -> frozenset[str]:
     """The pages of docs/ that panels link to; a link may lead to a heading of one."""
-    return frozenset(page.partition("#")[0] for _title, _sentences, page in HELP.values())
+    return frozenset(page.partition("#")[0] for _title, _sentences, page in texts().values())
 
 
 def _serve(request: Request) -> Response:

@@ -169,27 +169,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("It gives each position its vector without any training. Each pair of dimensions is a wave of its own length."),
         "glossary.md",
     ),
-    # Training
-    "film": (
-        N_("Training film"),
-        N_("The same sentence runs through every saved snapshot of a training. Press play to watch the heads emerge."),
-        "training.md",
-    ),
-    "heads": (
-        N_("All heads during training"),
-        N_("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),
-        "readings.md",
-    ),
-    "losses": (
-        N_("Loss"),
-        N_("The loss measures how unlikely the correct tokens were; lower is better. The dashed line is the snapshot shown."),
-        "training.md",
-    ),
-    "moments": (
-        N_("When heads specialized"),
-        N_("For each head: its value at the start and the end, and when it changed most. Choose a row to see it."),
-        "readings.md",
-    ),
     # Compare
     "against": (
         N_("What to compare"),

@@ -3,8 +3,6 @@
 A recorded run has no network, so a view of one never asks for another text or setting than the one that ran.
 """
 
-from dataclasses import replace
-
 import streamlit as st
 
 from model.trace.recorded import Recorded
@@ -33,8 +31,8 @@ def as_it_ran(view: ViewState, problems: list[str]) -> ViewState:
         problems.append(
             _("This is a recorded run, so the text or the edits of this link were ignored: the run is shown as it was recorded.")
         )
-    fields = [parameter.field for parameter in view_state.PARAMETERS if parameter.of_a_run and parameter.field != "model"]
-    return replace(view, hypothesis=0, pad_to=0, **{field: getattr(default, field) for field in fields})
+    of_a_run = [parameter for parameter in view_state.all_parameters() if parameter.of_a_run and parameter.field != "model"]
+    return view.changed(hypothesis=0, pad_to=0, **{parameter.field: default.value(parameter) for parameter in of_a_run})
 
 
 def needs_network() -> str:

@@ -22,7 +22,7 @@ from viz.labels import tokens as labels
 from viz.session.patient_engine import my_calls
 from viz.session.state import Page, bind, get_view_state, update
 from viz.url.parsers import turns, written_turns
-from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE, ViewState
+from viz.url.view_state import ViewState, another_model, new_sentence
 
 LETTERS = 3.0
 """Letters a piece up to which a word was spelled rather than known. Of a sentence in its own language a model knows most words."""
@@ -80,7 +80,7 @@ def remark_on_language(page: Page) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="unfamiliar"):
         st.markdown(f":material/translate: {labels.markdown(found.sentence)}")
         if found.reader is not None:
-            asked = ANOTHER_MODEL | {"model": found.reader.name, "text": page.view.text}
+            asked = another_model() | {"model": found.reader.name, "text": page.view.text}
             words = labels.markdown(_("Open “{title}”", title=found.reader.title))
             st.button(words, key="open-reader", on_click=update, kwargs=asked)
 
@@ -155,7 +155,7 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
                 _("Input sentence ({language})", language=info.languages.get("source", info.title)),
                 label_visibility="collapsed",
                 placeholder=_placeholder(info),
-                **bind("text", **NEW_SENTENCE),
+                **bind("text", **new_sentence()),
             )
             st.button(_("Run"), icon=":material/keyboard_return:", on_click=my_calls().resume)
         with st.popover(_("Examples"), key="examples", on_change="rerun") as part:
@@ -171,7 +171,7 @@ def sentence_box(info: ModelInfo, beside: Callable[[], None]) -> None:
 def _examples(info: ModelInfo, view: ViewState) -> None:
     anew = {"chat": written_turns(turn for turn in turns(view.chat) if turn.role == "system")} if view.chats else {}
     for number, (example, shows) in enumerate(zip_longest(info.examples, info.example_labels, fillvalue="")):
-        chosen = {"text": example, "target": "", **anew, **NEW_SENTENCE}
+        chosen = {"text": example, "target": "", **anew, **new_sentence()}
         words = tokens.markdown(example) + (f" :small[:gray[{tokens.markdown(shows)}]]" if shows else "")
         st.button(words, key=f"example:{number}", on_click=update, kwargs=chosen, type="tertiary")
 

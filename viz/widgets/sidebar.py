@@ -18,7 +18,7 @@ from viz.session import access
 from viz.session.state import bind, update
 from viz.url.links import NO_TURNS
 from viz.url.parsers import PLAIN
-from viz.url.view_state import ANOTHER_MODEL, LARGEST_SEED, NEW_SENTENCE, PRECISIONS, ViewState
+from viz.url.view_state import LARGEST_SEED, PRECISIONS, ViewState, another_model, new_sentence
 
 ICON = Path(__file__).parent / "icon.svg"
 WORDMARK = Path(__file__).parent / "wordmark.svg"
@@ -45,7 +45,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
     with st.sidebar:
         st.caption(tokens.markdown(join_sentences((said(info.summary), _size(info)))))
         _input(info, view)
-        decoding(info, view, lambda field: bind(field, **NEW_SENTENCE))
+        decoding(info, view, lambda field: bind(field, **new_sentence()))
         precision(bind("precision"))
         if info.translates:
             st.text_input(
@@ -55,7 +55,7 @@ def draw(info: ModelInfo, usable: Sequence[ModelInfo], view: ViewState) -> None:
                     "Teacher forcing: the model reads these words instead of its own output. Each word shows the "
                     "probability that the model gave it."
                 ),
-                **bind("target", **NEW_SENTENCE),
+                **bind("target", **new_sentence()),
             )
 
 
@@ -66,7 +66,7 @@ def _input(info: ModelInfo, view: ViewState) -> None:
         st.session_state[key] = view.chats
 
         def change() -> None:
-            update(chat=NO_TURNS if st.session_state[key] is True else PLAIN, raw=0, **NEW_SENTENCE)
+            update(chat=NO_TURNS if st.session_state[key] is True else PLAIN, raw=0, **new_sentence())
 
         help_ = _("On: the model answers the turns of a conversation. Off: it continues a text.")
         st.toggle(_("Conversation"), key=key, on_change=change, help=help_)
@@ -80,9 +80,9 @@ def _input(info: ModelInfo, view: ViewState) -> None:
     st.caption(_("Sampling set by the file: temperature {temperature:.2f}, top k {k}, top p {p:.2f}.", **gaps))
     own_ = {name: getattr(own, name) for name in ("method", "temperature", "top_k", "top_p")}
     if view.method == "sample":
-        st.button(_("Greedy"), key="greedy", on_click=update, kwargs={"method": "greedy", **NEW_SENTENCE})
+        st.button(_("Greedy"), key="greedy", on_click=update, kwargs={"method": "greedy", **new_sentence()})
     else:
-        st.button(_("Sample as the file sets it"), key="as-set", on_click=update, kwargs=own_ | NEW_SENTENCE)
+        st.button(_("Sample as the file sets it"), key="as-set", on_click=update, kwargs=own_ | new_sentence())
 
 
 def distinct_titles(infos: Sequence[ModelInfo]) -> dict[str, str]:
@@ -95,7 +95,7 @@ def models(titles: Mapping[str, str]) -> None:
     """Draws the logo and the list of models, which ends with the way to open another one. `titles`: by model name."""
     logo()
     names = {**titles, OPEN: _("Open a model…")} if access.opens_models() else dict(titles)
-    bound = bind("model", **ANOTHER_MODEL)
+    bound = bind("model", **another_model())
 
     def change() -> None:
         if st.session_state[bound["key"]] == OPEN:

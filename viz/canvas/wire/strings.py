@@ -7,7 +7,7 @@ import re
 from typing import Any, Literal, TypeAlias
 
 from model.trace.types import Trace
-from viz.i18n.translate import _, _n, translated
+from viz.i18n.translate import _, translated
 
 
 def strip_title(trace: Trace, name: str, generated: bool) -> str:
@@ -177,49 +177,9 @@ def changes() -> dict[str, Any]:
     }
 
 
-def snapshot(step: int) -> str:
-    """Training step of a snapshot, in words."""
-    return _n("After {step:,} step", "After {step:,} steps", step, step=step) if step else _("Before the first step")
-
-
-def fed(trace: Trace) -> str:
-    """Title of the strip that is fed to all snapshots."""
-    if trace.request.get("target") is not None:
-        return _("Fed to every snapshot: your target, with the probability that this snapshot gave to each token")
-    return _("Fed to every snapshot: the finished model’s output, with the probability that this snapshot gave to each token")
-
-
-def own() -> str:
-    """Title of the strip that a snapshot generates by itself."""
-    return _("What this snapshot generates on its own (greedy)")
-
-
-def _playing() -> dict[str, str]:
+def playing() -> dict[str, str]:
     """Texts of everything that plays."""
     return {"play": _("Play"), "pause": _("Pause"), "speed": _("Speed"), "times": _("{speed} ×")}
-
-
-def film() -> dict[str, str]:
-    """Texts of the film, in addition to those of the atlas."""
-    return {
-        "first": _("First snapshot"),
-        "back": _("Previous snapshot"),
-        **_playing(),
-        "forward": _("Next snapshot"),
-        "last": _("Last snapshot"),
-        "scrub": _("Snapshot"),
-        "step": _("snapshot {step} of {steps}"),
-        "loss": _("loss (nats per token)"),
-        "perplexity": _("perplexity"),
-        "onFed": _("On these tokens"),
-        "nothing": _("Ends immediately; nothing is generated."),
-        "moment": _("{moment}: loss {loss} nats per token; on its own it generates “{output}”."),
-        "moved": _("{moment}."),
-        "token": _("“{token}”"),
-        "likely": _("“{token}”: probability {probability}"),
-        "unknown": _("Not in the vocabulary: the network read its unknown token instead."),
-        "special": _("A special token: it does not stand for any text."),
-    }
 
 
 def lines() -> dict[str, str]:
@@ -254,7 +214,7 @@ def network() -> dict[str, str]:
         "of": _("{what}: {value}"),
         "first": _("First stage"),
         "back": _("Previous stage"),
-        **_playing(),
+        **playing(),
         "forward": _("Next stage"),
         "last": _("Last stage"),
         "scrub": _("Stage"),
@@ -335,7 +295,7 @@ def player() -> dict[str, str]:
         "headShort": _("H{head}"),
         "first": _("First step"),
         "back": _("Previous step"),
-        **_playing(),
+        **playing(),
         "forward": _("Next step"),
         "last": _("Last step"),
         "scrub": _("Step"),

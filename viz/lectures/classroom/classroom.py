@@ -12,6 +12,7 @@ from viz.lectures.classroom.deck import Deck, Slide
 from viz.lectures.classroom.event_feed import EventFeed
 from viz.lectures.classroom.join_codes import hashed, is_key
 from viz.lectures.classroom.poll import Outcome, Phase, Poll
+from viz.url.view_state import reported
 
 LONGEST_VIEW = 64
 """Most characters of the name of a view that a lecturer shows off the path, and of a site."""
@@ -234,7 +235,7 @@ def _pointed(value: object) -> dict[str, Any] | None:
 
 def _choice(value: Mapping[str, Any]) -> dict[str, Any]:
     """The selection in the view: a site, a head, a row, a step; everything else is dropped."""
-    numbers = {name: value.get(name) for name in ("head", "query", "key", "step", "snapshot", "hypothesis")}
+    numbers = {name: value.get(name) for name in reported()}
     found: dict[str, Any] = {name: one for name, one in numbers.items() if type(one) is int and -1 <= one < LARGEST_INDEX}
     site = value.get("site")
     return found | ({"site": site} if isinstance(site, str) and len(site) <= LONGEST_VIEW else {})

@@ -17,12 +17,13 @@ from model.engine import log
 from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Trace
-from viz.canvas.wire import strings
 from viz.canvas.wire.transport import unpack
 from viz.export.print import fonts
 from viz.export.print.catalogue import Choice, Figure, caption, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.export.print.svg import svg
+from viz.features.training import runs, texts
+from viz.features.training.view import TrainingView
 from viz.figures.theme import LIGHT
 from viz.i18n.translate import _, error_message, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
@@ -35,7 +36,6 @@ from viz.lectures.script.lecture import Step
 from viz.session.state import Page
 from viz.url.view_state import second_side
 from viz.views import masks
-from viz.views.training import runs
 
 _DOCUMENT = Path(__file__).with_suffix(".typ")
 _log = logging.getLogger(log.NAME)
@@ -241,14 +241,14 @@ def _film(page: Page) -> Iterator[tuple[Figure, Trace]]:
     """The selected head at some snapshots: that of the link, the last one, and others evenly between."""
     frames, _problems = runs.frames(page)
     steps = [frame.step for frame in frames]
-    at = steps.index(page.view.snapshot) if page.view.snapshot in steps else 0
+    at = steps.index(asked) if (asked := page.view.of(TrainingView).snapshot) in steps else 0
     evenly = (round(part * (len(steps) - 1) / (MOST_SNAPSHOTS - 1)) for part in range(MOST_SNAPSHOTS))
     chosen = sorted(dict.fromkeys([at, len(steps) - 1, *evenly]).keys())
     while len(chosen) > MOST_SNAPSHOTS:  # the one that is nearest to that of the link goes
         chosen.remove(min((place for place in chosen[:-1] if place != at), key=lambda place: abs(place - at)))
     for place in chosen:
         for figure in _named(page, frames[place].fed, "head"):
-            yield replace(figure, title=f"{strings.snapshot(steps[place])}. {figure.title}"), frames[place].fed
+            yield replace(figure, title=f"{texts.snapshot(steps[place])}. {figure.title}"), frames[place].fed
 
 
 def _named(page: Page, trace: Trace, name: str) -> list[Figure]:

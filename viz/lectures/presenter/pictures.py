@@ -13,11 +13,15 @@ from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Trace
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, film, matrix, network, overlay, sound
+from viz.canvas.scenes import beam_tree, matrix, network, overlay, sound
 from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import unpack
+from viz.features.training import film_scene as film
+from viz.features.training import runs as training_runs
+from viz.features.training.metrics import course, fed
+from viz.features.training.view import TrainingView
 from viz.figures.positions import alike
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
@@ -28,13 +32,11 @@ from viz.lectures.presenter.headless_page import NotDrawable, headless_page, wit
 from viz.lectures.presenter.panels import Panel, Picture
 from viz.lectures.presenter.two_runs import both
 from viz.metrics.aggregation import without_first
-from viz.metrics.training_metrics import course, fed
 from viz.session.state import Page
 from viz.url.view_state import WITHOUT_EDITS, ViewState
 from viz.views import masks
 from viz.views.compare import runs as compare_runs
 from viz.views.step import numbers, titles
-from viz.views.training import runs as training_runs
 
 MOST_COLUMNS = 128
 """Most columns of a table of numbers, such as dimensions of a vector."""
@@ -294,7 +296,7 @@ def _training(engine: Engine, view: ViewState) -> Picture:
         raise NotDrawable(join_sentences(problems))
     measured = course(frames, fed(page.trace).ids)
     steps = [frame.step for frame in frames]
-    at = steps.index(view.snapshot) if view.snapshot in steps else 0
+    at = steps.index(asked) if (asked := view.of(TrainingView).snapshot) in steps else 0
     data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
     found = Picture([Panel("Film", "film")], {"film": data}, {}, _choice(page) | {"snapshot": steps[at], "large": bool(view.site)})
     return with_panels(found, list(curve_panels.of_training(page, measured)), 1)

@@ -9,12 +9,12 @@ from model.measures.of_run import of_site, weight_on
 from model.measures.rows import entropies
 from model.trace.steps import Step
 from model.trace.types import Array, Trace
+from viz.features.training import metrics as training_metrics
 from viz.i18n.translate import _
 from viz.labels import tokens as labels
 from viz.lectures.script import over_texts, sums, today
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row, step_of
-from viz.metrics import training_metrics
 from viz.metrics.aggregation import relative_lengths
 from viz.metrics.logit_lens import lens, output_names
 from viz.metrics.padding import padding_effect

@@ -21,7 +21,7 @@ from viz.session import access, patient_engine
 from viz.session.background_calls import Pending, Stopped
 from viz.session.patient_engine import my_calls
 from viz.session.state import get_view_state, my_engine, opened, remember, update
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import another_model
 from viz.views.checkpoint import uploads
 from viz.widgets import sidebar
 from viz.widgets.cards import heading, say
@@ -221,7 +221,7 @@ def _choose(name: str) -> None:
     st.session_state[_EMPTIED] = True
     uploads.forget_refusal()
     uploads.end_dialog()
-    update(**ANOTHER_MODEL | {"model": name})
+    update(**another_model() | {"model": name})
 
 
 def _list(engine: Engine) -> None:

@@ -14,7 +14,7 @@ from viz.i18n.translate import _, error_message, said
 from viz.labels import tokens
 from viz.session.state import update
 from viz.url.parsers import settings_text
-from viz.url.view_state import ANOTHER_MODEL, ViewState
+from viz.url.view_state import ViewState, another_model
 from viz.views.checkpoint import diagnosis, vocabulary
 from viz.widgets.cards import card, say
 
@@ -196,4 +196,4 @@ def _take(engine: Engine, model: str, view: ViewState, questions: Sequence[Asked
     else:
         st.session_state.pop(_WRONG, None)
         st.session_state[_OPENED] = opens and not any(map(is_open, found.ask))
-        update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(settings)})
+        update(**another_model() | {"model": model, "settings": settings_text(settings)})

@@ -11,7 +11,7 @@ from model.trace.types import Trace
 from viz.i18n.translate import _, error_message, problem, said
 from viz.labels import tokens
 from viz.session.state import update
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import another_model
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, say
 
@@ -37,7 +37,7 @@ def show(engine: Engine, info: ModelInfo, explore: StreamlitPage) -> None:
         if badge := recorded_run.badge(trace):
             st.caption(tokens.markdown(badge))
         if st.button(_("Open in Explore"), icon=":material/grid_view:", key="open-in-explore"):
-            update(**ANOTHER_MODEL | {"model": info.name})
+            update(**another_model() | {"model": info.name})
             st.switch_page(explore)
         numeric_tables.draw(sites(trace), hide_index=True, key="recorded-sites")
         for note in trace.model.get("notes", ()) if trace.of_program else ():

@@ -12,7 +12,7 @@ from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
 from viz.session.state import get_view_state, remember, the_engine, update
-from viz.url.view_state import ANOTHER_MODEL, NEW_SENTENCE
+from viz.url.view_state import another_model, new_sentence
 from viz.views.checkpoint import tensor_roles, vocabulary
 from viz.widgets import sidebar
 from viz.widgets.upload_limit import watch
@@ -190,7 +190,7 @@ def _take(known: Mapping[str, str]) -> bool:
         if sent_name not in sent:
             remember(the_engine().ask(Describe(sent_name)))
             end_dialog()
-            update(**ANOTHER_MODEL | {"model": sent_name})
+            update(**another_model() | {"model": sent_name})
     tensor_roles.use_sent(layouts)
     if words:
         vocabulary.offer(the_engine(), get_view_state()[0].model, words)
@@ -203,7 +203,7 @@ def _show_sent(name: str) -> bool:
     encoder = the_engine().ask(Describe(shown)).spec.get("encoder") or {}
     sound = name.startswith(SOUND_PREFIX)
     if encoder.get("sound" if sound else "image"):
-        update(text=name, **NEW_SENTENCE)
+        update(text=name, **new_sentence())
         return True
     if sound:
         st.session_state[_REFUSED] = _(

@@ -15,7 +15,7 @@ from viz.labels import tokens
 from viz.session import access
 from viz.session.state import get_view_state, the_engine, update
 from viz.url.parsers import settings_text
-from viz.url.view_state import ANOTHER_MODEL, ViewState
+from viz.url.view_state import ViewState, another_model
 from viz.widgets.cards import say
 from viz.widgets.upload_limit import watch
 
@@ -65,7 +65,7 @@ def offer(engine: Engine, model: str, words: Mapping[str, str]) -> None:
         except HeadlightError as error:
             st.session_state[_WRONG] = error_message(error)
         else:
-            update(**ANOTHER_MODEL | {"model": model, "settings": settings_text(settings | places)})
+            update(**another_model() | {"model": model, "settings": settings_text(settings | places)})
 
 
 def in_pairs(words: Mapping[str, str]) -> dict[str, str]:

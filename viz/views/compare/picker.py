@@ -27,12 +27,12 @@ def names(page: Page) -> tuple[str, str]:
 def differing(page: Page) -> list[str]:
     """The fields of ViewState that decide what runs and in which the sides differ."""
     second = second_side(page.view)
-    return [p.field for p in view_state.PARAMETERS if p.of_a_run and getattr(second, p.field) != getattr(page.view, p.field)]
+    return [p.field for p in view_state.all_parameters() if p.of_a_run and second.value(p) != page.view.value(p)]
 
 
 def what_differs(page: Page) -> list[str]:
     """The differences of the second side from the first side, in words."""
-    names = {parameter.field: translated(parameter.of_a_run) for parameter in view_state.PARAMETERS}
+    names = {parameter.field: translated(parameter.of_a_run) for parameter in view_state.all_parameters()}
     sides = page.view, second_side(page.view)
 
     def said(view: ViewState, field: str) -> str:
@@ -69,7 +69,7 @@ def _title(page: Page, name: str) -> str:
 
 def _name(page: Page, view: ViewState, field: str, longest: int | None) -> str:
     """The value of one field of a side, in words."""
-    what, value = translated({p.field: p.of_a_run for p in view_state.PARAMETERS}[field]), _value(page, view, field)
+    what, value = translated({p.field: p.of_a_run for p in view_state.all_parameters()}[field]), _value(page, view, field)
     shown = value if longest is None or len(value) <= longest else value[: longest - 1] + "…"
     match field:
         case "model":

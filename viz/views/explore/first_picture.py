@@ -10,7 +10,7 @@ from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.url.links import language_model
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import another_model
 from viz.views.explore import reading, tour
 from viz.widgets.sentence_box import reads_a_language
 
@@ -30,7 +30,7 @@ def show(page: Page) -> None:
                 st.rerun()  # the whole page: its settings open
             if (other := _other(page)) is not None:
                 words, title = _("Language model") if other.continues else _("Translation"), tokens.markdown(other.title)
-                asked = ANOTHER_MODEL | {"model": other.name}
+                asked = another_model() | {"model": other.name}
                 st.button(words, key="other-first", icon=":material/forum:", help=title, on_click=update, kwargs=asked)
 
 

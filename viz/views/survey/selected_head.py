@@ -22,7 +22,7 @@ from viz.labels import measures as measure_labels
 from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session.state import Page, decimals, update
-from viz.url.view_state import NEW_SENTENCE
+from viz.url.view_state import new_sentence
 from viz.views.survey.choice import measure_of
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, heading, say
@@ -220,7 +220,7 @@ def open_button(
     """
     if not isinstance(text.source, str):
         return
-    fields = NEW_SENTENCE | {"text": text.source, "target": text.target if isinstance(text.target, str) else ""}
+    fields = new_sentence() | {"text": text.source, "target": text.target if isinstance(text.target, str) else ""}
     fields |= {"site": head[0], "head": head[1], "query": row, "silence": "", "off": ""}
     fields |= {"edits": "; ".join(map(str, edits))}
     fields |= {"max_length": 0} if page.info.spec.get("encoder") is None else {}

@@ -11,9 +11,10 @@ from model.trace.types import Array, Site, Tokens, Trace
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
+from viz.features.training import texts
+from viz.features.training.metrics import Course, Frame, fed, surprise
 from viz.labels import alt_text, measures
 from viz.labels import tokens as labels
-from viz.metrics.training_metrics import Course, Frame, fed, surprise
 from viz.url.parsers import MEASURES
 
 
@@ -41,13 +42,13 @@ def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, h
     lost = [surprise(frame.fed, strip.ids) for frame in frames]
     header = {
         **base(shown),
-        "texts": strings.atlas() | strings.film(),
+        "texts": strings.atlas() | texts.film(),
         "selection": {"site": str(site), "head": head, "query": query if query < selected.weights.shape[1] else -1},
         "film": content_hash(key.encode()),
         "steps": [frame.step for frame in frames],
         "frames": [_frame(frame, losses) for frame, losses in zip(frames, lost, strict=True)],
         "fed": [_chip(strip, i) for i in range(len(strip))],
-        "titles": {"fed": strings.fed(whole), "own": strings.own()},
+        "titles": {"fed": texts.fed(whole), "own": texts.own()},
         "measures": [measures.of_training()[name] for name in MEASURES],
         "column": measured.heads.index((site, head)),
         "frame": at,
@@ -84,7 +85,7 @@ def _frame(frame: Frame, lost: Array) -> dict[str, Any]:
     chips = _own_chips(frame.own) if frame.own else []
     loss = float(lost.mean()) if np.isfinite(lost).all() and len(lost) else None
     return {
-        "name": strings.snapshot(frame.step),
+        "name": texts.snapshot(frame.step),
         "loss": loss,
         "perplexity": None if loss is None else math.exp(min(loss, 700.0)),
         "own": chips,

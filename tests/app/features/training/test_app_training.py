@@ -15,7 +15,7 @@ from tests.app.conftest import SPEC
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
 from tests.networks import VARIANTS, network, save_film
-from viz.views.training import runs
+from viz.features.training import runs
 
 STEPS = (0, 1, 2, 4, 8)
 TEXT = "w4 w5 w6"

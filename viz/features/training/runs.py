@@ -9,11 +9,11 @@ from model.engine.api import ModelInfo, Run
 from model.errors import HeadlightError
 from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import at_step
+from viz.features.training.metrics import Frame
 from viz.i18n.translate import _, error_message
-from viz.metrics.training_metrics import Frame
 from viz.session.background_calls import Pending
 from viz.session.state import Page, update
-from viz.url.view_state import ANOTHER_MODEL
+from viz.url.view_state import another_model
 
 MOST_FRAMES = 48
 """Most snapshots shown; of more, some are left out, and a sentence says so."""
@@ -97,4 +97,4 @@ def switch(info: ModelInfo, text: str | None = None, **fields: str | int) -> Non
         text: the sentence; None: the model's first example.
         fields: what was chosen in its film, as fields of `viz.url.view_state.ViewState`.
     """
-    update(model=info.name, **{**ANOTHER_MODEL, "text": text, **fields})
+    update(model=info.name, **{**another_model(), "text": text, **fields})

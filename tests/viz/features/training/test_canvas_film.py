@@ -8,11 +8,11 @@ import pytest
 
 from model.errors import UnknownHead
 from model.trace.types import Array, Site
-from tests.viz.films import STEPS, WHOLE, frames, measured
+from tests.viz.features.training.films import STEPS, WHOLE, frames, measured
 from viz.canvas import fields_of
-from viz.canvas.scenes.film import scene as film
 from viz.canvas.wire.transport import encode, unpack
-from viz.metrics.training_metrics import fed, surprise
+from viz.features.training.film_scene import scene as film
+from viz.features.training.metrics import fed, surprise
 from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")

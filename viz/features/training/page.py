@@ -13,16 +13,16 @@ from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from model.trace.types import Trace
 from viz import canvas
-from viz.canvas.scenes import film
-from viz.canvas.wire import strings
 from viz.export.print.catalogue import Choice, Figure, standard_figures
-from viz.export.print.training_film import Snapshot, filmstrip
+from viz.features.training import curves, runs, texts
+from viz.features.training import film_scene as film
+from viz.features.training.filmstrip import Snapshot, filmstrip
+from viz.features.training.metrics import Course, Frame, course, fed
+from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, _n, error_message, join_list, number, said
 from viz.labels import alt_text, tokens
-from viz.metrics.training_metrics import Course, Frame, course, fed
 from viz.session.state import Page, address, update
-from viz.url.view_state import ANOTHER_MODEL
-from viz.views.training import curves, runs
+from viz.url.view_state import another_model
 from viz.widgets import print_dialog, recorded_run
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 
@@ -105,7 +105,7 @@ def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course
     site, head = page.attention.site, page.head
     losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
     title, told = tokens.head_name(shown, site, head), alt_text.film(measured.steps, losses)
-    snapshots = [Snapshot(strings.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
+    snapshots = [Snapshot(texts.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
     film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
     return [film, *standard_figures(shown, Choice(shown.at(site), head, page.view.query))]
 
@@ -117,7 +117,8 @@ def _of_the_training(page: Page) -> Page:
         return page
     try:
         info = page.engine.ask(Describe(name))
-        view = replace(page.view, model=name, snapshot=step if page.view.snapshot < 0 else page.view.snapshot)
+        asked = page.view.of(TrainingView).snapshot
+        view = page.view.changed(model=name, snapshot=step if asked < 0 else asked)
         trace = page.engine.ask(Run(view.request()))
     except HeadlightError:
         return page
@@ -126,7 +127,7 @@ def _of_the_training(page: Page) -> Page:
 
 def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
     """Index of the frame that the view asks for; the first one if it asks for none, the last one if that does not exist."""
-    steps, asked = [frame.step for frame in frames], page.view.snapshot
+    steps, asked = [frame.step for frame in frames], page.view.of(TrainingView).snapshot
     if asked in steps:
         return steps.index(asked)
     if asked >= 0:
@@ -184,7 +185,7 @@ def _another_film(page: Page) -> Page | None:
         return None
     info = films[0]
     text = page.view.text if info.languages == page.info.languages else next(iter(info.examples), "")
-    view = replace(page.view, **{**ANOTHER_MODEL, **asdict(Decoding()), "model": info.name, "text": text})
+    view = page.view.changed(**{**another_model(), **asdict(Decoding()), "model": info.name, "text": text})
     try:
         trace = page.engine.ask(Run(view.request()))
     except HeadlightError as error:

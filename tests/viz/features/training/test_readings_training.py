@@ -11,8 +11,8 @@ from model.measures.of_run import of_site
 from model.trace.types import Array, Site
 from tests import traces
 from tests.plain_measures import by_loop
-from tests.viz.films import STEPS, WHOLE, frames, measured
-from viz.metrics.training_metrics import fed, moments, numbers, similarity, specialised, surprise
+from tests.viz.features.training.films import STEPS, WHOLE, frames, measured
+from viz.features.training.metrics import fed, moments, numbers, similarity, specialised, surprise
 from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests import traces
-from viz.metrics.training_metrics import Course, Frame, course, fed
+from viz.features.training.metrics import Course, Frame, course, fed
 
 STEPS = (0, 3, 10, 40, 200)
 WHOLE = traces.translation(layers=2, heads=3, seed=9)

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from tests.viz.films import STEPS, measured
-from viz.figures import training
+from tests.viz.features.training.films import STEPS, measured
+from viz.features.training import figures as training
+from viz.features.training.metrics import specialised
+from viz.figures import steps_axis
 from viz.labels import tokens
-from viz.metrics.training_metrics import specialised
 
 
 @pytest.mark.parametrize("at", [0, 40])
@@ -68,5 +69,5 @@ def test_a_head_that_did_not_change_has_no_mark() -> None:
 def test_any_schedule_has_an_axis(steps: tuple[int, ...]) -> None:
     figure = training.losses([], np.array([]), np.array([]), steps, np.ones(len(steps)), steps[-1], dark=False)
     low, high = figure.layout.xaxis.range
-    for place in training.places(steps, steps):
+    for place in steps_axis.places(steps, steps):
         assert low < math.log10(place) < high

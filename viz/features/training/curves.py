@@ -5,10 +5,11 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Array
-from viz.figures import training as figures
+from viz.features.training import figures
+from viz.features.training.metrics import Course, moments, numbers, specialised
+from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, join_sentences, localized, titled
 from viz.labels import alt_text, measures, tokens
-from viz.metrics.training_metrics import Course, moments, numbers, specialised
 from viz.session.state import Page, bind
 from viz.url.parsers import MEASURES
 from viz.widgets import download, numeric_tables
@@ -41,14 +42,17 @@ def draw_one(page: Page, measured: Course, name: str) -> None:
 
 def _step(page: Page, measured: Course) -> int:
     """The snapshot that is shown; the first one if the view names none, the last one if that does not exist."""
-    missing = measured.steps[0 if page.view.snapshot < 0 else -1]
-    return page.view.snapshot if page.view.snapshot in measured.steps else missing
+    asked = page.view.of(TrainingView).snapshot
+    missing = measured.steps[0 if asked < 0 else -1]
+    return asked if asked in measured.steps else missing
 
 
 def _heads(page: Page, measured: Course, at: int) -> None:
     """Draws one measure of every head."""
     titles = measures.of_training()
-    with_numbers = [name for name in MEASURES if np.isfinite(measured.values[name]).any() or name == page.view.measure]
+    with_numbers = [
+        name for name in MEASURES if np.isfinite(measured.values[name]).any() or name == page.view.of(TrainingView).measure
+    ]
     _heading(
         _("All heads during training"),
         _("One line per head; the selected head is bold. Point at a line or tap it to see its name."),
@@ -57,12 +61,12 @@ def _heads(page: Page, measured: Course, at: int) -> None:
         _("Measure"), with_numbers, format_func=titles.__getitem__, required=True, label_visibility="collapsed", **bind("measure")
     )
     _head_chart(page, measured, at)
-    st.caption(tokens.markdown(join_sentences((measures.meanings()[page.view.measure], measures.of_rows()))))
+    st.caption(tokens.markdown(join_sentences((measures.meanings()[page.view.of(TrainingView).measure], measures.of_rows()))))
 
 
 def _head_chart(page: Page, measured: Course, at: int) -> None:
     """Draws one line for each head."""
-    measure, title = page.view.measure, measures.of_training()[page.view.measure]
+    measure, title = page.view.of(TrainingView).measure, measures.of_training()[page.view.of(TrainingView).measure]
     selected = measured.heads.index((page.attention.site, page.head))
     values = measured.values[measure]
     names = [tokens.site(site, head) for site, head in measured.heads]
@@ -106,7 +110,7 @@ def _loss_chart(page: Page, measured: Course, at: int) -> None:
 
 def _moments(page: Page, measured: Course) -> None:
     """Draws a table of when each head specialized; a click on a row selects the head."""
-    title = measures.of_training()[page.view.measure]
+    title = measures.of_training()[page.view.of(TrainingView).measure]
     _heading(
         tokens.markdown(_("When each head specializes: {measure}", measure=title)),
         _(
@@ -114,17 +118,17 @@ def _moments(page: Page, measured: Course) -> None:
             "total change is near 0, the step means nothing: the head did not specialize by this measure."
         ),
     )
-    table = moments(measured, page.view.measure)
+    table = moments(measured, page.view.of(TrainingView).measure)
     titles = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "moment": _("specializes at step")}
     titles |= {"start": _("start"), "end": _("end"), "change": _("change")}
     columns = {"moment": st.column_config.NumberColumn(titles["moment"], format="localized")}
-    clicked = choosing_head(table, f"moments-{page.view.measure}")
+    clicked = choosing_head(table, f"moments-{page.view.of(TrainingView).measure}")
     options = {"hide_index": True, "selection_mode": "single-row", **clicked}
     numeric_tables.draw(table, titles=titles, decimals=3, columns=columns, **options)
 
 
 def _numbers(page: Page, measured: Course) -> None:
-    measure = page.view.measure
+    measure = page.view.of(TrainingView).measure
     tables = {f"training-{measure}": numbers(measured, measure), "training-losses": _loss_table(page, measured)}
     captions = (measures.of_training()[measure], _("Loss"))
     for (name, table), caption in zip(tables.items(), captions, strict=True):
