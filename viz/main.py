@@ -45,9 +45,8 @@ from viz.views.explore import page as explore
 from viz.views.explore import tour
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
-from viz.views.survey import page as survey
 from viz.views.what_if import page as what_if
-from viz.widgets import conversation, media_box, recorded_run, sidebar
+from viz.widgets import conversation, media_box, navigation, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say
 from viz.widgets.sentence_box import remark_on_language, sentence_box
@@ -84,6 +83,7 @@ def main() -> None:
         redraw_on_change()
 
     chosen = st.navigation(pages)
+    navigation.keep(pages)
     if chosen.url_path and instead() == "first":
         visits.leave_first_picture()
     if begins and (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
@@ -145,7 +145,6 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
     first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
     steps = entry(drawing(step.show), _("Step through"), "step", "step")
     comparison = entry(drawing(compare.show), _("Compare"), "compare", "compare")
-    over_texts = drawing(lambda page: survey.show(page, first))
     experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
     return [
         first,
@@ -155,7 +154,6 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         comparison,
         entry(experiment, _("What if"), "whatif", "science"),
         entry(drawing(circuit.show), _("Circuit"), "circuit", "account_tree"),
-        entry(over_texts, _("Survey"), "survey", "query_stats"),
         *map(brought, chain.from_iterable(feature.pages for feature in features())),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
         entry(lobby.show, _("Lecture"), "lecture", "co_present"),

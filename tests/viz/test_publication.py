@@ -22,8 +22,9 @@ from viz.export.print.catalogue import Choice, caption, figure_called, standard_
 from viz.export.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
 from viz.export.print.plotly_chart import chart
 from viz.export.print.shapes import MM, Circle, Drawing, Polygon
+from viz.features.survey import heads_figure as heads
 from viz.features.training import figures as training
-from viz.figures import arithmetic, heads, positions
+from viz.figures import arithmetic, positions
 from viz.figures.difference import difference
 from viz.figures.dumbbells import dumbbells
 from viz.figures.importance import curves, scatter

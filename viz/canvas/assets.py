@@ -57,7 +57,6 @@ _KINDS: Mapping[str, DrawingFiles] = {
     "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
     "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
-    "Dots": (("dots.js",), ("common.css", "dots.css")),
     "Next": (("chips.js", "next.js"), ("common.css", "chips.css", "next.css")),
     "Sound": (("touch.js", "sound.js"), ("common.css", "sound.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),

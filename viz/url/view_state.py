@@ -5,8 +5,6 @@ from functools import cache
 from typing import Any, Self, TypeVar, get_args
 from urllib.parse import unquote
 
-from model.measures.catalogue import MEASURES as SURVEY_MEASURES
-from model.measures.catalogue import OF_HEADS
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
@@ -22,10 +20,6 @@ LARGEST_SEED = 2**53 - 1
 
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 """Number types that a run can be asked for in."""
-
-
-SURVEYED = (*SURVEY_MEASURES, *OF_HEADS)
-"""What Survey can draw of every head."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,12 +175,6 @@ class ViewState:
         f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
         values.choice(*READINGS),
     )
-    across: str = parameter(
-        "entropy", "x", f"what Survey draws from left to right: {', '.join(SURVEYED)}; see survey.md", values.choice(*SURVEYED)
-    )
-    up: str = parameter("previous", "y", "what Survey draws from bottom to top: as x", values.choice(*SURVEYED))
-    shade: str = parameter("", "color", "what colors Survey's heads: as x; default: their kind", values.choice(*SURVEYED))
-    dots: str = parameter("", "size", "matters: Survey's dots are as large as their heads matter", values.choice("matters"))
     least: float = parameter(
         0.0,
         "share",
@@ -196,7 +184,6 @@ class ViewState:
     )
     row: int = parameter(-1, "row", "Circuit: the row that is counted, from 0; -1: all", values.whole(-1), reset_by="sentence")
     corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
-    beside: str = parameter("", "survey", "the model whose stored survey Survey compares with", values.text, reset_by="model")
     hide: str = parameter(
         "",
         "hide",

@@ -1,7 +1,6 @@
 """The help of every panel in words, page by page: its title, two sentences, and the page of docs/ that tells more."""
 
 from viz.i18n.translate import N_
-from viz.widgets.survey_texts import SURVEY
 from viz.widgets.today_texts import TODAY
 
 HELP: dict[str, tuple[str, str, str]] = {
@@ -256,7 +255,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Every tensor of the file with its statistics. Search the table, or sort it by a column."),
         "glossary.md",
     ),
-    **SURVEY,
     **TODAY,
 }
 """By panel: its title, two sentences, and a page of docs/; in English, for `translated`."""

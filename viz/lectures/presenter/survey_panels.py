@@ -10,13 +10,15 @@ from model.survey import tables as files
 from model.survey.questions import StoredSurvey
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
-from viz.canvas.scenes import dots
 from viz.export.print.catalogue import Figure, of_chart
-from viz.figures import heads as figures
-from viz.figures.heads import Dot
+from viz.features.survey import dots_scene as dots
+from viz.features.survey import heads_figure as figures
+from viz.features.survey import labels
+from viz.features.survey.choice import head_of
+from viz.features.survey.heads_figure import Dot
+from viz.features.survey.view import SurveyView
 from viz.i18n.translate import _, join_list, number
 from viz.labels import measures as measure_labels
-from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.lectures.presenter import tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
@@ -24,7 +26,6 @@ from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
 from viz.lectures.script.lecture import Step
 from viz.session.state import Page
-from viz.views.survey.choice import head_of
 
 
 def stored(page: Page) -> Survey:
@@ -106,7 +107,7 @@ def _role_names(found: Survey) -> list[list[str]]:
 
 def _axes(page: Page) -> tuple[str, str]:
     titles = measure_labels.of_heads()
-    return titles[page.view.across], titles[page.view.up]
+    return titles[page.view.of(SurveyView).across], titles[page.view.of(SurveyView).up]
 
 
 def _title(axes: tuple[str, str]) -> str:
@@ -115,7 +116,7 @@ def _title(axes: tuple[str, str]) -> str:
 
 def _values(page: Page, found: Survey) -> tuple[Array, Array]:
     """The numbers of all heads on both axes; NaN where there is none."""
-    return found.of_heads(page.view.across), found.of_heads(page.view.up)
+    return found.of_heads(page.view.of(SurveyView).across), found.of_heads(page.view.of(SurveyView).up)
 
 
 def _criterion() -> str:

@@ -4,21 +4,20 @@ from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.survey.examples import Examples, Wanted, searched
 from model.survey.reading import HeadTexts
+from viz.features.survey.query_key import NOTHING
+from viz.features.survey.selected_head import line, open_button
 from viz.i18n.translate import _, number
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.survey.query_key import NOTHING
-from viz.views.survey.selected_head import line, open_button
 from viz.widgets import numeric_tables
 
 ROWS = "survey-examples-rows"
 
 
-def draw(page: Page, own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequence[str]]], explore: StreamlitPage) -> None:
+def draw(page: Page, own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
     """Draws what can be looked for, how much of it there is, and the cells with the largest weights."""
     names = sorted({part for each in parts for side in each for part in side if part and part != "_"})
     with st.container(horizontal=True, vertical_alignment="bottom", key="survey-examples-form"):
@@ -51,7 +50,7 @@ def draw(page: Page, own: HeadTexts, parts: Sequence[tuple[Sequence[str], Sequen
     chosen = [row for row in (st.session_state.get(ROWS) or NOTHING)["selection"]["rows"] if row < len(rows)]
     best = found.examples[chosen[0] if chosen else 0]
     head = own.question.site, own.question.head
-    open_button(page, own.asked[own.places[best.text]], head, explore, "survey-examples-open", best.query, own.question.edits)
+    open_button(page, own.asked[own.places[best.text]], head, "survey-examples-open", best.query, own.question.edits)
 
 
 def _any(part: str) -> str:

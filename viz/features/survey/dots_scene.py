@@ -8,7 +8,7 @@ import numpy as np
 from model.trace.types import Trace
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire.transport import pack
-from viz.figures.heads import SYMBOLS, Dot, Shade
+from viz.features.survey.heads_figure import SYMBOLS, Dot, Shade
 from viz.i18n.translate import _
 from viz.labels import tokens
 

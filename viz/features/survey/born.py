@@ -8,12 +8,12 @@ from model.measures.catalogue import MEASURES
 from model.survey.film import SurveyFilm
 from model.survey.survey import Survey
 from model.trace.types import Site
-from viz.figures import survey as figures
+from viz.features.survey import figures
+from viz.features.survey.stored import stored_film
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.labels import measures as measure_labels
 from viz.session.state import Page
-from viz.views.survey.stored import stored_film
 from viz.widgets.cards import chart, heading, say
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.errors import HeadlightError
 from model.spec.edits import read_edits
@@ -14,11 +13,11 @@ from model.survey.questions import Text
 from model.survey.reading import HeadTexts, ReadHead, read_on
 from model.survey.survey import Survey
 from model.survey.trees import parts_of
+from viz.features.survey import head_examples, making, query_key
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, background_engine
-from viz.views.survey import head_examples, making, query_key
 from viz.widgets.cards import card, heading
 
 KEY = "survey-head-read"
@@ -76,7 +75,7 @@ def read(ask: Callable[[Any], Any], question: ReadHead, texts: Sequence[Text], w
         yield replace(found, no_plane=error)
 
 
-def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore: StreamlitPage) -> None:
+def draw(page: Page, found: Survey, names: Sequence[str], selected: int) -> None:
     """Draws the plane and the search of the selected head, or the button that reads it."""
     if not found.quoted:
         return
@@ -93,13 +92,13 @@ def draw(page: Page, found: Survey, names: Sequence[str], selected: int, explore
         ready = _ready(mine)
         if ready is not None:
             _about(ready)
-            plane_of(page, ready, explore)
+            plane_of(page, ready)
     with card("survey-examples"):
         st.html(heading(_("Examples of this head"), _("Cells with certain words and weights, and how many chance would give")))
         if ready is None:
             st.caption(_("First read this head in many texts, with the button above."))
         else:
-            head_examples.draw(page, ready.texts, ready.parts, explore)
+            head_examples.draw(page, ready.texts, ready.parts)
 
 
 def picture_of(page: Page, found: Survey, selected: int) -> Reading | None:
@@ -108,9 +107,9 @@ def picture_of(page: Page, found: Survey, selected: int) -> Reading | None:
     return ready if ready is not None and ready.plane is not None else None
 
 
-def plane_of(page: Page, ready: Reading, explore: StreamlitPage) -> None:
+def plane_of(page: Page, ready: Reading) -> None:
     """Draws the plane of what was read."""
-    query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts, explore)
+    query_key.draw(page, ready.texts, ready.plane, ready.no_plane, ready.parts)
 
 
 def _question(page: Page, found: Survey, selected: int) -> ReadHead:

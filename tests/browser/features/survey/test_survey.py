@@ -15,7 +15,7 @@ from tests.browser.visits import has_parameters, rest, tiles, until
 
 pytestmark = pytest.mark.browser
 
-APP = Path(__file__).parents[2] / "app.py"
+APP = Path(__file__).parents[4] / "app.py"
 MODELS = APP.parent / "checkpoints"
 DOTS = ".hl[data-drawing=dots]"
 PICTURE = f"{DOTS} svg[role=application]"

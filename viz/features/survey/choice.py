@@ -4,6 +4,7 @@ import numpy as np
 
 from model.measures.catalogue import MEASURES
 from model.survey.survey import Survey
+from viz.features.survey.view import SurveyView
 from viz.session.state import Page
 
 
@@ -14,7 +15,8 @@ def head_of(page: Page, found: Survey, chosen: bool) -> int:
         chosen: whether somebody selected one.
     """
     heads, there = found.statistics.heads, (str(page.attention.site), page.head)
-    across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
+    view = page.view.of(SurveyView)
+    across, up = found.of_heads(view.across), found.of_heads(view.up)
     drawn = np.isfinite(across) & np.isfinite(up)
     if there in heads and (chosen or not drawn.any()):
         return heads.index(there)
@@ -24,5 +26,6 @@ def head_of(page: Page, found: Survey, chosen: bool) -> int:
 def measure_of(page: Page, found: Survey, head: int) -> str:
     """The measure whose spread over the texts is shown: that upwards, else that from left to right, else the first that the head
     has. The empty text: it has none."""
-    names = [name for name in (page.view.up, page.view.across, *MEASURES) if name in MEASURES]
+    view = page.view.of(SurveyView)
+    names = [name for name in (view.up, view.across, *MEASURES) if name in MEASURES]
     return next((name for name in names if found.statistics.count[head, list(MEASURES).index(name)]), "")

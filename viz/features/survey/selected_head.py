@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Run
 from model.errors import HeadlightError
@@ -15,16 +14,16 @@ from model.spec.edits import Edit, read_edits
 from model.survey.questions import MeasureTexts, Text
 from model.survey.roles import CRITERIA
 from model.survey.survey import Survey
-from viz.figures import survey as figures
+from viz.features.survey import figures, labels
+from viz.features.survey.choice import measure_of
+from viz.features.survey.view import SurveyView
 from viz.figures.heatmap import head_weights
 from viz.i18n.translate import _, error_message, join_sentences, number
 from viz.labels import measures as measure_labels
-from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session.state import Page, decimals, update
 from viz.url.view_state import new_sentence
-from viz.views.survey.choice import measure_of
-from viz.widgets import numeric_tables
+from viz.widgets import navigation, numeric_tables
 from viz.widgets.cards import chart, heading, say
 
 
@@ -44,8 +43,8 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     )
     if not big:
         _roles(found, names, selected)
-    if (name := measure_of(page, found, selected)) != page.view.up and page.view.up in MEASURES:
-        st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.up])))
+    if (name := measure_of(page, found, selected)) != page.view.of(SurveyView).up and page.view.of(SurveyView).up in MEASURES:
+        st.caption(tokens.markdown(_("“{measure}” is not defined for this head.", measure=titles[page.view.of(SurveyView).up])))
     if not name:
         return
     column = list(MEASURES).index(name)
@@ -124,7 +123,7 @@ def _no_role(found: Survey) -> str:
     return _("This head meets none of the {count} criteria, so it has no role.", count=len(CRITERIA))
 
 
-def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> None:
+def texts(page: Page, found: Survey, selected: int) -> None:
     """Lists the texts that the survey keeps, in which the head's number is largest, smallest and between, and draws the head's map
     in the chosen one, run now; in big mode the map fills the screen, below the choice of a text.
     """
@@ -137,7 +136,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
         place = st.selectbox(
             _("Texts"), range(len(rows)), format_func=choices.__getitem__, key="survey-text", label_visibility="collapsed"
         )
-        _map_of(page, found, selected, rows[place][2], explore)
+        _map_of(page, found, selected, rows[place][2])
         return
     subtitle = _("Texts in which “{measure}” is largest and smallest, and some from each tenth in between", measure=title)
     st.html(heading(_("Texts"), subtitle))
@@ -159,7 +158,7 @@ def texts(page: Page, found: Survey, selected: int, explore: StreamlitPage) -> N
         )
     chosen = [row for row in event["selection"]["rows"] if row < len(rows)]
     with drawn:
-        _map_of(page, found, selected, rows[chosen[0] if chosen else 0][2], explore)
+        _map_of(page, found, selected, rows[chosen[0] if chosen else 0][2])
 
 
 def line(text: Text) -> str:
@@ -185,7 +184,7 @@ def _listed(found: Survey, head: int, measure: str) -> list[tuple[str, float, Te
     return [*ends("strongest", _("largest")), *between, *reversed(ends("weakest", _("smallest")))]
 
 
-def _map_of(page: Page, found: Survey, head: int, text: Text, explore: StreamlitPage) -> None:
+def _map_of(page: Page, found: Survey, head: int, text: Text) -> None:
     """Runs one text and draws the head's map, outside big mode with a button that opens it in Explore."""
     site, number_ = found.statistics.heads[head]
     question = MeasureTexts(page.info.name, page.view.parsed_settings(), texts=(), edits=read_edits("; ".join(found.about.edits)))
@@ -199,14 +198,13 @@ def _map_of(page: Page, found: Survey, head: int, text: Text, explore: Streamlit
     alt = _("Weights in this text, computed now: {head}", head=name)
     chart(figure, (trace, name), fills=True, key="survey-map", alt=alt)
     if not page.view.big:
-        open_button(page, text, (site, number_), explore, "survey-open", edits=question.edits)
+        open_button(page, text, (site, number_), "survey-open", edits=question.edits)
 
 
 def open_button(
     page: Page,
     text: Text,
     head: tuple[str, int],
-    explore: StreamlitPage,
     key: str,
     row: int = -1,
     edits: tuple[Edit, ...] = (),
@@ -225,4 +223,4 @@ def open_button(
     fields |= {"edits": "; ".join(map(str, edits))}
     fields |= {"max_length": 0} if page.info.spec.get("encoder") is None else {}
     if st.button(_("Open in Explore"), icon=":material/grid_view:", key=key, on_click=partial(update, **fields)):
-        st.switch_page(explore)
+        st.switch_page(navigation.page_at("explore"))

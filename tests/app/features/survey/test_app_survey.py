@@ -26,7 +26,7 @@ from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from viz import canvas
-from viz.views.survey import one_head, query_key
+from viz.features.survey import one_head, query_key
 
 TEXTS = Texts("mine.txt", tuple(Text(f"w4 w{number} w6", "w5 w4") for number in range(4, 10)))
 """With targets: a run that writes its own takes forty steps."""
@@ -274,7 +274,7 @@ def test_a_survey_of_pasted_texts_is_made_while_the_page_watches(stocked: Path) 
 
 
 def test_a_survey_that_nobody_watches_ends(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz.views.survey.making.UNWATCHED_S", 0.0)
+    monkeypatch.setattr("viz.features.survey.making.UNWATCHED_S", 0.0)
     visitor = Visitor("survey", model="tiny", text="w4 w5")
     visitor.app.session_state["survey-kind"] = "pasted"
     visitor.again()
@@ -336,7 +336,7 @@ def test_a_survey_in_a_file_opens_and_is_closed_again(surveyed: Path) -> None:
 
 def test_a_survey_of_other_heads_and_a_broken_file_are_refused(surveyed: Path) -> None:
     visitor = Visitor("survey", model="tiny", text="w4 w5")
-    other = Path(__file__).parents[2] / "checkpoints" / "induction" / "survey.parquet"
+    other = Path(__file__).parents[4] / "checkpoints" / "induction" / "survey.parquet"
     chosen_file(visitor, "other.parquet", other.read_bytes())
     visitor.press("survey-open-file")
     assert "other.parquet cannot be opened: it was made with “induction”" in "\n".join(visitor.problems)
@@ -422,12 +422,12 @@ def test_umap_is_offered_only_where_its_library_is(surveyed: Path, monkeypatch: 
         asked.append(way)
         return replace(plane(texts), variance=())
 
-    monkeypatch.setattr("viz.views.survey.one_head.has_umap", lambda: False)
+    monkeypatch.setattr("viz.features.survey.one_head.has_umap", lambda: False)
     visitor = Visitor("survey", model="tiny", text="w4 w5", site="encoder.0.1.self", head="1")
     assert "package umap-learn" in captions(visitor)
     assert "survey-read-way" not in [each.key for each in visitor.app.selectbox]
-    monkeypatch.setattr("viz.views.survey.one_head.has_umap", lambda: True)
-    monkeypatch.setattr("viz.views.survey.one_head.plane", told)
+    monkeypatch.setattr("viz.features.survey.one_head.has_umap", lambda: True)
+    monkeypatch.setattr("viz.features.survey.one_head.plane", told)
     visitor.again()
     visitor.app.selectbox(key="survey-read-way").set_value("umap")
     visitor.again()

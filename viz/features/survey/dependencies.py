@@ -5,8 +5,8 @@ import streamlit as st
 
 from model.survey.relations import accuracies
 from model.survey.survey import Survey
+from viz.features.survey import labels
 from viz.i18n.translate import _
-from viz.labels import survey as labels
 from viz.session.state import update
 from viz.widgets import numeric_tables
 from viz.widgets.cards import card, heading

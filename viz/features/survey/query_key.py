@@ -7,18 +7,17 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.errors import HeadlightError
 from model.survey.examples import matching
 from model.survey.plane import Plane, clusters
 from model.survey.reading import HeadInText, HeadTexts
 from model.trace.types import Array, Tokens
-from viz.figures import plane as figures
+from viz.features.survey import plane_figure as figures
+from viz.features.survey.selected_head import line, open_button
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.survey.selected_head import line, open_button
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, say, with_tools
 
@@ -37,7 +36,6 @@ def draw(
     plane: Plane | None,
     no_plane: HeadlightError | None,
     parts: Sequence[tuple[Sequence[str], Sequence[str]]],
-    explore: StreamlitPage,
 ) -> None:
     """Draws the plane with how well it tells the scores, and lists the sentences of the selected dots."""
     if no_plane is not None:
@@ -81,7 +79,7 @@ def draw(
     modes: tuple[Literal["box", "lasso", "points"], ...] = ("box", "lasso", "points")
     chart(figure, fills=True, key=CHART, alt=f"{dots} {told}", config=config, on_select="rerun", selection_mode=modes)
     if not page.view.big:
-        _selected(page, own, plane, explore)
+        _selected(page, own, plane)
 
 
 def fit(plane: Plane) -> str:
@@ -133,7 +131,7 @@ def _of_word(texts: Sequence[HeadInText], word: str) -> tuple[Array, list[str]]:
     return np.concatenate([matching(strip, word) for strip in strips]).astype(int) - 1, [word.strip()]
 
 
-def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) -> None:
+def _selected(page: Page, own: HeadTexts, plane: Plane) -> None:
     """Lists the sentences of the selected dots, those with most of them first."""
     event = st.session_state.get(CHART) or NOTHING
     dots = [int(point["customdata"][0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
@@ -156,7 +154,7 @@ def _selected(page: Page, own: HeadTexts, plane: Plane, explore: StreamlitPage) 
     chosen = [row for row in (st.session_state.get("survey-plane-rows") or NOTHING)["selection"]["rows"] if row < len(table)]
     text = own.asked[own.places[rows[chosen[0] if chosen else 0][0]]]
     head = own.question.site, own.question.head
-    open_button(page, text, head, explore, "survey-plane-open", edits=own.question.edits)
+    open_button(page, text, head, "survey-plane-open", edits=own.question.edits)
 
 
 def sentences(dots: Sequence[int], texts: Sequence[HeadInText], plane: Plane) -> list[tuple[int, int, list[str]]]:

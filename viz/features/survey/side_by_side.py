@@ -15,14 +15,14 @@ from model.survey.differences import Difference, differences
 from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv
-from viz.figures import survey as figures
+from viz.features.survey import figures, labels
+from viz.features.survey.stored import read, stored
+from viz.features.survey.view import SurveyView
 from viz.i18n.translate import _, error_message
 from viz.labels import measures as measure_labels
-from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, bind, update
-from viz.views.survey.stored import read, stored
 from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables
 from viz.widgets.cards import heading, say
@@ -33,12 +33,13 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
     only the means.
     """
     sent = None if page.view.big else _choose(page)
-    if sent is None and not page.view.beside:
+    beside = page.view.of(SurveyView).beside
+    if sent is None and not beside:
         return
     try:
-        other = stored(page.engine, page.view.beside) if sent is None else read(sent.getvalue(), sent.name)
+        other = stored(page.engine, beside) if sent is None else read(sent.getvalue(), sent.name)
         if other is None:
-            say(_("There is no stored survey of “{model}”. python -m model survey makes one.", model=page.view.beside))
+            say(_("There is no stored survey of “{model}”. python -m model survey makes one.", model=beside))
             return
         apart = differences(other, found)
     except (BadTexts, CannotSurvey) as error:
@@ -55,7 +56,7 @@ def _choose(page: Page) -> UploadedFile | None:
     subtitle = _("With another model or snapshot, with the model without edits, or over other texts")
     st.html(heading(_("Two surveys side by side"), subtitle))
     there = [info.name for info in page.engine.ask(Models()).models if not info.problem]
-    choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.beside])])]
+    choices = ["", *dict.fromkeys([*there, *filter(None, [page.view.of(SurveyView).beside])])]
     st.selectbox(_("Compare with the stored survey of"), choices, format_func=lambda name: name or _("none"), **bind("beside"))
     if access.is_public():
         return None
@@ -84,8 +85,8 @@ def _about(other: Survey, found: Survey, apart: list[Difference]) -> None:
 
 def _scatter(page: Page, found: Survey, apart: list[Difference], names: list[str], selected: int) -> None:
     """Draws one measure of every head in both surveys; on the line nothing changed. A click selects a head."""
-    title = measure_labels.of_heads()[page.view.up]
-    own = {(each.site, each.head): each for each in apart if each.measure == page.view.up}
+    title = measure_labels.of_heads()[page.view.of(SurveyView).up]
+    own = {(each.site, each.head): each for each in apart if each.measure == page.view.of(SurveyView).up}
     if not own:
         st.caption(_("No head has this measure in both surveys: choose another one above."))
         return

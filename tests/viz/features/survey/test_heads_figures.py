@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from tests.traces import translation
-from viz.canvas.scenes import dots as dots_scene
 from viz.canvas.wire.transport import unpack
-from viz.figures import heads as figures
-from viz.figures.heads import LARGEST, Dot, Shade, grid, scatter
+from viz.features.survey import dots_scene, labels
+from viz.features.survey import heads_figure as figures
+from viz.features.survey.heads_figure import LARGEST, Dot, Shade, grid, scatter
 from viz.figures.theme import scheme
-from viz.labels import survey as labels
 
 NAMES, KINDS = ["one", "two", "thr<ee", "four"], ["self", "cross", "self", "self"]
 PLACES = [("encoder.0.0.self", 0), ("decoder.0.0.cross", 0), ("encoder.0.0.self", 1), ("encoder.0.0.self", 2)]

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from model.trace.types import Array
-from viz.figures.heads import MARGIN
+from viz.features.survey.heads_figure import MARGIN
 from viz.figures.layout import BAR_HEIGHT, PLACED, axis, colour_bar, literal, picture, room, scale
 from viz.figures.steps_axis import places, steps_axis
 from viz.figures.theme import scheme

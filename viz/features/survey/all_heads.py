@@ -15,18 +15,17 @@ from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz import canvas
-from viz.canvas.scenes import dots
 from viz.export.print.catalogue import Figure, of_chart
-from viz.figures import heads as figures
+from viz.features.survey import dots_scene as dots
+from viz.features.survey import heads_figure as figures
+from viz.features.survey import labels, making
+from viz.features.survey.one_head import in_order
+from viz.features.survey.view import SURVEYED, SurveyView
 from viz.i18n.translate import _
 from viz.labels import measures as measure_labels
-from viz.labels import survey as labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, address, background_engine, bind, update
-from viz.url.view_state import SURVEYED
-from viz.views.survey import making
-from viz.views.survey.one_head import in_order
 from viz.views.what_if.cell_clicks import clickable
 from viz.views.what_if.importance_run import by_kind
 from viz.widgets import print_dialog
@@ -50,10 +49,11 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
         st.html(heading(_("All heads"), subtitle))
     if page.view.big:
         _choices(page, found, names)
-    weight = _mattering(found) if page.view.dots else None
+    view = page.view.of(SurveyView)
+    weight = _mattering(found) if view.dots else None
     titles, shade = measure_labels.of_heads(), _shade(page, found)
-    across, up = (found.of_heads(name) for name in (page.view.across, page.view.up))
-    named = (titles[page.view.across], titles[page.view.up])
+    across, up = (found.of_heads(name) for name in (view.across, view.up))
+    named = (titles[view.across], titles[view.up])
     sites = [Site.parse(site) for site, _head in found.statistics.heads]
     groups = [tokens.kind(site.stack, site.kind) for site in sites]
 
@@ -93,22 +93,23 @@ def _choices(page: Page, found: Survey, names: Sequence[str]) -> None:
     with st.container(horizontal=True):
         st.selectbox(_("Color"), list(kind), format_func=kind.__getitem__, **bind("shade"))
         st.selectbox(_("Size"), list(sizes), format_func=sizes.__getitem__, **bind("dots"))
-    if page.view.dots:
+    if page.view.of(SurveyView).dots:
         _weight(page, found, names)
 
 
 def spreads(page: Page, found: Survey) -> list[tuple[Array, float]]:
     """For each head, how the measure upwards is spread over the texts: how many there are in each bin, and the end of the last one.
     Nothing, if what is drawn upwards is no measure."""
-    if page.view.up not in MEASURES:
+    name = page.view.of(SurveyView).up
+    if name not in MEASURES:
         return []
-    column = list(MEASURES).index(page.view.up)
-    return [(counts, MEASURES[page.view.up].highest) for counts in found.statistics.bins[:, column]]
+    column = list(MEASURES).index(name)
+    return [(counts, MEASURES[name].highest) for counts in found.statistics.bins[:, column]]
 
 
 def _shade(page: Page, found: Survey) -> figures.Shade | None:
     """The number that colors the dots; None: their kind of attention does."""
-    name = page.view.shade
+    name = page.view.of(SurveyView).shade
     return figures.Shade(found.of_heads(name), measure_labels.of_heads()[name]) if name else None
 
 
@@ -128,7 +129,8 @@ def grid(page: Page, found: Survey, names: Sequence[str], selected: int) -> None
     """Draws layers × heads by the number that colors the dots, else by the one upwards."""
     if not page.view.big:
         st.html(heading(_("Layers × heads")))
-    shade = _shade(page, found) or figures.Shade(found.of_heads(page.view.up), measure_labels.of_heads()[page.view.up])
+    up = page.view.of(SurveyView).up
+    shade = _shade(page, found) or figures.Shade(found.of_heads(up), measure_labels.of_heads()[up])
     heads = found.statistics.heads
     rows = by_kind(list(found.statistics.sites))
     places = [(rows.index(site), head) for site, head in heads]

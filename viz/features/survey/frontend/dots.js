@@ -1,6 +1,6 @@
 // Dots: every head of a survey by two numbers. A click selects a head, a box marks several, arrow keys walk to the nearest dot.
 
-const DOT_FREE = 0.06; // free share of an axis at both ends, which viz/figures/heads.py counts on when it places the labels
+const DOT_FREE = 0.06; // free share of an axis at both ends, which viz/features/survey/heads_figure.py counts on when it places the labels
 const DOT_LABEL = { line: 15.6, gap: 8 };
 const DOT_PLOT = 400; // height of the picture
 const DOT_SHAPE = 0.8; // of it in a lecture, by its width

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.errors import BadTexts, from_json
 from model.survey import tables
@@ -14,31 +13,31 @@ from model.survey.survey import Survey
 from model.trace.types import Site
 from viz import canvas
 from viz.export.tables import csv
-from viz.i18n.translate import _, error_message
-from viz.labels import measures as measure_labels
-from viz.labels import survey as labels
-from viz.labels import tokens
-from viz.session.state import Page, background_engine, get_view_state
-from viz.url.view_state import SURVEYED
-from viz.views.survey import (
+from viz.features.survey import (
     alike,
     all_heads,
     born,
     dependencies,
     form,
+    labels,
     making,
     one_head,
     selected_head,
     side_by_side,
     stored,
 )
-from viz.views.survey.choice import head_of, measure_of
+from viz.features.survey.choice import head_of, measure_of
+from viz.features.survey.view import SURVEYED, SurveyView
+from viz.i18n.translate import _, error_message
+from viz.labels import measures as measure_labels
+from viz.labels import tokens
+from viz.session.state import Page, background_engine, get_view_state
 from viz.widgets import numeric_tables, recorded_run
 from viz.widgets.cards import card, choose_picture, heading, one_screen, say
 
 
-def show(page: Page, explore: StreamlitPage) -> None:
-    """Draws the page; `explore` is where a text is opened."""
+def show(page: Page) -> None:
+    """Draws the page."""
     if page.info.recorded:
         st.info(recorded_run.needs_network(), icon=":material/info:")
         return
@@ -59,9 +58,9 @@ def show(page: Page, explore: StreamlitPage) -> None:
         if own is not None and not own.runs and not page.view.big:
             _kept(found)
         if page.view.big:
-            _one_picture(page, found, explore)
+            _one_picture(page, found)
             return
-        _drawn(page, found, explore)
+        _drawn(page, found)
     if (own is None or not own.runs) and (found is None or canvas.painted(all_heads.DOTS)):
         with st.expander(_("Make a survey"), icon=":material/query_stats:", expanded=found is None):
             form.draw(page)
@@ -115,7 +114,7 @@ def _kept(found: Survey) -> None:
         st.button(_("Close this survey"), icon=":material/close:", key="survey-close", on_click=making.drop)
 
 
-def _one_picture(page: Page, found: Survey, explore: StreamlitPage) -> None:
+def _one_picture(page: Page, found: Survey) -> None:
     """Draws the picture that fills the screen in big mode, and the choice among them."""
     names, selected = _heads(page, found)
     measure = measure_of(page, found, selected)
@@ -124,15 +123,15 @@ def _one_picture(page: Page, found: Survey, explore: StreamlitPage) -> None:
         "heads": (_("All heads"), lambda: all_heads.draw(page, found, names, _role_names(found), selected)),
         "grid": (_("Layers × heads"), lambda: all_heads.grid(page, found, names, selected)),
         "spread": (_("Over all texts"), lambda: selected_head.draw(page, found, names, selected)),
-        "head": (_("In one text"), lambda: selected_head.texts(page, found, selected, explore)),
+        "head": (_("In one text"), lambda: selected_head.texts(page, found, selected)),
     }
     if read is not None:
-        pictures["plane"] = _("Queries and keys"), lambda: one_head.plane_of(page, read, explore)
+        pictures["plane"] = _("Queries and keys"), lambda: one_head.plane_of(page, read)
     if found.compared is not None:
         pictures["alike"] = _("Similar heads"), lambda: alike.draw(page, found, names, selected)
     if film is not None:
         pictures["film"] = _("During training"), lambda: born.draw(page, found, film, selected, measure)
-    if page.view.beside:
+    if page.view.of(SurveyView).beside:
         pictures["two"] = _("Two surveys"), lambda: side_by_side.draw(page, found, names, selected)
     with one_screen():
         shown = choose_picture({name: title for name, (title, _draw) in pictures.items()})
@@ -146,7 +145,7 @@ def _heads(page: Page, found: Survey) -> tuple[list[str], int]:
     return names, head_of(page, found, chosen)
 
 
-def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
+def _drawn(page: Page, found: Survey) -> None:
     names, selected = _heads(page, found)
     left, one = st.columns([3, 2])
     with left, card("survey"):
@@ -158,8 +157,8 @@ def _drawn(page: Page, found: Survey, explore: StreamlitPage) -> None:
     with card("survey-grid"):
         all_heads.grid(page, found, names, selected)
     with card("survey-texts"):
-        selected_head.texts(page, found, selected, explore)
-    one_head.draw(page, found, names, selected, explore)
+        selected_head.texts(page, found, selected)
+    one_head.draw(page, found, names, selected)
     if found.compared is not None:
         with card("survey-alike"):
             alike.draw(page, found, names, selected)
@@ -198,7 +197,7 @@ def _table(page: Page, found: Survey) -> None:
     shown = table.copy(deep=False)
     if spreads:
         shown.insert(2, "spread", [spreads[row][0] for row in rows])
-    over_texts = _("“{measure}” over the texts", measure=measure_labels.of_heads()[page.view.up])
+    over_texts = _("“{measure}” over the texts", measure=measure_labels.of_heads()[page.view.of(SurveyView).up])
     numeric_tables.draw(
         shown,
         columns={"spread": st.column_config.BarChartColumn(over_texts)},

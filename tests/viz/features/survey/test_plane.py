@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from viz.figures.plane import GROUPS, plane
+from viz.features.survey.plane_figure import GROUPS, plane
 from viz.figures.theme import scheme
 
 POINTS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]])

@@ -8,7 +8,7 @@ import streamlit as st
 from model.survey.agreement import clustered
 from model.survey.survey import Survey
 from model.trace.types import Site
-from viz.figures import survey as figures
+from viz.features.survey import figures
 from viz.i18n.translate import _, join_list, number
 from viz.labels import tokens
 from viz.session.state import Page

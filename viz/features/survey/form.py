@@ -10,11 +10,11 @@ from model.survey import tables, texts
 from model.survey.questions import MeasureTexts
 from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts
+from viz.features.survey import making
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, background_engine
-from viz.views.survey import making
 from viz.widgets.cards import say
 
 USUAL, MOST_IN_PUBLIC = 200, 200
