@@ -26,10 +26,9 @@ from viz.labels import measures as measure_labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, address, background_engine, bind, update
-from viz.views.what_if.cell_clicks import clickable
-from viz.views.what_if.importance_run import by_kind
 from viz.widgets import print_dialog
 from viz.widgets.cards import heading
+from viz.widgets.clickable_figures import by_kind, clickable
 
 DOTS, MATTERS = "survey-dots", "survey-matters"
 

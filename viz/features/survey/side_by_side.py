@@ -23,9 +23,9 @@ from viz.labels import measures as measure_labels
 from viz.labels import tokens
 from viz.session import access
 from viz.session.state import Page, bind, update
-from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import numeric_tables
 from viz.widgets.cards import heading, say
+from viz.widgets.clickable_figures import clickable
 
 
 def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:

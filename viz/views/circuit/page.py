@@ -23,9 +23,9 @@ from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
 from viz.views import stream_parts
 from viz.views.circuit import paths
-from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import download, numeric_tables, recorded_run
 from viz.widgets.cards import choose_picture, one_screen, panel, say
+from viz.widgets.clickable_figures import clickable
 
 MOST_SAID = 3
 """Edges of the selected head that a sentence names, for each side."""

@@ -23,9 +23,9 @@ from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.state import Page, bind, decimals, update
 from viz.views import stream_parts
-from viz.views.what_if.cell_clicks import clickable
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart, panel, say
+from viz.widgets.clickable_figures import clickable
 
 MOST_PAIRS = 32
 """Pairs of a file that are measured here."""

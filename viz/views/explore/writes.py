@@ -21,9 +21,9 @@ from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
 from viz.views import stream_parts
 from viz.views.step.why import badge
-from viz.views.what_if.cell_clicks import clickable, head_map
 from viz.widgets import download, numeric_tables, recorded_run
 from viz.widgets.cards import chart, panel, say
+from viz.widgets.clickable_figures import clickable, head_map
 
 MOST = 12
 """Parts that have a bar of their own."""

@@ -18,10 +18,10 @@ from viz.labels import measures, tokens
 from viz.metrics import heads
 from viz.metrics.ranks import spearman
 from viz.session.state import Page, decimals
-from viz.views.what_if.cell_clicks import clickable, head_map
 from viz.views.what_if.importance_run import of_token, request, token_choice
 from viz.views.what_if.undo import change_edits
 from viz.widgets import download, numeric_tables
+from viz.widgets.clickable_figures import clickable, head_map
 
 _MEASURE, _BY, _AGREED = "matters:measure", "matters:by", "matters:agreed"
 

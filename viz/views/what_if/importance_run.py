@@ -1,13 +1,12 @@
 """Parts that all measurements of the page What if share: the run that they are about, and the target token that is measured."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from model.attribution.results import Result
 from model.spec.request import RunRequest
-from model.trace.types import Array, Site
+from model.trace.types import Array
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page
@@ -37,13 +36,6 @@ def token_choice(found: Result, name: str, whole: bool = True) -> int | None:
 def token_key(name: str) -> str:
     """The key of the widget that chooses a target token."""
     return f"matters:token:{name}"
-
-
-def by_kind(sites: Sequence[str]) -> list[str]:
-    """Sites in the order of the overview: those of a kind together, each in the order in which they run."""
-    parsed = [Site.parse(site) for site in sites]
-    kinds = list(dict.fromkeys((site.stack, site.kind) for site in parsed))
-    return [str(site) for site in sorted(parsed, key=lambda site: kinds.index((site.stack, site.kind)))]
 
 
 def of_token(numbers: Array, token: int | None) -> Array:

@@ -1,6 +1,6 @@
 """Figures whose points can be clicked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.what_if.importance_run import by_kind
 from viz.widgets.cards import chart
 
 
@@ -66,6 +65,13 @@ def head_map(
     columns = [_("H{head}", head=head + 1) for head in range(width)]
     figure = grid(names, columns, values, hover, page.dark, quantity)
     clickable(figure, key, lambda place: act(sites[place[0]], place[1]), alt, (page.trace, title))
+
+
+def by_kind(sites: Sequence[str]) -> list[str]:
+    """Sites in the order of the overview: those of a kind together, each in the order in which they run."""
+    parsed = [Site.parse(site) for site in sites]
+    kinds = list(dict.fromkeys((site.stack, site.kind) for site in parsed))
+    return [str(site) for site in sorted(parsed, key=lambda site: kinds.index((site.stack, site.kind)))]
 
 
 def _clicked(key: str, act: Callable[[Any], None]) -> None:
