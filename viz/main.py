@@ -15,6 +15,8 @@ from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, features
+from viz.features.compare import page as compare
+from viz.features.what_if import page as what_if
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
@@ -40,12 +42,10 @@ from viz.views import masks, positions, run_page
 from viz.views.checkpoint import opener, uploads
 from viz.views.checkpoint import page as checkpoint
 from viz.views.circuit import page as circuit
-from viz.views.compare import page as compare
 from viz.views.explore import page as explore
 from viz.views.explore import tour
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
-from viz.views.what_if import page as what_if
 from viz.widgets import conversation, media_box, navigation, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say

@@ -9,12 +9,11 @@ from model.engine.api import Describe, Run
 from model.trace.types import Array, Trace
 from tests.app.test_app_bundled import BUNDLED
 from tests.known import bundled_engine
+from viz.features.compare import run_difference, runs, sides
 from viz.labels import tokens
-from viz.metrics import run_difference
 from viz.session.state import Page
 from viz.url.links import opening
 from viz.url.view_state import ViewState, differing, second_side
-from viz.views.compare import runs, sides
 
 
 def page_of(model: str) -> Page:

@@ -19,9 +19,9 @@ from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
 from tests.held import HeldEngine
 from tests.networks import LANGUAGE_MODELS, VARIANTS, save_checkpoint
+from viz.features.what_if import importance_heads
+from viz.features.what_if.edit_list import EditList
 from viz.session import state
-from viz.views.what_if import importance_heads
-from viz.views.what_if.edit_list import EditList
 
 CPU = torch.device("cpu")
 EDIT = "silence site=decoder.0.1.cross head=0,1"

@@ -5,9 +5,9 @@ import pytest
 
 from model.trace.types import Site
 from tests import traces
-from viz.canvas.scenes import difference as changes_scene
 from viz.canvas.wire.transport import unpack
-from viz.metrics.run_difference import changes
+from viz.features.compare import difference_scene as changes_scene
+from viz.features.compare.run_difference import changes
 
 CROSS = Site("decoder", 0, 1, "cross")
 

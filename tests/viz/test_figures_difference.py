@@ -8,7 +8,7 @@ import pytest
 from model.errors import UnknownHead
 from model.trace.types import Trace
 from tests import traces
-from viz.figures.difference import difference
+from viz.features.compare.figures import difference
 from viz.figures.theme import DARK, LIGHT
 from viz.i18n import translate
 

@@ -18,7 +18,9 @@ from model.spec.request import RunRequest
 from model.survey import film, tables
 from model.survey.questions import StoredSurvey
 from tests.known import folder_of
-from viz.canvas.scenes import attention, difference
+from viz.canvas.scenes import attention
+from viz.features.compare import difference_scene as difference
+from viz.features.compare import run_difference
 from viz.lectures.presenter import check as command
 from viz.lectures.presenter import tables as scenes
 from viz.lectures.presenter.check import not_drawn
@@ -31,7 +33,6 @@ from viz.lectures.script.lecture import Question, Scope, Subject
 from viz.lectures.script.library import models_here
 from viz.lectures.script.runs import StepRuns
 from viz.lectures.script.telling import _said
-from viz.metrics import run_difference
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
 DIGITS = "view: /explore?model=reverse-digits&text=3141"

@@ -25,12 +25,12 @@ from viz.export.print.catalogue import Choice, caption, figure_called
 from viz.export.print.image_overlay import painted
 from viz.export.print.options import Options
 from viz.export.run_archive import Place
+from viz.features.what_if import drawn_edits
+from viz.features.what_if.edit_list import EditList
 from viz.figures.theme import LIGHT
 from viz.labels.images import hidden_positions, name_of
 from viz.url import links
 from viz.views.step.sentences import sentence
-from viz.views.what_if import drawn_edits
-from viz.views.what_if.edit_list import EditList
 
 SITE = Site("encoder", 0, 1, "self")
 

@@ -22,11 +22,11 @@ from viz.export.print.catalogue import Choice, caption, figure_called, standard_
 from viz.export.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
 from viz.export.print.plotly_chart import chart
 from viz.export.print.shapes import MM, Circle, Drawing, Polygon
+from viz.features.compare.dumbbells import dumbbells
+from viz.features.compare.figures import difference
 from viz.features.survey import heads_figure as heads
 from viz.features.training import figures as training
 from viz.figures import arithmetic, positions
-from viz.figures.difference import difference
-from viz.figures.dumbbells import dumbbells
 from viz.figures.importance import curves, scatter
 from viz.figures.lens import lens
 from viz.figures.row_entropy import entropy

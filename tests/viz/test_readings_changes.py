@@ -8,8 +8,8 @@ import pytest
 from model.trace.steps import Candidate, Step
 from model.trace.types import Array, Site, Trace
 from tests import traces
+from viz.features.compare.run_difference import changes, rounding, table, written
 from viz.labels import tokens
-from viz.metrics.run_difference import changes, rounding, table, written
 
 SELF, CROSS, ENCODER = Site("decoder", 0, 1, "self"), Site("decoder", 0, 1, "cross"), Site("encoder", 0, 0, "self")
 

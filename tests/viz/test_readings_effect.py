@@ -8,7 +8,7 @@ import torch
 
 from model.trace.types import Array
 from tests import traces
-from viz.metrics.edit_effect import divergence, effect, most_looked_at
+from viz.features.what_if.edit_effect import divergence, effect, most_looked_at
 
 
 def random_logits(seed: int) -> Array:

@@ -12,15 +12,15 @@ from model.trace.types import Tokens
 from tests import traces
 from tests.pages import MadeUpEngine
 from viz.canvas.edit_events import Gesture
+from viz.features.what_if import drawn_edits
+from viz.features.what_if.conflicts import overruled
+from viz.features.what_if.edit_list import EditList
+from viz.features.what_if.examples import of_any
+from viz.features.what_if.importance_words import correlations
+from viz.features.what_if.undo import History
 from viz.labels.edits import words
 from viz.session.state import Page
 from viz.url.view_state import ViewState
-from viz.views.what_if import drawn_edits
-from viz.views.what_if.conflicts import overruled
-from viz.views.what_if.edit_list import EditList
-from viz.views.what_if.examples import of_any
-from viz.views.what_if.importance_words import correlations
-from viz.views.what_if.undo import History
 
 CROSS = "decoder.0.2.cross"
 TRACE = traces.translation()

@@ -9,7 +9,7 @@ from model.attribution.questions import Heads
 from model.engine.api import Engine, Run
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
-from viz.views.what_if.examples import of_model
+from viz.features.what_if.examples import of_model
 
 MODELS = ("multi30k-de-en", "tatoeba-en-zh", "reverse-digits")
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.traces import encoder
-from viz.views.what_if import form_fields
-from viz.views.what_if.form_fields import typed_token
+from viz.features.what_if import form_fields
+from viz.features.what_if.form_fields import typed_token
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from viz.canvas.scenes import player as player_scene
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import unpack
+from viz.features.compare import runs as compare_runs
 from viz.features.training import film_scene as film
 from viz.features.training import runs as training_runs
 from viz.features.training.metrics import course, fed
@@ -35,7 +36,6 @@ from viz.metrics.aggregation import without_first
 from viz.session.state import Page
 from viz.url.view_state import WITHOUT_EDITS, ViewState
 from viz.views import masks
-from viz.views.compare import runs as compare_runs
 from viz.views.step import numbers, titles
 
 MOST_COLUMNS = 128

@@ -11,23 +11,24 @@ from model.trace.beam_tree import Node
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import beam_tree, difference
+from viz.canvas.scenes import beam_tree
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import unpack
+from viz.features.compare import difference_scene as difference
+from viz.features.compare import probabilities
+from viz.features.compare.notes import no_map_changed, unchanged_kinds
+from viz.features.compare.probabilities import Both
+from viz.features.compare.run_difference import Change, changed_kinds, most_changed
+from viz.features.compare.run_difference import changes as changes_of
+from viz.features.compare.runs import Runs, fed
 from viz.i18n.translate import _, join_sentences, number
 from viz.labels import tokens
 from viz.lectures.presenter import panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import with_trace
 from viz.lectures.presenter.panels import Panel, Picture
-from viz.metrics import probabilities
-from viz.metrics.probabilities import Both
-from viz.metrics.run_difference import Change, changed_kinds, most_changed
-from viz.metrics.run_difference import changes as changes_of
 from viz.session.state import Page
 from viz.url.view_state import ViewState
-from viz.views.compare.notes import no_map_changed, unchanged_kinds
-from viz.views.compare.runs import Runs, fed
 
 
 def both(page: Page, view: ViewState, runs: Runs, names: tuple[str, str]) -> Picture:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from model.spec.edits import Allow, Edit, Forbid, SetRow, Silence, Token
 from model.trace.types import Tokens, Trace
 from viz.canvas.edit_events import Gesture
+from viz.features.what_if.edit_list import EditList
 from viz.labels.images import hidden_positions, hides
 from viz.labels.images import hiding as hiding_patches
-from viz.views.what_if.edit_list import EditList
 
 
 def drawn(edits: EditList, made: Gesture, strips: dict[str, Tokens], shape: tuple[int, int]) -> EditList:

@@ -7,14 +7,14 @@ from model.attribution.questions import Prune
 from model.attribution.results import PruneCurve
 from model.spec.edits import silences
 from model.trace.types import Site
+from viz.features.what_if.edit_list import EditList
+from viz.features.what_if.importance_run import request
+from viz.features.what_if.remembered import forget_what_is_gone
+from viz.features.what_if.undo import change_edits
 from viz.figures.importance import curves
 from viz.i18n.translate import _, _n, join_sentences, number
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.what_if.edit_list import EditList
-from viz.views.what_if.importance_run import request
-from viz.views.what_if.remembered import forget_what_is_gone
-from viz.views.what_if.undo import change_edits
 from viz.widgets.cards import chart
 
 _AT = "matters:prune:at"

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from model.trace.types import Site, Trace
+from viz.features.compare.run_difference import Change, Kind, Reason, changed_kinds
+from viz.features.compare.runs import Runs
 from viz.i18n.translate import _, _n, join_list
 from viz.labels import tokens
-from viz.metrics.run_difference import Change, Kind, Reason, changed_kinds
-from viz.views.compare.runs import Runs
 
 
 @dataclass(frozen=True, eq=False)

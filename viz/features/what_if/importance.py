@@ -5,10 +5,10 @@ from collections.abc import Callable
 import streamlit as st
 
 from model.errors import HeadlightError
+from viz.features.what_if import importance_edges, importance_heads, importance_pruning, importance_words
 from viz.i18n.translate import _, error_message
 from viz.session import patient_engine
 from viz.session.state import Page
-from viz.views.what_if import importance_edges, importance_heads, importance_pruning, importance_words
 from viz.widgets.cards import card, heading, say
 
 _CHOSEN = "matters:chosen"

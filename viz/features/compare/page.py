@@ -10,17 +10,16 @@ from streamlit.delta_generator import DeltaGenerator
 from model.trace.types import Attention, Site, Trace
 from viz import canvas
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import difference as changed_heads
+from viz.features.compare import difference_scene as changed_heads
+from viz.features.compare import notes, outputs, picker, run_difference, runs
+from viz.features.compare import sides as compare_sides
+from viz.features.compare.figures import difference
+from viz.features.compare.notes import Compared
 from viz.figures import heatmap
-from viz.figures.difference import difference
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
-from viz.metrics import run_difference
 from viz.session.state import Page, get_view_state, update
 from viz.url.view_state import differing
-from viz.views.compare import notes, outputs, picker, runs
-from viz.views.compare import sides as compare_sides
-from viz.views.compare.notes import Compared
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, heading, one_screen, say
 

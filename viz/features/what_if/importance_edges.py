@@ -9,13 +9,13 @@ from model.attribution.questions import Edges
 from model.attribution.results import EdgeEffects
 from model.spec.edits import Forbid
 from model.trace.types import Site, Tokens
+from viz.features.what_if.importance_run import request, token_choice, token_key
+from viz.features.what_if.remembered import forget_what_is_gone
+from viz.features.what_if.undo import change_edits
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens as labels
 from viz.session.state import Page, decimals
-from viz.views.what_if.importance_run import request, token_choice, token_key
-from viz.views.what_if.remembered import forget_what_is_gone
-from viz.views.what_if.undo import change_edits
 from viz.widgets.clickable_figures import clickable
 
 

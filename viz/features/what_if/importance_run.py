@@ -7,10 +7,10 @@ import streamlit as st
 from model.attribution.results import Result
 from model.spec.request import RunRequest
 from model.trace.types import Array
+from viz.features.what_if.remembered import forget_what_is_gone
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.what_if.remembered import forget_what_is_gone
 
 
 def request(page: Page) -> RunRequest:

@@ -6,15 +6,15 @@ from functools import partial
 import streamlit as st
 
 from model.spec.edits import Edit
+from viz.features.what_if import examples
+from viz.features.what_if.conflicts import overruled
+from viz.features.what_if.edit_list import EditList
+from viz.features.what_if.examples import Experiment
+from viz.features.what_if.undo import change_edits, history, redo, undo
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.labels.edits import words
 from viz.session.state import Page
-from viz.views.what_if import examples
-from viz.views.what_if.conflicts import overruled
-from viz.views.what_if.edit_list import EditList
-from viz.views.what_if.examples import Experiment
-from viz.views.what_if.undo import change_edits, history, redo, undo
 
 
 def draw(page: Page, edits: EditList) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from model.spec.edits import Allow, Forbid, Token
 from model.trace.types import Trace
-from viz.views.what_if.edit_list import EditList
+from viz.features.what_if.edit_list import EditList
 
 
 def overruled(edits: EditList, trace: Trace) -> dict[int, int]:

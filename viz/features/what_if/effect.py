@@ -6,10 +6,10 @@ import numpy as np
 import streamlit as st
 
 from model.trace.types import Trace
+from viz.features.what_if.edit_effect import Effect
 from viz.i18n.translate import _, number
 from viz.labels import tokens
 from viz.metrics.alignment import Pair, align
-from viz.metrics.edit_effect import Effect
 from viz.metrics.teacher_forcing import first_written
 from viz.session.state import Page, decimals
 from viz.widgets.cards import heading

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.trace.types import Trace
+from viz.features.compare.run_difference import ROUNDING, written
 from viz.labels import tokens as labels
 from viz.metrics.alignment import align
-from viz.metrics.run_difference import ROUNDING, written
 
 
 @dataclass(frozen=True)

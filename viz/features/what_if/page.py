@@ -12,24 +12,25 @@ from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.edit_events import Gesture
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import difference, overlay
+from viz.canvas.scenes import overlay
 from viz.canvas.wire import overviews
+from viz.features.compare import difference_scene as difference
+from viz.features.compare import run_difference
+from viz.features.compare.notes import unchanged_kinds
+from viz.features.compare.run_difference import Change, changed_kinds, most_changed
+from viz.features.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
+from viz.features.what_if import effect as effect_view
+from viz.features.what_if.edit_effect import effect
+from viz.features.what_if.edit_list import EditList
+from viz.features.what_if.runs import Answers, Fed
+from viz.features.what_if.undo import begin_with, change_edits
 from viz.i18n.translate import _, join_clauses
 from viz.labels import edits as edit_words
 from viz.labels import tokens
-from viz.metrics import run_difference
-from viz.metrics.edit_effect import effect
-from viz.metrics.run_difference import Change, changed_kinds, most_changed
 from viz.session.state import Page, get_view_state, update
 from viz.url import links
 from viz.url.parsers import ALL_OFF
 from viz.url.view_state import WITHOUT_EDITS, differing
-from viz.views.compare.notes import unchanged_kinds
-from viz.views.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
-from viz.views.what_if import effect as effect_view
-from viz.views.what_if.edit_list import EditList
-from viz.views.what_if.runs import Answers, Fed
-from viz.views.what_if.undo import begin_with, change_edits
 from viz.widgets import recorded_run
 from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_screen, say
 

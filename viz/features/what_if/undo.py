@@ -7,9 +7,9 @@ from typing import Any
 import streamlit as st
 
 from model.spec.edits import Edit
+from viz.features.what_if.edit_list import EditList
 from viz.session.state import get_view_state, update
 from viz.url.parsers import ALL_OFF
-from viz.views.what_if.edit_list import EditList
 
 FIELDS = ("model", "text", "target", "edits", "silence", "off")
 """Fields of ViewState that undo restores."""

@@ -12,14 +12,14 @@ from model.attribution.questions import Heads, Measure
 from model.attribution.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
+from viz.features.what_if.importance_run import of_token, request, token_choice
+from viz.features.what_if.undo import change_edits
 from viz.figures import importance as figures
 from viz.i18n.translate import _, join_sentences, number
 from viz.labels import measures, tokens
 from viz.metrics import heads
 from viz.metrics.ranks import spearman
 from viz.session.state import Page, decimals
-from viz.views.what_if.importance_run import of_token, request, token_choice
-from viz.views.what_if.undo import change_edits
 from viz.widgets import download, numeric_tables
 from viz.widgets.clickable_figures import clickable, head_map
 

@@ -21,9 +21,9 @@ from model.spec.edits import (
 )
 from model.spec.network import TABLELESS
 from model.trace.types import Trace, chat_of
+from viz.features.what_if.edit_effect import most_looked_at
 from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.metrics.edit_effect import most_looked_at
 from viz.session.state import Page
 
 PARK = "Im Park spielt ein alter Mann Gitarre."

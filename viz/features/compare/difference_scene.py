@@ -9,10 +9,10 @@ from model.trace.types import Array, Site, Trace
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.parts import max_magnitude, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, pack, unpack
+from viz.features.compare.run_difference import Change
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import decimal_sign, number
 from viz.labels import alt_text, tokens
-from viz.metrics.run_difference import Change
 
 
 def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site, head: int) -> bytes:

@@ -10,10 +10,10 @@ from model.spec.edits import Token
 from model.spec.inputs import POSITIONS
 from model.spec.sent_text import whole_number
 from model.trace.types import Site, Tokens
+from viz.features.what_if.remembered import forget_what_is_gone
 from viz.i18n.translate import _
 from viz.labels import tokens as labels
 from viz.session.state import Page
-from viz.views.what_if.remembered import forget_what_is_gone
 
 
 def choice(name: str, title: str, titles: Mapping[str, str]) -> str:

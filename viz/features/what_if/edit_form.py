@@ -7,11 +7,11 @@ import streamlit as st
 
 from model.errors import HeadlightError
 from model.spec.edits import EDITS, Edit
+from viz.features.what_if import form_fields as fields
+from viz.features.what_if.undo import change_edits
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.views.what_if import form_fields as fields
-from viz.views.what_if.undo import change_edits
 from viz.widgets.cards import say
 
 _REFUSED = "whatif:refused"

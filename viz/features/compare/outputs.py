@@ -8,14 +8,14 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Trace
-from viz.figures.dumbbells import dumbbells
+from viz.features.compare.dumbbells import dumbbells
+from viz.features.compare.probabilities import Both, both, effect
+from viz.features.compare.run_difference import ROUNDING, Written, written
+from viz.features.compare.runs import Runs
 from viz.i18n.translate import _, _n, language_of
 from viz.labels import tokens as labels
 from viz.metrics.alignment import Pair, align
-from viz.metrics.probabilities import Both, both, effect
-from viz.metrics.run_difference import ROUNDING, Written, written
 from viz.session.state import decimals
-from viz.views.compare.runs import Runs
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart
 

@@ -10,12 +10,12 @@ import streamlit as st
 from model.attribution.questions import Words
 from model.attribution.results import WordEffects
 from model.trace.types import Array
+from viz.features.what_if.importance_run import request, token_choice
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, number, said
 from viz.labels import tokens
 from viz.metrics.ranks import spearman
 from viz.session.state import Page, decimals
-from viz.views.what_if.importance_run import request, token_choice
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart
 
