@@ -61,7 +61,7 @@ SLOW_PLACES = tuple(
         "model/training/test_train.py",
         "model/test_viewing.py",
         "viz/test_public_limits.py",
-        "viz/test_views_compare.py",
+        "viz/features/compare/test_views_compare.py",
         "viz/test_views_step.py",
         "viz/test_views_checkpoint_files.py",
     )

@@ -18,6 +18,7 @@ from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
 from viz.canvas.wire.transport import unpack
+from viz.features import FEATURES
 from viz.i18n import translate
 from viz.session.state import Page, get_view_state, session_language, store_view, sync_url
 
@@ -97,7 +98,7 @@ def page(engine: MadeUpEngine, dark: bool = False) -> Page:
 
 
 def run_view(view: str, engine: str, dark: bool = False) -> None:
-    """The script of a view's test: draws the page of `viz.views.VIEW` with an engine of ENGINES."""
+    """The script of a view's test: draws the page of `viz.views.VIEW`, or of a feature, with an engine of ENGINES."""
     from tests import pages
 
     pages.show(view, engine, dark)
@@ -106,7 +107,7 @@ def run_view(view: str, engine: str, dark: bool = False) -> None:
 def show(view: str, engine: str, dark: bool) -> None:
     """What `viz/main.py` does around a view."""
     translate.speak(session_language())
-    name = f"viz.views.{view}"
+    name = f"viz.{'features' if view in FEATURES else 'views'}.{view}"
     module = import_module(f"{name}.page" if hasattr(import_module(name), "__path__") else name)
     module.show(page(ENGINES[engine], dark))
     store_view(get_view_state()[0])

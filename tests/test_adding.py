@@ -85,11 +85,12 @@ NAMED = Layout(
 
 SCRIPTS = {
     "a URL parameter": """
+from viz.features.compare import view as compare_view
 from viz.url import links, view_state
 view, problems = links.read({"zoom": "3", "against": "zoom=2"})
 assert (view.zoom, problems) == (3, []), problems
 assert links.write(view) == {"zoom": "3", "against": "zoom=2"}
-assert view_state.second_side(view).zoom == 2
+assert compare_view.second_side(view).zoom == 2
 assert "zoom to “10”. Allowed: a whole number from 1 to 9." in links.read({"zoom": "10"})[1][0]
 assert view_state.new_sentence()["zoom"] == view_state.another_model()["zoom"] == 7
 assert "zoom" in view_state.typed()

@@ -41,13 +41,13 @@ class Feature:
     Attributes:
         pages: its pages, in their order in the navigation.
         parameters: a frozen dataclass whose fields are URL parameters; a page reads them with `ViewState.of`.
-        panels: the help of its panels by their names: title, sentences, and a page of docs/.
+        help: the help of its panels by their names: title, sentences, and a page of docs/.
         drawings: the files of its drawings by the name of their JavaScript class.
     """
 
     pages: tuple[FeaturePage, ...] = ()
     parameters: type | None = None
-    panels: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    help: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)
 
 

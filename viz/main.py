@@ -15,8 +15,6 @@ from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, features
-from viz.features.compare import page as compare
-from viz.features.what_if import page as what_if
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
@@ -143,16 +141,11 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
             checkpoint.show(my_engine(), get_view_state()[0], first)
 
     first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
-    steps = entry(drawing(step.show), _("Step through"), "step", "step")
-    comparison = entry(drawing(compare.show), _("Compare"), "compare", "compare")
-    experiment = drawing(lambda page: what_if.show(page, steps, comparison), unedited=True)
     return [
         first,
-        steps,
+        entry(drawing(step.show), _("Step through"), "step", "step"),
         entry(drawing(masks.show, masks.opens_on), _("Masks"), "masks", "visibility_off"),
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
-        comparison,
-        entry(experiment, _("What if"), "whatif", "science"),
         entry(drawing(circuit.show), _("Circuit"), "circuit", "account_tree"),
         *map(brought, chain.from_iterable(feature.pages for feature in features())),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),

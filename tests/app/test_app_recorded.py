@@ -15,6 +15,7 @@ from tests import opened
 from tests.app.visiting import EVERY_PAGE, Visitor
 from tests.runs import CPU
 from tests.viz.test_views_explore import head_drawn
+from viz.features.compare.view import CompareView
 
 RUN, PROGRAM = serialization.from_bytes(opened.GREEDY.read_bytes()), opened.program()
 
@@ -98,7 +99,7 @@ def test_two_recordings_are_compared_and_a_fused_kernel_has_its_badge(filled: Pa
     assert not visitor.problems
     visitor.app.selectbox(key="second:model").set_value(first)
     visitor._run()
-    assert visitor.view.against == f"model={first}"
+    assert visitor.view.of(CompareView).against == f"model={first}"
     assert not visitor.problems
     assert "What changed in the attention" in said(visitor)
 

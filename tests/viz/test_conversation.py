@@ -19,10 +19,11 @@ from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG
 from viz.export.run_archive import Place, archive
+from viz.features.compare.view import second_side
 from viz.url import links
 from viz.url.links import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns
-from viz.url.view_state import ViewState, second_side
+from viz.url.view_state import ViewState
 from viz.widgets.conversation import changed
 
 BEFORE = written_turns(chats.chat(*LONG).turns[:-1])
@@ -46,8 +47,8 @@ def test_a_model_with_a_template_converses_and_another_continues_a_text() -> Non
     assert conversing(info(True), ViewState(text="x")).chat == NO_TURNS
     assert conversing(info(True), ViewState(text="x", chat="off")).chat == "off"
     assert conversing(info(False), replace(VIEW, raw=1)) == replace(VIEW, chat="", raw=0)
-    assert second_side(replace(VIEW, against="model=other")).chat == ""
-    assert second_side(replace(VIEW, against="decode=beam")).chat == BEFORE
+    assert second_side(VIEW.changed(against="model=other")).chat == ""
+    assert second_side(VIEW.changed(against="decode=beam")).chat == BEFORE
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from model.spec.edits import Silence
 from model.spec.inputs import ROLES, Turn
 from model.spec.request import MOST_TOKENS, Decoding
 from viz.feature import features
+from viz.features.compare import view as compare_view
 from viz.url import links, view_state
 from viz.url import parsers as values
 from viz.url.parsers import LONGEST_TEXT, written_turns
-from viz.url.view_state import ViewState, all_parameters, new_sentence, second_side, typed
+from viz.url.view_state import ViewState, all_parameters, new_sentence, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,8 +27,18 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=LONGEST_TEXT 
 sites = st.builds(
     "{}.{}.{}.{}".format, st.sampled_from(["encoder", "decoder"]), small, small, st.sampled_from(["self", "cross", "memory"])
 )
+sides = st.builds(
+    compare_view.differing,
+    model=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    method=st.sampled_from(["greedy", "sample", "beam"]),
+    temperature=st.floats(0.01, 10),
+    seed=st.integers(0, view_state.LARGEST_SEED),
+    precision=st.sampled_from(["", *view_state.PRECISIONS]),
+)
 views = st.builds(
-    ViewState,
+    lambda against, **fields: ViewState(**fields).changed(against=against),
+    against=sides,
     model=texts,
     text=st.none() | texts,
     chat=st.sampled_from(["", "off", "[]"])
@@ -55,15 +66,6 @@ views = st.builds(
     reading=st.sampled_from(values.READINGS),
     hide=st.sampled_from(["", "special", "first", "none"]),
     precision=st.sampled_from(["", *view_state.PRECISIONS]),
-    against=st.builds(
-        view_state.differing,
-        model=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
-        text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
-        method=st.sampled_from(["greedy", "sample", "beam"]),
-        temperature=st.floats(0.01, 10),
-        seed=st.integers(0, view_state.LARGEST_SEED),
-        precision=st.sampled_from(["", *view_state.PRECISIONS]),
-    ),
 )
 
 
@@ -98,7 +100,7 @@ def test_defaults_are_left_out() -> None:
 
 
 def test_a_default_is_left_out_however_it_was_written() -> None:
-    view, _problems = links.read({"temperature": "1.0", "against": "".join(ViewState().against), "top_p": "1"})
+    view, _problems = links.read({"temperature": "1.0", "against": "", "top_p": "1"})
     assert links.write(view) == {}
 
 
@@ -217,11 +219,6 @@ def test_chosen_tokens_are_left_out_in_words_where_they_cannot_begin_a_decode() 
         assert [problem[:35] for problem in problems] == ["The tokens chosen in this link were"]
 
 
-def test_a_new_sentence_on_the_second_side_starts_without_the_chosen_tokens() -> None:
-    assert second_side(ViewState(begin="5", against="decode=beam")).begin == "5"
-    assert second_side(ViewState(begin="5", against="text=w6")).begin == ""
-
-
 def test_an_unknown_parameter_is_said_and_ignored() -> None:
     view, problems = links.read({f"utm_source{'u' * 90}": "x", "head": "1"})
     assert view == ViewState(head=1)
@@ -243,26 +240,6 @@ def test_a_view_asks_for_the_run_that_it_shows() -> None:
     assert ViewState().request().settings == ()
     assert dict(ViewState(settings="b=2 a=1").request().settings) == {"a": "1", "b": "2"}
     assert len({ViewState(), ViewState(head=0), ViewState(head=1)}) == 2, "a view is a value"
-
-
-def test_the_second_side_of_a_comparison_is_the_first_but_for_what_differs() -> None:
-    view = ViewState(model="m", settings="n_heads=8", text="ein hund & mehr", head=3, silence="encoder.0.0.self:1")
-    against = view_state.differing(text="100 % = a&b", method="beam", beam_size=3)
-    other = view_state.second_side(replace(view, against=against))
-    assert (other.text, other.method, other.beam_size) == ("100 % = a&b", "beam", 3)
-    assert replace(other, text=view.text, method="greedy", beam_size=5, against="") == view
-    assert links.read({"against": against}) == (ViewState(against=against), [])
-
-
-@pytest.mark.parametrize("models", [("a", "b"), ("b", "a")])
-def test_another_model_on_the_second_side_starts_without_what_the_first_was_told(models: tuple[str, str]) -> None:
-    own, other = models
-    first = ViewState(model=own, settings="n_heads=8", edits=EDIT, silence="encoder.0.0.self:1", off="0", text="x")
-    second = replace(first, model=other, settings="", edits="", silence="", off="", against=f"model={other}")
-    assert second_side(replace(first, against=f"model={other}")) == second
-    told = replace(first, against=view_state.differing(model=other, settings="n_heads=4"))
-    assert second_side(told).settings == "n_heads=4"
-    assert second_side(replace(first, against=f"model={own}")) == replace(first, against=f"model={own}")
 
 
 def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
@@ -327,12 +304,6 @@ def test_edits_that_are_not_there_cannot_be_off() -> None:
 
 def test_logs_leave_out_every_parameter_that_holds_what_people_typed() -> None:
     assert {"against", "begin", "chat", "corrupted", "edit", "set", "target", "text"} == typed()
-
-
-def test_what_is_off_on_one_side_counts_the_edits_of_that_side() -> None:
-    view = ViewState(edits=EDIT, off="0", against="beam=3")
-    assert second_side(view).off == "0"
-    assert second_side(replace(view, against=f"edit={EDIT}")).off == ""
 
 
 def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:

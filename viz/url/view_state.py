@@ -3,13 +3,12 @@
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Self, TypeVar, get_args
-from urllib.parse import unquote
 
 from model.spec.edits import Edit, read_edits
 from model.spec.inputs import Chat, Turn
 from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz.feature import features
-from viz.i18n.translate import N_, _
+from viz.i18n.translate import N_
 from viz.url import parsers as values
 from viz.url.parsers import ALL_OFF, READINGS, Parameter, parameter
 
@@ -198,15 +197,6 @@ class ViewState:
         "else its row",
         values.some(*values.OVERLAYS),
     )
-    against: str = parameter(
-        "",
-        "against",
-        "in what side B of Compare differs: parameters of this table as NAME=VALUE joined by &, %26 for & and %25 for %",
-        lambda text: _against(text),
-        reset_by="model",
-        typed=True,
-    )
-    feed: str = parameter("", "feed", "first: both sides of Compare read the tokens of side A", values.choice("first"))
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
     opened: str = parameter("", "open", f"open parts of a page, joined by spaces: {', '.join(values.PARTS)}", values.parts)
     picture: str = parameter(
@@ -332,36 +322,3 @@ def another_model() -> dict[str, Any]:
 
 WITHOUT_EDITS: dict[str, Any] = {"silence": "", "edits": "", "off": ""}
 """Fields of a view whose run is not changed."""
-
-
-def differences(against: str) -> dict[str, Any]:
-    """The fields of ViewState in which side B differs, with their values.
-
-    Raises:
-        ValueError: `against` is not what `differing` writes.
-    """
-    known = {parameter.name: parameter for parameter in all_parameters() if parameter.of_a_run}
-    pairs = [pair.partition("=") for pair in against.split("&") if pair]
-    if len({name for name, _equals, _value in pairs}) < len(pairs) or any(name not in known for name, _equals, _value in pairs):
-        raise ValueError(_("the differences, such as text=Ein Hund.&decode=beam, each name at most once"))
-    return {known[name].field: known[name].read(unquote(value)) for name, _equals, value in pairs}
-
-
-def differing(**fields_: object) -> str:
-    """The text form of `ViewState.against`, for fields in which side B differs."""
-    found = {p.name: str(fields_[p.field]) for p in all_parameters() if p.field in fields_}
-    return "&".join(f"{name}={value.replace('%', '%25').replace('&', '%26')}" for name, value in found.items())
-
-
-def second_side(view: ViewState) -> ViewState:
-    """The view of side B of Compare. Another model starts without the first one's settings and edits."""
-    different = differences(view.against)
-    anew: dict[str, Any] = {"settings": "", "chat": "", **WITHOUT_EDITS} if different.get("model", view.model) != view.model else {}
-    if {"model", "text", "target"} & different.keys():
-        anew["begin"] = ""  # it continues side A
-    anew |= {"off": ""} if "edits" in different else {}  # it counts the edits of side A
-    return view.changed(**anew | different)
-
-
-def _against(text: str) -> str:
-    return values.text(differing(**differences(text)))

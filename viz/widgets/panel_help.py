@@ -25,7 +25,7 @@ def texts() -> dict[str, tuple[str, str, str]]:
     """By panel of the core or of a feature: its title, two sentences, and a page of docs/; in English, for `translated`."""
     found = dict(HELP)
     for feature in features():
-        found |= feature.panels
+        found |= feature.help
     return found
 
 

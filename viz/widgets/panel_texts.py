@@ -168,59 +168,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("It gives each position its vector without any training. Each pair of dimensions is a wave of its own length."),
         "glossary.md",
     ),
-    # Compare
-    "against": (
-        N_("What to compare"),
-        N_("Side A is what the other pages show. Choose here what is different on side B: the model, the sentence or a setting."),
-        "links.md",
-    ),
-    "outputs": (
-        N_("The two outputs"),
-        N_("Both outputs are aligned word by word. Marked words are in one output only."),
-        "links.md",
-    ),
-    "changes": (
-        N_("Change of every head"),
-        N_(
-            "Each small map is one head; its colors show where weights grew and where they shrank. Click or tap a map to see it "
-            "below."
-        ),
-        "readings.md",
-    ),
-    "selected": (
-        N_("The selected head on both sides"),
-        N_("The same head in both runs, and the difference. Rows and columns without a counterpart are omitted."),
-        "readings.md",
-    ),
-    "ranking": (
-        N_("Heads, most changed first"),
-        N_("Each row is a head and how much its weights changed. Choose a row to see that head."),
-        "readings.md",
-    ),
-    # What if
-    "edits": (
-        N_("Edits"),
-        N_("Each edit changes one value inside the run, and the network continues from there. All pages then show that run."),
-        "what-if.md",
-    ),
-    "writes-now": (
-        N_("What the model generates now"),
-        N_("The output before and after your edits, token by token. Marked tokens differ."),
-        "what-if.md",
-    ),
-    "likelihood": (
-        N_("How likely the previous output is now"),
-        N_(
-            "The edited model reads the previous output and gives the probability of each token. Where that "
-            "changes, the edit matters."
-        ),
-        "what-if.md",
-    ),
-    "matters": (
-        N_("What matters"),
-        N_("Each part is removed on its own, and the output is scored again. What changes the output most comes first."),
-        "what-if.md",
-    ),
     # Checkpoint
     "diagnosis": (
         N_("What the file is"),

@@ -165,18 +165,6 @@ def atlas_alone() -> dict[str, Any]:
     return {**atlas(), "openLabel": _("{head}, enlarged. Arrow keys move between cells, Enter selects a row, Escape closes.")}
 
 
-def changes() -> dict[str, Any]:
-    """Texts of an atlas of differences."""
-    return {
-        **atlas(),
-        "weight": _("change"),
-        "scale": _("change in weight"),
-        "cell": _("{head}: the weight from “{query}” to “{key}” changed by {weight}"),
-        "hint": _("Hover to see how much a weight changed, click to select a head, double-click to enlarge it."),
-        "hintTouch": _("Tap a head to see how much a weight changed and to select it; spread two fingers on it to enlarge it."),
-    }
-
-
 def playing() -> dict[str, str]:
     """Texts of everything that plays."""
     return {"play": _("Play"), "pause": _("Pause"), "speed": _("Speed"), "times": _("{speed} ×")}

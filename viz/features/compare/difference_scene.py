@@ -9,6 +9,7 @@ from model.trace.types import Array, Site, Trace
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.parts import max_magnitude, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, pack, unpack
+from viz.features.compare import texts
 from viz.features.compare.run_difference import Change
 from viz.figures.theme import SCHEMES
 from viz.i18n.translate import decimal_sign, number
@@ -29,7 +30,7 @@ def scene(first: Trace, second: Trace, found: Mapping[Site, Change], site: Site,
         "schemes": SCHEMES,
         "decimal": decimal_sign(),
         "silenced": sorted(f"{site}/{head}" for site, head in tokens.silenced(first) | tokens.silenced(second)),
-        "texts": strings.changes(),
+        "texts": texts.changes(),
         "description": alt_text.all_changes({place: change.by_row for place, change in found.items()}),
         "selection": {"site": str(site), "head": head, "query": -1},
     }

@@ -15,11 +15,11 @@ from viz.features.compare import notes, outputs, picker, run_difference, runs
 from viz.features.compare import sides as compare_sides
 from viz.features.compare.figures import difference
 from viz.features.compare.notes import Compared
+from viz.features.compare.view import CompareView, differing
 from viz.figures import heatmap
 from viz.i18n.translate import _, join_clauses, titled
 from viz.labels import alt_text, tokens
 from viz.session.state import Page, get_view_state, update
-from viz.url.view_state import differing
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, heading, one_screen, say
 
@@ -28,11 +28,11 @@ def show(page: Page) -> None:
     """Draws the page."""
     page = compare_sides.pinned(page)
     big = page.view.big
-    example, words = ("", "") if page.view.against else compare_sides.example(page)
+    example, words = ("", "") if page.view.of(CompareView).against else compare_sides.example(page)
     if not big:
         compare_sides.control(page, example)
     if example:
-        page = replace(page, view=replace(page.view, against=differing(silence=example)))
+        page = replace(page, view=page.view.changed(against=differing(silence=example)))
         if not big:
             st.caption(words)
     different = picker.what_differs(page)

@@ -2,11 +2,12 @@
 
 from model.engine.api import Models
 from model.spec.edits import read_edits
+from viz.features.compare.view import second_side
 from viz.i18n.translate import _, join_clauses, join_list, translated
 from viz.labels import edits
 from viz.session.state import Page, opened
 from viz.url import view_state
-from viz.url.view_state import ViewState, second_side
+from viz.url.view_state import ViewState
 
 LONGEST = 48
 """Most characters of a value in the name of a side."""

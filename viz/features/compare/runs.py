@@ -6,11 +6,12 @@ from model.engine.api import Describe, Run, Texts
 from model.errors import HeadlightError
 from model.spec.request import RunRequest
 from model.trace.types import Trace
+from viz.features.compare.view import CompareView, second_side
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session.state import Page
 from viz.url.links import conversing
-from viz.url.view_state import ViewState, second_side
+from viz.url.view_state import ViewState
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ def runs(page: Page) -> Runs | str:
     except HeadlightError as error:
         return error_message(error)
     free = Runs(page.trace, second, since(page.trace))
-    return fed(page, view, free) if page.view.feed == "first" else free
+    return fed(page, view, free) if page.view.of(CompareView).feed == "first" else free
 
 
 def second_view(page: Page) -> ViewState:

@@ -13,11 +13,12 @@ from model.attribution.results import Head
 from model.engine.api import Describe, Engine, ModelInfo, Models
 from model.errors import HeadlightError
 from model.trace.types import Site
+from viz.features.compare.view import CompareView, differences, differing, second_side
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
 from viz.session.state import Page, get_view_state, opened, remember, update
 from viz.url import links
-from viz.url.view_state import ViewState, differences, differing, second_side
+from viz.url.view_state import ViewState
 from viz.widgets import sidebar
 from viz.widgets.cards import card, say
 
@@ -37,7 +38,7 @@ def control(page: Page, example: str) -> None:
     if page.info.recorded:
         kinds = {"model": _("another recorded run")}
     with card("against", "content"):
-        fields = differences(page.view.against)
+        fields = differences(page.view.of(CompareView).against)
         kind = "sentence" if {"text", "target"} & fields.keys() else "settings"
         st.session_state[_KIND] = kind = "model" if page.info.recorded or "model" in fields else kind
         st.segmented_control(
@@ -66,16 +67,17 @@ def pinned(page: Page) -> Page:
     except HeadlightError:
         return page  # side B says why
     remember(info)
-    against = differing(**differences(page.view.against) | {"model": info.name})
-    if against != page.view.against:
+    before = page.view.of(CompareView).against
+    against = differing(**differences(before) | {"model": info.name})
+    if against != before:
         update(against=against)
-    return replace(page, view=replace(page.view, against=against))
+    return replace(page, view=page.view.changed(against=against))
 
 
 def feed(page: Page) -> None:
     """Draws the switch that lets both sides read the tokens of the first side."""
     key = "widget:feed"
-    st.session_state[key] = page.view.feed == "first"
+    st.session_state[key] = page.view.of(CompareView).feed == "first"
     st.toggle(
         _("Both sides read the tokens that side A generated"),
         help=_("Otherwise each side continues from its own output, and nothing after the first different word can be compared."),
@@ -114,11 +116,12 @@ def _tied(second: ViewState, field: str) -> dict[str, Any]:
 
 def _differ(field: str, value: object) -> None:
     """Sets a field of the second side, unless a link could not hold it."""
-    asked, problems = links.read({"against": differing(**differences(get_view_state()[0].against) | {field: value})})
+    before = differences(get_view_state()[0].of(CompareView).against)
+    asked, problems = links.read({"against": differing(**before | {field: value})})
     if problems:
         st.session_state[_REFUSED] = _("Side B does not accept this: {problem}", problem=problems[0])
     else:
-        update(against=asked.against)
+        update(against=asked.of(CompareView).against)
 
 
 def _model(page: Page, second: ViewState) -> None:

@@ -13,6 +13,6 @@ _FILES = Path(__file__).parent / "frontend"
 FEATURE = Feature(
     pages=(FeaturePage(path="survey", title=N_("Survey"), icon="query_stats", show=page.show),),
     parameters=SurveyView,
-    panels=SURVEY,
+    help=SURVEY,
     drawings={"Dots": ((_FILES / "dots.js",), ("common.css", _FILES / "dots.css"))},
 )

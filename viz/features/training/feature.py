@@ -14,7 +14,7 @@ _FILES = Path(__file__).parent / "frontend"
 FEATURE = Feature(
     pages=(FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show),),
     parameters=TrainingView,
-    panels=PANELS,
+    help=PANELS,
     drawings={
         "Film": (
             (*OF_AN_ATLAS, "chips.js", "transport.js", _FILES / "film.js"),

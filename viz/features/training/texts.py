@@ -26,7 +26,7 @@ PANELS: dict[str, tuple[str, str, str]] = {
         "readings.md",
     ),
 }
-"""As `viz.feature.Feature.panels`."""
+"""As `viz.feature.Feature.help`."""
 
 
 def snapshot(step: int) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from model.spec.edits import write_edits
 from model.trace.types import Site, Tokens
@@ -18,6 +17,7 @@ from viz.features.compare import difference_scene as difference
 from viz.features.compare import run_difference
 from viz.features.compare.notes import unchanged_kinds
 from viz.features.compare.run_difference import Change, changed_kinds, most_changed
+from viz.features.compare.view import differing
 from viz.features.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
 from viz.features.what_if import effect as effect_view
 from viz.features.what_if.edit_effect import effect
@@ -30,17 +30,13 @@ from viz.labels import tokens
 from viz.session.state import Page, get_view_state, update
 from viz.url import links
 from viz.url.parsers import ALL_OFF
-from viz.url.view_state import WITHOUT_EDITS, differing
-from viz.widgets import recorded_run
+from viz.url.view_state import WITHOUT_EDITS
+from viz.widgets import navigation, recorded_run
 from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_screen, say
 
 
-def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
-    """Draws the page. `page.trace` is the run without edits.
-
-    Args:
-        steps, comparison: the pages to which the edits can be sent.
-    """
+def show(page: Page) -> None:
+    """Draws the page. `page.trace` is the run without edits."""
     if page.info.recorded:
         st.info(recorded_run.needs_network(), icon=":material/info:")
         return
@@ -61,7 +57,7 @@ def show(page: Page, steps: StreamlitPage, comparison: StreamlitPage) -> None:
         _one_picture(page, edits, fed, changed)
         return
     with top:
-        _edits(page, edits, begins, steps, comparison)
+        _edits(page, edits, begins)
         _hiding(page, edits, fed)
     with effects:
         if answers is not None:
@@ -95,7 +91,7 @@ def _heads_now(page: Page, edits: EditList, found: Fed) -> None:
     canvas.draw("atlas", scene, key="whatif-now", chosen=update, edited=edited)
 
 
-def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+def _edits(page: Page, edits: EditList, begins: bool) -> None:
     """Draws the list of edits with all that makes one.
 
     Args:
@@ -112,7 +108,7 @@ def _edits(page: Page, edits: EditList, begins: bool, steps: StreamlitPage, comp
                 if part.open:
                     edit_form.draw(page)
             if edits.active:
-                _links(page, edits, steps, comparison)
+                _links(page, edits)
 
 
 def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
@@ -124,11 +120,12 @@ def _at_change(page: Page, changed: Mapping[Site, Change]) -> Page:
     return replace(page, attention=page.trace.at(site), head=head)
 
 
-def _links(page: Page, edits: EditList, steps: StreamlitPage, comparison: StreamlitPage) -> None:
+def _links(page: Page, edits: EditList) -> None:
     """Draws links to other pages that open with the edits."""
     told = write_edits(edits.active)
     stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
-    compared = replace(page.view, **WITHOUT_EDITS, against=differing(edits=told))
+    compared = page.view.changed(**WITHOUT_EDITS, against=differing(edits=told))
+    steps, comparison = navigation.page_at("step"), navigation.page_at("compare")
     st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=links.write(stepped))
     st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=links.write(compared))
 

@@ -22,6 +22,7 @@ from viz.export.print import fonts
 from viz.export.print.catalogue import Choice, Figure, caption, standard_figures
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.export.print.svg import svg
+from viz.features.compare.view import second_side
 from viz.features.training import runs, texts
 from viz.features.training.view import TrainingView
 from viz.figures.theme import LIGHT
@@ -34,7 +35,6 @@ from viz.lectures.presenter.headless_page import NotDrawable, headless_page, sel
 from viz.lectures.presenter.panels import Panel
 from viz.lectures.script.lecture import Step
 from viz.session.state import Page
-from viz.url.view_state import second_side
 from viz.views import masks
 
 _DOCUMENT = Path(__file__).with_suffix(".typ")

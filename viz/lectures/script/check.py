@@ -9,6 +9,7 @@ from model.engine.api import Describe, Engine
 from model.errors import BadClaim, HeadlightError
 from model.spec.snapshots import without_step
 from model.trace import stages
+from viz.features.compare.view import CompareView
 from viz.i18n.translate import _, error_message
 from viz.i18n.translate import problem as reason
 from viz.lectures.script.answers import answer
@@ -59,7 +60,7 @@ def check_step(step: Step, engine: Engine) -> list[Problem]:
         runs.attention(trace, Head())
         if step.view.stage:
             stages.find(trace, step.view.stage)
-        if step.view.against:
+        if step.view.of(CompareView).against:
             runs.run(Scope(side="B"))
     except HeadlightError as error:
         return [Problem(step.line, error_message(error))]

@@ -14,12 +14,13 @@ from model.spec.edits import read_edits
 from model.spec.request import Keep, RunRequest
 from model.spec.snapshots import at_step
 from model.trace.types import Array, Attention, Tokens, Trace
+from viz.features.compare.view import second_side
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.lectures.script.lecture import Head, Named, Scope, Step, Token
 from viz.metrics.teacher_forcing import teacher_forced_request
 from viz.url.links import conversing, opening
-from viz.url.view_state import WITHOUT_EDITS, ViewState, second_side
+from viz.url.view_state import WITHOUT_EDITS, ViewState
 
 EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
 """Tensors that runs keep in addition, so that every claim about one run reads the same trace."""

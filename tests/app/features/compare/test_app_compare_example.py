@@ -10,10 +10,11 @@ from model.trace.types import Array, Trace
 from tests.app.test_app_bundled import BUNDLED
 from tests.known import bundled_engine
 from viz.features.compare import run_difference, runs, sides
+from viz.features.compare.view import differing, second_side
 from viz.labels import tokens
 from viz.session.state import Page
 from viz.url.links import opening
-from viz.url.view_state import ViewState, differing, second_side
+from viz.url.view_state import ViewState
 
 
 def page_of(model: str) -> Page:
@@ -48,7 +49,7 @@ def test_it_silences_the_head_that_changes_the_output_most_and_maps_change(model
         cost[f"{site}:{head}"] = log_probability(page.engine.ask(Run(runs._fed(without.request(), page.trace, free))), free.since)
     assert chosen == min(cost, key=cost.__getitem__)
 
-    second = page.engine.ask(Run(second_side(replace(page.view, against=differing(silence=silence))).request()))
+    second = page.engine.ask(Run(second_side(page.view.changed(against=differing(silence=silence))).request()))
     compared, refused = run_difference.changes(page.trace, second)
     assert not refused
     assert any(change.changed and len(change.rows) > 1 for change in compared.values())

@@ -22,8 +22,8 @@ from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.viz.test_views_explore import decoded
 from viz.canvas.wire.transport import unpack
+from viz.features.compare import view as compare_view
 from viz.labels import edits
-from viz.url import view_state
 
 CROSS = "decoder.0.1.cross"
 SILENCED = f"silence={CROSS}:1"
@@ -265,7 +265,7 @@ def test_one_click_silences_a_layer_a_kind_or_all_other_heads() -> None:
         app = open_compare(TwoRuns(), site=CROSS, head="1", against="decode=beam")
         for key in keys:
             app.button(key=f"silence-{key}").click().run()
-        return set(view_state.differences(app.query_params["against"])["silence"].split())
+        return set(compare_view.differences(app.query_params["against"])["silence"].split())
 
     assert after("others") == {f"{CROSS}:0"}
     assert after("layer") == {f"{CROSS}:0", f"{CROSS}:1"}

@@ -1,0 +1,30 @@
+"""Texts of the feature What if: the help of its panels."""
+
+from viz.i18n.translate import N_
+
+PANELS: dict[str, tuple[str, str, str]] = {
+    "edits": (
+        N_("Edits"),
+        N_("Each edit changes one value inside the run, and the network continues from there. All pages then show that run."),
+        "what-if.md",
+    ),
+    "writes-now": (
+        N_("What the model generates now"),
+        N_("The output before and after your edits, token by token. Marked tokens differ."),
+        "what-if.md",
+    ),
+    "likelihood": (
+        N_("How likely the previous output is now"),
+        N_(
+            "The edited model reads the previous output and gives the probability of each token. Where that "
+            "changes, the edit matters."
+        ),
+        "what-if.md",
+    ),
+    "matters": (
+        N_("What matters"),
+        N_("Each part is removed on its own, and the output is scored again. What changes the output most comes first."),
+        "what-if.md",
+    ),
+}
+"""As `viz.feature.Feature.help`."""
