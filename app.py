@@ -11,8 +11,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
-from viz.canvas import library
 from viz.canvas.wire.transport import ROUTE
+from viz.features.circuit import graph_library as library
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.file_limit import allow_many_connections
 from viz.lectures.classroom.join_codes import process

@@ -15,6 +15,7 @@ from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, features
+from viz.features.circuit import page as circuit
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
@@ -39,7 +40,6 @@ from viz.url.view_state import ViewState
 from viz.views import masks, positions, run_page
 from viz.views.checkpoint import opener, uploads
 from viz.views.checkpoint import page as checkpoint
-from viz.views.circuit import page as circuit
 from viz.views.explore import page as explore
 from viz.views.explore import tour
 from viz.views.run_page import PageFrame, PageSpec

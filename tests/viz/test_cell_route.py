@@ -20,13 +20,13 @@ from tests.pages import open_view, words
 from tests.runs import SPECS, request, traced
 from tests.viz.test_views_step import RealEngine, made
 from viz.canvas.wire.transport import unpack
+from viz.features.circuit.cell_words import said as cell_words_said
 from viz.i18n.translate import number
 from viz.session import cell_route
 from viz.session.patient_engine import CachedEngine, NonBlockingEngine
 from viz.session.state import Page
 from viz.url.view_state import ViewState
 from viz.views.explore import reading
-from viz.views.explore.cell_words import said as cell_words_said
 
 CROSS = "decoder.0.1.cross"
 

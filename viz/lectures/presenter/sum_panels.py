@@ -2,6 +2,8 @@
 
 from model.attribution.questions import Prune
 from model.attribution.sums import Why, Writes
+from viz.features.circuit import page as circuit
+from viz.features.circuit import why, writes
 from viz.figures.costs import Line
 from viz.i18n.translate import _, join_sentences, number
 from viz.lectures.presenter import tables
@@ -9,9 +11,6 @@ from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Panel
 from viz.session.state import Page
-from viz.views.circuit import page as circuit
-from viz.views.explore import writes
-from viz.views.step import why
 
 
 def of_score(page: Page, query: int, key: int) -> PanelWithScene:

@@ -16,11 +16,11 @@ from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
 from viz.export.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
 from viz.export.run_archive import About, Place
+from viz.features.circuit import why, writes
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
-from viz.views.explore import reading, reading_card, writes
+from viz.views.explore import reading, reading_card
 from viz.views.explore.reading import Shown
-from viz.views.step import why
 from viz.widgets import download, print_dialog
 
 _PRINT = "export:print"

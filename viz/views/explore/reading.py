@@ -15,13 +15,13 @@ from model.trace.types import Array, Attention, Site
 from viz.canvas.scenes import attention, overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews
+from viz.features.circuit import cell_words
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.labels.images import hidden_positions
 from viz.metrics import aggregation
 from viz.metrics.catalogue import Reading, catalogue
 from viz.session.state import Page
-from viz.views.explore import cell_words
 from viz.widgets import recorded_run
 
 LONGEST = 256

@@ -8,12 +8,13 @@ from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
+from viz.features.circuit import why
 from viz.figures import arithmetic as figures
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session import patient_engine
 from viz.session.state import Page, bind, update
-from viz.views.step import cell_calculation, why
+from viz.views.step import cell_calculation
 from viz.views.step.cell_calculation import Line
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say

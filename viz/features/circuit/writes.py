@@ -13,14 +13,14 @@ from model.attribution.results import HeadEffects
 from model.attribution.sums import LogitSum, Writes
 from model.errors import HeadlightError
 from model.trace.types import Array, Site
+from viz.features.circuit import stream_parts
+from viz.features.circuit.why import badge
 from viz.figures import importance, stages
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics.ranks import spearman
 from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
-from viz.views import stream_parts
-from viz.views.step.why import badge
 from viz.widgets import download, numeric_tables, recorded_run
 from viz.widgets.cards import chart, panel, say
 from viz.widgets.clickable_figures import clickable, head_map

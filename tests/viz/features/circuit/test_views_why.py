@@ -25,12 +25,11 @@ from model.trace.types import Array, Trace
 from tests.pages import figures, open_view, words
 from tests.runs import CPU, SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
+from viz.features.circuit import stream_parts, why, writes
 from viz.session.state import Page
 from viz.url.links import read
 from viz.url.view_state import ViewState
-from viz.views import stream_parts
-from viz.views.explore import exports, writes
-from viz.views.step import why
+from viz.views.explore import exports
 
 CROSS = "decoder.0.1.cross"
 

@@ -15,14 +15,13 @@ from model.errors import HeadlightError
 from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.scenes import attention
-from viz.canvas.scenes import circuit as scene
+from viz.features.circuit import graph_scene as scene
+from viz.features.circuit import paths, stream_parts
 from viz.figures import importance
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
-from viz.views import stream_parts
-from viz.views.circuit import paths
 from viz.widgets import download, numeric_tables, recorded_run
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 from viz.widgets.clickable_figures import clickable

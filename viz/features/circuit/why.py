@@ -12,13 +12,13 @@ from model.attribution.sums import LogitSum, ScoreSum, Why
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import TOLERANCE
 from model.trace.types import Array, Site, Trace
+from viz.features.circuit import stream_parts
+from viz.features.circuit.stream_parts import Shown
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page, bind, update
 from viz.url.parsers import LONGEST_TRAIL, cells
-from viz.views import stream_parts
-from viz.views.stream_parts import Shown
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say
 

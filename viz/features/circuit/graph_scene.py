@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from model.trace.types import Site, Trace
-from viz.canvas import library
 from viz.canvas.scenes.attention import base
 from viz.canvas.wire import strings
 from viz.canvas.wire.overviews import row_label
 from viz.canvas.wire.transport import pack
+from viz.features.circuit import graph_library as library
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
 

@@ -16,13 +16,12 @@ from model.attribution.sums import Part
 from model.errors import BadSetting, HeadlightError, phrase
 from model.spec.inputs import Given
 from model.trace.types import Site
-from viz.figures import circuit as figures
+from viz.features.circuit import figures, stream_parts
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session import access, patient_engine
 from viz.session.state import Page, bind, decimals, update
-from viz.views import stream_parts
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart, panel, say
 from viz.widgets.clickable_figures import clickable
