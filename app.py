@@ -12,7 +12,7 @@ from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
 from viz.canvas.wire.transport import ROUTE
-from viz.features.circuit import graph_library as library
+from viz.feature import features
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.file_limit import allow_many_connections
 from viz.lectures.classroom.join_codes import process
@@ -68,7 +68,7 @@ ROUTES = [
     route.ROUTE,
     cell_route.ROUTE,
     *LECTURES,
-    library.ROUTE,
+    *(one for feature in features() for one in feature.routes),
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names
     ROUTE,
     Route("/explore", first_page),

@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from starlette.routing import Route
+
 DrawingFiles: TypeAlias = tuple[tuple[str | Path, ...], tuple[str | Path, ...]]
 """The JavaScript files and the CSS files of a drawing: names in viz/canvas/frontend, or whole paths of a feature's own."""
 
@@ -35,20 +37,67 @@ class FeaturePage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FoldedPart:
+    """A part of Explore that opens below its pictures.
+
+    Attributes:
+        name: its name in a link's `open`.
+        title: above it, in English, marked with `N_`.
+        icon: the name of a Material icon.
+        draw: draws it, given the page, while it is open.
+        link: a sentence below the statistics of the selected head that leads to it, given the page; empty: there is none.
+    """
+
+    name: str
+    title: str
+    icon: str
+    draw: Callable[[Any], None]
+    link: Callable[[Any], str] = lambda page: ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellPanel:
+    """A panel of a cell, beside the one that says how its weight was calculated.
+
+    Attributes:
+        name: the value of a link's `cell`.
+        title: in English, marked with `N_`.
+        draw: draws it, given the page, and the query and the key of the cell.
+        reset: fields that closing the cell resets, with their defaults.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[Any, int, int], None]
+    reset: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Feature:
     """Everything that one feature brings.
 
     Attributes:
         pages: its pages, in their order in the navigation.
+        folded: parts of Explore that open below its pictures.
+        cell_panels: panels of a cell.
+        cell_words: how the drawing of the selected head asks what its cells write: a `viz.canvas.scenes.attention.Asks`, given the
+            page; None where nobody answers.
+        saved_sums: sums that an archive of the run keeps, by their names, given the page.
         parameters: a frozen dataclass whose fields are URL parameters; a page reads them with `ViewState.of`.
         help: the help of its panels by their names: title, sentences, and a page of docs/.
         drawings: the files of its drawings by the name of their JavaScript class.
+        routes: what the server answers for it.
     """
 
     pages: tuple[FeaturePage, ...] = ()
+    folded: tuple[FoldedPart, ...] = ()
+    cell_panels: tuple[CellPanel, ...] = ()
+    cell_words: Callable[[Any], Any] | None = None
+    saved_sums: Callable[[Any], Mapping[str, Mapping[str, Any]]] | None = None
     parameters: type | None = None
     help: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)
+    routes: tuple[Route, ...] = ()
 
 
 @cache
@@ -56,3 +105,13 @@ def features() -> tuple[Feature, ...]:
     """What the features bring, in the order of viz/features/__init__.py, the only list of their names."""
     names: tuple[str, ...] = import_module("viz.features").FEATURES
     return tuple(import_module(f"viz.features.{name}.feature").FEATURE for name in names)
+
+
+def folded_parts() -> tuple[FoldedPart, ...]:
+    """The parts of Explore that features bring."""
+    return tuple(part for feature in features() for part in feature.folded)
+
+
+def cell_panels() -> dict[str, CellPanel]:
+    """The panels of a cell that features bring, by their names."""
+    return {panel.name: panel for feature in features() for panel in feature.cell_panels}

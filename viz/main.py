@@ -15,7 +15,6 @@ from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, features
-from viz.features.circuit import page as circuit
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
@@ -146,7 +145,6 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         entry(drawing(step.show), _("Step through"), "step", "step"),
         entry(drawing(masks.show, masks.opens_on), _("Masks"), "masks", "visibility_off"),
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
-        entry(drawing(circuit.show), _("Circuit"), "circuit", "account_tree"),
         *map(brought, chain.from_iterable(feature.pages for feature in features())),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
         entry(lobby.show, _("Lecture"), "lecture", "co_present"),

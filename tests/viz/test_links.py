@@ -112,6 +112,7 @@ def test_an_empty_sentence_is_not_the_absence_of_one() -> None:
 
 SITE, EDIT, LONG = "decoder.0.2.cross", "silence site=decoder.0.2.cross head=4", LONGEST_TEXT * "x"
 TURNS = 'the turns of a conversation such as [["user", "Hi"]], or off'
+PARTS = values.part_names()
 SETTINGS = "settings such as n_heads=8, each name at most once, but no files"
 ALLOWED: list[tuple[str, str, list[str], list[str]]] = [
     ("text", "at most 4000 characters", [LONG], [f"{LONG}x"]),
@@ -170,7 +171,12 @@ ALLOWED: list[tuple[str, str, list[str], list[str]]] = [
     ("trail", "cells such as decoder.0.2.cross:4:2:1", ["decoder.0.2.cross:4:2:1"], ["decoder.0.2.cross:4:2"]),
     ("lang", "en, de, zh-CN, zh-TW", ["de"], ["xx"]),
     ("big", "a whole number from 0 to 1", ["0", "1"], ["-1", "2"]),
-    ("open", ", ".join(values.PARTS), [values.PARTS[0], " ".join(values.PARTS)], ["everything", f"{values.PARTS[0]} everything"]),
+    (
+        "open",
+        ", ".join(PARTS),
+        [PARTS[0], " ".join(PARTS)],
+        ["everything", f"{PARTS[0]} everything"],
+    ),
     ("against", "greedy, sample, beam", ["decode=beam"], ["decode=nucleus"]),
     (
         "against",
@@ -262,7 +268,7 @@ def test_a_whole_number_has_no_more_digits_than_any_limit() -> None:
         (values.ids, "5,03", "5,3"),
         (values.ids, ",".join(["7"] * MOST_TOKENS), ",".join(["7"] * MOST_TOKENS)),
         (values.ids, "", ""),
-        (values.parts, "  ".join(values.PARTS[::-1]), " ".join(values.PARTS)),
+        (values.parts, "  ".join(PARTS[::-1]), " ".join(PARTS)),
         (values.off, "".join(["a", "ll"]), values.ALL_OFF),
         (values.off, "2,0,2", "0,2"),
     ],
@@ -282,12 +288,6 @@ def test_heads_to_be_silenced_are_counted_from_0_in_the_order_of_the_link() -> N
 def test_settings_travel_sorted_by_name() -> None:
     assert values.settings_text({"n_heads": "8", "layout": "x"}) == "layout=x n_heads=8"
     assert values.pairs("layout=x n_heads=8") == {"layout": "x", "n_heads": "8"}
-
-
-def test_the_cells_that_led_to_a_cell_are_the_last_ones() -> None:
-    one = "decoder.0.2.cross:4:2:1"
-    assert values.cells(f"{one} encoder.0.0.self:0:1:2") == (("decoder.0.2.cross", 4, 2, 1), ("encoder.0.0.self", 0, 1, 2))
-    assert values.trail(" ".join([one] * 20)).split() == [one] * values.LONGEST_TRAIL
 
 
 def test_a_new_sentence_forgets_places_in_the_old_one_and_nothing_else() -> None:
@@ -322,6 +322,7 @@ def test_a_field_accepts_what_its_parameter_can_say_and_nothing_else() -> None:
 
 def test_the_documentation_lists_every_parameter_with_its_meaning() -> None:
     page = (ROOT / "docs" / "links.md").read_text(encoding="utf-8")
+    assert f"The names of `open`: {', '.join(PARTS)}." in page
     for parameter in all_parameters():
         default = ViewState().value(parameter)
         assert f"| `{parameter.name}` | {parameter.meaning} | {'—' if default in ('', None) else f'`{default}`'} |" in page

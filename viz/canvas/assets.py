@@ -56,7 +56,6 @@ _KINDS: Mapping[str, DrawingFiles] = {
     "Player": ((*_HEATMAP, "chips.js", "transport.js", "player.js"), ("common.css", "chips.css", "player.css")),
     "Network": (("touch.js", "paint.js", "transport.js", *_MOTION, "network.js"), ("common.css", "player.css", "network.css")),
     "Tree": (("tree.js",), ("common.css", "tree.css")),
-    "Circuit": (("circuit.js",), ("common.css", "circuit.css")),
     "Next": (("chips.js", "next.js"), ("common.css", "chips.css", "next.css")),
     "Sound": (("touch.js", "sound.js"), ("common.css", "sound.css")),
     "Cells": ((*_HEATMAP, "cells.js"), ("common.css",)),

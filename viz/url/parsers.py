@@ -18,6 +18,7 @@ from model.spec.inputs import MOST_TURNS, Turn
 from model.spec.request import MOST_TOKENS
 from model.spec.sent_text import whole_number
 from model.trace.types import Site
+from viz.feature import cell_panels, folded_parts
 from viz.i18n.translate import LANGUAGES, _, join_list, matching
 from viz.i18n.translate import number as shown
 
@@ -36,7 +37,7 @@ OF_CACHE = ("cache", "ways", "operations")
 OF_LENGTH = ("length", "bytes", "linear")
 """Parts of Step through that one panel holds, and of which a lecture shows one."""
 
-PARTS = ("numbers", "heads", "lens", "writes", *OF_CACHE, *OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks", "prune")
+PARTS = ("numbers", "heads", "lens", *OF_CACHE, *OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks", "prune")
 """The parts of Explore, Step through and Masks that open below the pictures; `prune` is a part of What if in a lecture."""
 
 PICTURES = (
@@ -52,9 +53,6 @@ one instead of one that it does not have."""
 
 OVERLAYS = ("smooth", "column")
 """How weights lie over an image: smoothly, else patch by patch; the selected token's column, else its row."""
-
-LONGEST_TRAIL = 8
-"""Most cells of a trail."""
 
 
 PLAIN = "off"
@@ -197,42 +195,19 @@ def some(*allowed: str) -> Callable[[str], str]:
     return read
 
 
-parts = some(*PARTS)
-"""Parser for parts of a page."""
+def part_names() -> tuple[str, ...]:
+    """The names of parts of pages that a link opens, those of the core first."""
+    return (*PARTS, *(part.name for part in folded_parts()))
 
 
-def key_or_mean(text: str) -> str:
-    """Parses a key, or `mean`; empty: none."""
-    if text in ("", "mean"):
-        return text
-    try:
-        return str(whole(0)(text))
-    except ValueError as error:
-        raise ValueError(_("a key, counted from 0, or mean")) from error
+def parts(text: str) -> str:
+    """Parses parts of a page."""
+    return some(*part_names())(text)
 
 
-def rival(text: str) -> str:
-    """Parses the token whose logit is taken away: `runner-up`, `none` or an id."""
-    if text in ("runner-up", "none"):
-        return text
-    try:
-        return str(whole(0)(text))
-    except ValueError as error:
-        raise ValueError(_("runner-up, none, or the id of a token")) from error
-
-
-def cells(given: str) -> tuple[tuple[str, int, int, int], ...]:
-    """The cells of a trail: site, head, query and key of each."""
-    fields = [cell.split(":") for cell in given.split()]
-    return tuple((str(Site.parse(site)), whole(0)(head), whole(0)(query), whole(0)(key)) for site, head, query, key in fields)
-
-
-def trail(given: str) -> str:
-    """Parses cells joined by spaces, each SITE:HEAD:QUERY:KEY; of too many the last ones."""
-    try:
-        return " ".join(":".join(map(str, cell)) for cell in cells(text(given))[-LONGEST_TRAIL:])
-    except (HeadlightError, ValueError) as error:
-        raise ValueError(_("cells such as decoder.0.2.cross:4:2:1")) from error
+def cell_panel(text: str) -> str:
+    """Parses the panel of a cell."""
+    return choice("how", *cell_panels())(text)
 
 
 def language(text: str) -> str:

@@ -123,16 +123,7 @@ class ViewState:
         reset_by="sentence",
         reported=True,
     )
-    cell: str = parameter("how", "cell", "the panel of a cell: how it was calculated, or why", values.choice("how", "why"))
-    minus: str = parameter(
-        "", "minus", "why: the key whose score is taken away, or mean, that of the row", values.key_or_mean, reset_by="sentence"
-    )
-    trail: str = parameter(
-        "", "trail", "why: the cells that led to this one, SITE:HEAD:QUERY:KEY joined by spaces", values.trail, reset_by="sentence"
-    )
-    rival: str = parameter(
-        "runner-up", "rival", "the token whose logit is taken away: runner-up, none or an id", values.rival, reset_by="sentence"
-    )
+    cell: str = parameter("how", "cell", "the panel of a cell: how it was calculated, or why", values.cell_panel)
     clock: str = parameter(
         "token",
         "clock",
@@ -174,15 +165,6 @@ class ViewState:
         f"what Explore draws of the selected site: {', '.join(READINGS)}; see readings.md",
         values.choice(*READINGS),
     )
-    least: float = parameter(
-        0.0,
-        "share",
-        "Circuit: the smallest share of an edge that is drawn, from 0.01; default: 0.05, or less so that half of what heads used "
-        "is drawn",
-        values.number(0, 1),
-    )
-    row: int = parameter(-1, "row", "Circuit: the row that is counted, from 0; -1: all", values.whole(-1), reset_by="sentence")
-    corrupted: str = parameter("", "corrupted", "Circuit: the corrupted sentence", values.text, reset_by="sentence", typed=True)
     hide: str = parameter(
         "",
         "hide",
@@ -198,7 +180,7 @@ class ViewState:
         values.some(*values.OVERLAYS),
     )
     language: str = parameter("", "lang", "language of the page: en, de, zh-CN or zh-TW; default: the browser's", values.language)
-    opened: str = parameter("", "open", f"open parts of a page, joined by spaces: {', '.join(values.PARTS)}", values.parts)
+    opened: str = parameter("", "open", "open parts of a page, joined by spaces; their names stand below", values.parts)
     picture: str = parameter(
         "heads",
         "picture",

@@ -53,35 +53,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Each number summarizes the weights of the selected head in this run. Click or tap a number to read what it means."),
         "readings.md",
     ),
-    "writes": (
-        N_("Why this token"),
-        N_(
-            "Breaks the logit of a token down into what each head, layer and bias added to it directly. The sum "
-            "is compared with the run."
-        ),
-        "why.md",
-    ),
-    "circuit": (
-        N_("Which heads a head used"),
-        N_(
-            "Breaks the queries, keys and values of every head down into what earlier heads wrote. The sums are "
-            "compared with the run."
-        ),
-        "circuit.md",
-    ),
-    "composition": (
-        N_("Composition and copying"),
-        N_(
-            "Shows what the weights alone tell, without a run. Some heads could read others, and some make what "
-            "they read more likely."
-        ),
-        "circuit.md",
-    ),
-    "paths": (
-        N_("Path by path"),
-        N_("Lets one head read another as in a corrupted run, and measures what that changes. An estimate is shown beside it."),
-        "circuit.md",
-    ),
     # Step through
     "search": (
         N_("The beam search"),
@@ -110,14 +81,6 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("How this weight was calculated"),
         N_("Follows one weight from query and key to the softmax. The weight is recomputed in float64 and compared with the run."),
         "stages.md",
-    ),
-    "why": (
-        N_("Why this score"),
-        N_(
-            "Breaks the score down into what wrote the query times what wrote the key: embedding, position, each "
-            "earlier head. The sum is compared with the run."
-        ),
-        "why.md",
     ),
     # Masks and Positions
     "mask-causal": (

@@ -229,24 +229,6 @@ def cells(stage: str) -> dict[str, str]:
     }
 
 
-def circuit() -> dict[str, str]:
-    """Texts of the graph of a circuit."""
-    return {
-        "graphLabel": _(
-            "Graph of all heads. Arrow keys go from head to head, up is a later layer; Enter selects the head. The table below has "
-            "every edge."
-        ),
-        "hint": _("Hover over a head to see only its edges. Click it (or press Enter) to select it."),
-        "hintTouch": _("Tap a head to see its edges and to select it."),
-        "query": _("to its queries"),
-        "key": _("to its keys"),
-        "value": _("to its values"),
-        "ofHead": _("{head}: {edges}"),
-        "alone": _("{head}: none of the edges shown."),
-        "failed": _("The graph could not be loaded. The table below has every edge."),
-    }
-
-
 def tree() -> dict[str, str]:
     """Texts of the tree of a beam search."""
     return {

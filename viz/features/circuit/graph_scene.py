@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 from model.trace.types import Site, Trace
 from viz.canvas.scenes.attention import base
-from viz.canvas.wire import strings
 from viz.canvas.wire.overviews import row_label
 from viz.canvas.wire.transport import pack
-from viz.features.circuit import graph_library as library
+from viz.features.circuit import graph_library, texts
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
 
@@ -71,8 +70,8 @@ def scene(trace: Trace, edges: Sequence[Edge], site: Site, head: int) -> bytes:
     )
     header = {
         **base(trace),
-        "texts": strings.circuit(),
-        "library": library.where(library.GRAPHS),
+        "texts": texts.graph(),
+        "library": graph_library.where(graph_library.GRAPHS),
         "nodes": nodes,
         "edges": [
             {

@@ -17,6 +17,7 @@ from viz import canvas
 from viz.canvas.scenes import attention
 from viz.features.circuit import graph_scene as scene
 from viz.features.circuit import paths, stream_parts
+from viz.features.circuit.view import CircuitView
 from viz.figures import importance
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
@@ -69,7 +70,8 @@ def question(page: Page) -> Circuit:
 
 def _row(page: Page) -> int:
     """The row that is counted; -1: all, also where a link names a row that the run does not have."""
-    return page.view.row if page.view.row < len(_written(page)) else -1
+    row = page.view.of(CircuitView).row
+    return row if row < len(_written(page)) else -1
 
 
 def _written(page: Page) -> Tokens:
@@ -142,11 +144,11 @@ def _threshold(page: Page, found: CircuitGraph, label: Literal["visible", "colla
     """
     largest = max((edge.share for edge in found.edges(0.01) if edge.part.kind == "head"), default=0.0)
     bound = bind("least")
-    st.session_state[bound["key"]] = page.view.least
+    st.session_state[bound["key"]] = page.view.of(CircuitView).least
     st.slider(
         _("Smallest share of an edge"),
         0.01,
-        max(0.02, page.view.least, math.ceil(100 * largest) / 100),
+        max(0.02, page.view.of(CircuitView).least, math.ceil(100 * largest) / 100),
         step=0.01,
         format="localized",
         help=_("A share is the size of what one part adds, divided by the sum of these sizes over all parts of that side."),
@@ -179,7 +181,7 @@ def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
         )
         for edge in edges
     ]
-    gaps = {"count": len(edges), "least": number(page.view.least, ".2f"), "left": left}
+    gaps = {"count": len(edges), "least": number(page.view.of(CircuitView).least, ".2f"), "left": left}
     said = _(
         "Edges shown: {count:,}, with a share of at least {least}. Of everything that heads used from "
         "earlier heads, {left} is not shown. Thin: small share; a bar at the end: negative. The table also "
@@ -191,13 +193,13 @@ def graph(page: Page, found: CircuitGraph) -> tuple[bytes, str]:
 
 def with_threshold(page: Page, found: CircuitGraph) -> Page:
     """The page with the smallest share that is drawn: the chosen one, else the one of `CircuitGraph.readable_share`."""
-    least = max(0.01, page.view.least or found.readable_share())
-    return replace(page, view=replace(page.view, least=least))
+    least = max(0.01, page.view.of(CircuitView).least or found.readable_share())
+    return replace(page, view=page.view.changed(least=least))
 
 
 def _shown(page: Page, found: CircuitGraph) -> tuple[list[Edge], str]:
     """The edges between heads that are shown, and the share that is not, in percent."""
-    least = page.view.least
+    least = page.view.of(CircuitView).least
     return [edge for edge in found.edges(least) if edge.part.kind == "head"], number(found.left_out(least), ".0%")
 
 
@@ -240,7 +242,7 @@ def _of_head(page: Page, found: CircuitGraph) -> list[str]:
     """What the selected head used most, a sentence for each side; and whether it copies."""
     head = Head(str(page.attention.site), page.head)
     said, name = list[str](), head_name(head)
-    own = sorted((edge for edge in found.edges(page.view.least) if edge.head == head), key=lambda edge: -edge.share)
+    own = sorted((edge for edge in found.edges(page.view.of(CircuitView).least) if edge.head == head), key=lambda edge: -edge.share)
     for side in SIDES:
         used = [(stream_parts.name(edge.part), number(edge.share, ".2f")) for edge in own if edge.side == side]
         there = [_("{title} ({name})", title=part, name=share) for part, share in used]

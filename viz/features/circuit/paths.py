@@ -17,6 +17,7 @@ from model.errors import BadSetting, HeadlightError, phrase
 from model.spec.inputs import Given
 from model.trace.types import Site
 from viz.features.circuit import figures, stream_parts
+from viz.features.circuit.view import CircuitView
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
@@ -110,7 +111,8 @@ def _corrupted(label: Literal["visible", "collapsed"]) -> None:
 
 def _own_pair(page: Page) -> list[tuple[Given, str]]:
     """The sentence of the page and the corrupted one, if there is one."""
-    return [(page.view.request().source, page.view.corrupted)] if page.view.corrupted.strip() else []
+    corrupted = page.view.of(CircuitView).corrupted
+    return [(page.view.request().source, corrupted)] if corrupted.strip() else []
 
 
 def _pairs(page: Page) -> list[tuple[Given, str]]:

@@ -14,11 +14,11 @@ from model.trace.cell_arithmetic import TOLERANCE
 from model.trace.types import Array, Site, Trace
 from viz.features.circuit import stream_parts
 from viz.features.circuit.stream_parts import Shown
+from viz.features.circuit.view import LONGEST_TRAIL, CircuitView, cells
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page, bind, update
-from viz.url.parsers import LONGEST_TRAIL, cells
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say
 
@@ -88,9 +88,10 @@ def badge(found: ScoreSum | LogitSum) -> None:
 
 def compared(page: Page) -> int | Literal["mean"] | None:
     """What the score is compared with; a key that the row does not have is left out."""
-    if page.view.minus in ("", "mean"):
-        return "mean" if page.view.minus else None
-    other = int(page.view.minus)
+    minus = page.view.of(CircuitView).minus
+    if minus in ("", "mean"):
+        return "mean" if minus else None
+    other = int(minus)
     return other if other < page.attention.weights.shape[2] else None
 
 
@@ -100,7 +101,7 @@ def _comparison(page: Page, key: int) -> None:
     titles = {"": _("the score itself"), "mean": _("the mean score of the row")}
     titles |= {str(place): f"{place + 1} {text}" for place, text in enumerate(keys) if place != key}
     tied = bind("minus")
-    if page.view.minus not in titles:
+    if page.view.of(CircuitView).minus not in titles:
         st.session_state[tied["key"]] = ""
     st.selectbox(
         _("Compared with"),
@@ -242,7 +243,7 @@ def _go(walked: tuple[str, ...], stage: str, fields: dict[str, str | int]) -> No
 def _walked(page: Page, query: int, key: int) -> tuple[str, ...]:
     """The cells that led here, this one last."""
     here = f"{page.attention.site}:{page.head}:{query}:{key}"
-    walked = page.view.trail.split()
+    walked = page.view.of(CircuitView).trail.split()
     return tuple(walked) if walked[-1:] == [here] else (here,)
 
 

@@ -14,6 +14,7 @@ from model.attribution.sums import LogitSum, Writes
 from model.errors import HeadlightError
 from model.trace.types import Array, Site
 from viz.features.circuit import stream_parts
+from viz.features.circuit.view import CircuitView
 from viz.features.circuit.why import badge
 from viz.figures import importance, stages
 from viz.i18n.translate import _, error_message, number
@@ -73,6 +74,11 @@ def _saved(page: Page) -> None:
         )
 
 
+def link(page: Page) -> str:
+    """A sentence that leads to the sum; empty where there is none."""
+    return "" if reason_against(page) else _("What made it choose this word")
+
+
 def reason_against(page: Page) -> str:
     """Why no token of this run has a sum; empty: each has one."""
     if page.info.recorded and "writes" not in page.trace.sums:
@@ -98,17 +104,19 @@ def _choices(page: Page, token: int) -> None:
     step = page.trace.steps[token]
     rivals = {"runner-up": _("the most likely other token"), "none": _("nothing: the logit itself")}
     rivals |= {str(one.id): tokens.word(one.text) for one in step.candidates if one.id != step.chosen.id}
-    if page.view.rival not in rivals:
-        rivals[page.view.rival] = f"#{page.view.rival}"
+    chosen = page.view.of(CircuitView).rival
+    if chosen not in rivals:
+        rivals[chosen] = f"#{chosen}"
     with right:
         st.selectbox(_("Compared with"), list(rivals), format_func=rivals.__getitem__, **bind("rival"))
 
 
 def rival(page: Page) -> int | Literal["runner-up"] | None:
     """What the view compares the token with."""
-    if page.view.rival in ("runner-up", "none"):
-        return "runner-up" if page.view.rival == "runner-up" else None
-    return int(page.view.rival)
+    asked = page.view.of(CircuitView).rival
+    if asked in ("runner-up", "none"):
+        return "runner-up" if asked == "runner-up" else None
+    return int(asked)
 
 
 def title(found: LogitSum) -> str:

@@ -8,15 +8,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.saved_sums import cell_to_save, sums_to_save
-from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from viz.canvas import standalone
 from viz.canvas.scenes import overlay
 from viz.export import run_archive, tables
 from viz.export.print import line_plot as joined
 from viz.export.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
 from viz.export.run_archive import About, Place
-from viz.features.circuit import why, writes
+from viz.feature import features
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
 from viz.views.explore import reading, reading_card
@@ -137,38 +135,24 @@ def _of_reading(page: Page, shown: Shown) -> list[Figure]:
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
 
 
-def sums(page: Page) -> dict[str, Mapping[str, Any]]:
-    """Why the selected cell has its score, and why the selected token was written, for an archive; without what is not known.
-
-    A recording has those that it was saved with.
-
-    Where no cell is selected, it is the strongest one of the selected row, or of the last row.
-    """
-    view, attention = page.view, page.attention
-    query, key = cell_to_save(attention, page.head, view.query, view.key)
-    asked: list[Why | Writes] = [Why(view.request(), str(attention.site), page.head, query, key, why.compared(page))]
-    asked += [Writes(view.request(), writes.token(page), writes.rival(page))] if page.trace.steps else []
-
-    def answer(question: Why | Writes) -> ScoreSum | LogitSum:
-        match question:
-            case Why():
-                return page.engine.ask(question)
-            case Writes():
-                return page.engine.ask(question)
-
-    return {**page.trace.sums, **sums_to_save(asked, answer)}
-
-
 def _archive_button(page: Page) -> None:
     """Draws the button; the archive is made when it is pressed."""
     place = Place(page.attention.site, page.head, page.view.query)
     link = "" if page.info.recorded else address()
     st.download_button(
         _("Download everything (.zip)"),
-        lambda: run_archive.archive(replace(page.trace, sums=sums(page)), place, About(link, said(page.info.summary))),
+        lambda: run_archive.archive(replace(page.trace, sums=_sums(page)), place, About(link, said(page.info.summary))),
         tables.file_name(page.trace, ending="zip"),
         "application/zip",
         icon=":material/inventory_2:",
         on_click="ignore",
         key="archive",
     )
+
+
+def _sums(page: Page) -> dict[str, Mapping[str, Any]]:
+    """The sums that an archive keeps; a recording has those that it was saved with."""
+    found = dict(page.trace.sums)
+    for feature in features():
+        found |= feature.saved_sums(page) if feature.saved_sums is not None else {}
+    return found

@@ -12,15 +12,15 @@ import streamlit as st
 
 from viz import canvas
 from viz.canvas.scenes import overlay
-from viz.features.circuit import writes
-from viz.i18n.translate import _, _n, join_list
+from viz.feature import folded_parts
+from viz.i18n.translate import _, _n, join_list, translated
 from viz.i18n.translate import number as shown_number
 from viz.labels import measures, tokens
 from viz.metrics import heads
 from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead, update
 from viz.url import links
-from viz.url.parsers import PARTS, parts
+from viz.url.parsers import part_names, parts
 from viz.views.explore import continuations, exports, first_picture, logit_lens, reading, reading_card, sound, tour
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
@@ -67,7 +67,8 @@ def show(page: Page) -> None:
             _alike(page)
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
-    _opened(page, "writes", _("Why this token: its logit as a sum"), ":material/functions:", lambda: writes.draw(page))
+    for folded in folded_parts():
+        _opened(page, folded.name, translated(folded.title), f":material/{folded.icon}:", partial(folded.draw, page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
     if page.view.key >= 0 and shown.reading.name != "writes":
         cell_dialog.dialog(page)
@@ -104,7 +105,7 @@ def _opened(page: Page, name: str, title: str, icon: str, draw: Callable[[], Non
 
 
 def _tell_opened() -> None:
-    update(opened=" ".join(name for name in PARTS if st.session_state.get(f"part-{name}")))
+    update(opened=" ".join(name for name in part_names() if st.session_state.get(f"part-{name}")))
 
 
 def _strips(page: Page, scene: bytes) -> None:
@@ -186,10 +187,10 @@ def _facts(page: Page, shown: reading.Shown) -> None:
     if not reading.is_raw(page, shown):
         notes.insert(0, _weights_alone())
     small = [f'<p class="small">{escape(note)}</p>' for note in notes]
-    if not writes.reason_against(page):
-        there = escape(urlencode(links.write(replace(page.view, opened=parts(f"{page.view.opened} writes")))))
-        link = escape(_("What made it choose this word"))
-        small.append(f'<p class="small"><a href="?{there}" target="_self">{link}</a></p>')
+    for folded in folded_parts():
+        if sentence := folded.link(page):
+            address = urlencode(links.write(replace(page.view, opened=parts(f"{page.view.opened} {folded.name}"))))
+            small.append(f'<p class="small"><a href="?{escape(address)}" target="_self">{escape(sentence)}</a></p>')
     st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
 
 

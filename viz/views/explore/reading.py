@@ -15,7 +15,7 @@ from model.trace.types import Array, Attention, Site
 from viz.canvas.scenes import attention, overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews
-from viz.features.circuit import cell_words
+from viz.feature import features
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
 from viz.labels.images import hidden_positions
@@ -308,9 +308,14 @@ def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
     elif fits(page):
         found["lines"] = attention.lines(trace, site, head, query, read, live=True)
     if raw and fits(page):
-        writes = cell_words.asks(page) if shown is not None and shown.reading.name == "writes" else None
+        writes = _cell_words(page) if shown is not None and shown.reading.name == "writes" else None
         found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
     return found
+
+
+def _cell_words(page: Page) -> attention.Asks | None:
+    """How the drawing asks what its cells write; None where nobody answers."""
+    return next((feature.cell_words(page) for feature in features() if feature.cell_words is not None), None)
 
 
 def _read(page: Page, shown: Shown) -> ReadingScene | None:

@@ -1,6 +1,7 @@
 """Calculation of one weight, on any page: how it was calculated and what it contributes, recomputed and compared with the run."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import streamlit as st
 
@@ -8,9 +9,9 @@ from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Trace
-from viz.features.circuit import why
+from viz.feature import cell_panels
 from viz.figures import arithmetic as figures
-from viz.i18n.translate import _, error_message
+from viz.i18n.translate import _, error_message, translated
 from viz.labels import tokens
 from viz.session import patient_engine
 from viz.session.state import Page, bind, update
@@ -36,7 +37,10 @@ def dialog(page: Page) -> None:
 
 
 def _close() -> None:
-    update(key=-1, minus="", trail="")
+    fields: dict[str, Any] = {"key": -1}
+    for panel in cell_panels().values():
+        fields |= panel.reset
+    update(**fields)
 
 
 def draw(page: Page, query: int, key: int) -> None:
@@ -45,7 +49,8 @@ def draw(page: Page, query: int, key: int) -> None:
     Args:
         query, key: counted from 0.
     """
-    titles = {"how": _("How it was calculated"), "why": _("Why this score")}
+    others = cell_panels()
+    titles = {"how": _("How it was calculated")} | {name: translated(panel.title) for name, panel in others.items()}
     st.segmented_control(
         _("What the panel shows"),
         list(titles),
@@ -54,8 +59,8 @@ def draw(page: Page, query: int, key: int) -> None:
         label_visibility="collapsed",
         **bind("cell"),
     )
-    if page.view.cell == "why":
-        why.draw(page, query, key)
+    if page.view.cell in others:
+        others[page.view.cell].draw(page, query, key)
     else:
         _calculation(page, query, key)
 

@@ -12,7 +12,7 @@ from tests.browser.visits import drawing, has_parameters, opened, rest
 
 pytestmark = pytest.mark.browser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 TEXT = "fox moon tea harry potter rain key fox moon tea harry"
 
 

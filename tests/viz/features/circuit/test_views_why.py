@@ -25,11 +25,11 @@ from model.trace.types import Array, Trace
 from tests.pages import figures, open_view, words
 from tests.runs import CPU, SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
-from viz.features.circuit import stream_parts, why, writes
+from viz.features.circuit import saved_sums, stream_parts, why, writes
+from viz.features.circuit.view import LONGEST_TRAIL, CircuitView, cells, trail
 from viz.session.state import Page
 from viz.url.links import read
 from viz.url.view_state import ViewState
-from viz.views.explore import exports
 
 CROSS = "decoder.0.1.cross"
 
@@ -109,10 +109,10 @@ def test_a_head_that_wrote_a_part_opens_its_own_row_and_there_is_a_way_back() ->
     weights = found.trace.at(view.site).weights[view.head, view.query]
     assert view.key == int(weights.argmax())
     assert view.stage == f"{view.site}/scores"
-    assert view.trail == f"{CROSS}:1:1:2 {view.site}:{view.head}:{view.query}:{view.key}"
+    assert view.of(CircuitView).trail == f"{CROSS}:1:1:2 {view.site}:{view.head}:{view.query}:{view.key}"
     app.button("trail-0").click().run()
     view = read({name: "".join(values) for name, values in app.query_params.items()})[0]
-    assert (view.site, view.head, view.query, view.key, view.trail) == (CROSS, 1, 1, 2, "")
+    assert (view.site, view.head, view.query, view.key, view.of(CircuitView).trail) == (CROSS, 1, 1, 2, "")
 
 
 def test_a_path_of_three_steps_is_a_breadcrumb_in_the_link() -> None:
@@ -301,9 +301,9 @@ def test_the_sentence_on_what_attention_shows_leads_to_what_it_does_not_show() -
 def test_an_archive_gets_the_sums_of_the_selected_cell_and_token() -> None:
     found = engine()
 
-    def sums(**fields: Any) -> dict[str, Mapping[str, Any]]:
-        view = ViewState(model="tiny", site=CROSS, head=1, **fields)
-        return exports.sums(Page(found, found.models()[0], view, found.trace, found.trace.at(CROSS), 1, False))
+    def sums(**fields: Any) -> Mapping[str, Mapping[str, Any]]:
+        view = ViewState(model="tiny", site=CROSS, head=1).changed(**fields)
+        return saved_sums.sums(Page(found, found.models()[0], view, found.trace, found.trace.at(CROSS), 1, False))
 
     chosen = sums(query=1, key=2, minus="mean", step=1, rival="none")
     assert chosen["why"]["score"] == pytest.approx(asked(found, "mean").score)
@@ -312,7 +312,7 @@ def test_an_archive_gets_the_sums_of_the_selected_cell_and_token() -> None:
     assert (strongest["query"], strongest["key"]) == (1, int(found.trace.at(CROSS).head(1)[1].argmax()))
     edited = engine(edits=f"sharpen site={CROSS} head=1")
     view = ViewState(model="tiny", site=CROSS, head=1)
-    only = exports.sums(Page(edited, edited.models()[0], view, edited.trace, edited.trace.at(CROSS), 1, False))
+    only = saved_sums.sums(Page(edited, edited.models()[0], view, edited.trace, edited.trace.at(CROSS), 1, False))
     assert only.keys() == {"writes"}, "what is not known is left out"
 
 
@@ -336,3 +336,9 @@ def test_every_part_of_every_network_has_a_name_of_its_own(name: str) -> None:
             names = [stream_parts.name(part) for part in parts if part.kind not in stream_parts.BIASES]
             assert len(set(names)) == len(names)
             assert all(stream_parts.short_name(part) for part in parts)
+
+
+def test_the_cells_that_led_to_a_cell_are_the_last_ones() -> None:
+    one = "decoder.0.2.cross:4:2:1"
+    assert cells(f"{one} encoder.0.0.self:0:1:2") == (("decoder.0.2.cross", 4, 2, 1), ("encoder.0.0.self", 0, 1, 2))
+    assert trail(" ".join([one] * 20)).split() == [one] * LONGEST_TRAIL
