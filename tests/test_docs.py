@@ -27,7 +27,7 @@ from viz.url import links
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md"))]
+PAGES = [*sorted(DOCS.glob("*.md")), *sorted(ROOT.glob("*.md")), ROOT / "tests" / "README.md"]
 
 
 def page(name: str) -> str:
@@ -173,14 +173,14 @@ def test_the_architecture_page_lists_every_room_with_its_allowed_imports(top: st
         assert listed[init.parent.name].replace("`", "").replace("nothing", "") == allowed, init.parent.name
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
     for link in re.findall(
         r"`/(?:explore|step|masks|positions|compare|training|checkpoint)\?([^`\s]+)`", path.read_text(encoding="utf-8")
@@ -192,7 +192,9 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
         assert not model or locate(model, ROOT / "checkpoints").exists(), link
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_pages_stay_short(path: Path) -> None:
     most = 330 if path.name == "cli.md" else 200  # a list of all options, which nobody reads from top to bottom
     assert len(path.read_text(encoding="utf-8").splitlines()) <= most
@@ -204,3 +206,11 @@ def test_where_to_change_what_names_paths_that_exist() -> None:
     missing = sorted(path for path in named if not (ROOT / path).exists())
     assert len(named) > 20
     assert not missing, f"CONTRIBUTING.md sends newcomers to what is not there: {missing}"
+
+
+def test_the_page_of_the_tests_names_files_that_exist() -> None:
+    folder = ROOT / "tests"
+    named = re.findall(r"`((?:\w+/)*\w+\.py)`", (folder / "README.md").read_text(encoding="utf-8"))
+    missing = sorted(path for path in named if not (folder / path).exists())
+    assert len(named) > 20
+    assert not missing, f"tests/README.md names what is not there: {missing}"
