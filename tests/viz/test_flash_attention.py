@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from model.trace.types import Array
-from viz.metrics.flash_attention import attend, numbers_moved
+from viz.features.modern_attention.flash_attention import attend, numbers_moved
 
 
 def made_up(queries: int, keys: int, causal: bool) -> tuple[Array, Array, Array]:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from viz.features.modern_attention.linear_attention import operations, weights
 from viz.i18n.translate import amount_of_bytes
-from viz.metrics.linear_attention import operations, weights
 
 
 @pytest.mark.parametrize("causal", [True, False])

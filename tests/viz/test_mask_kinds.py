@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.trace.types import Array
-from viz.metrics.mask_kinds import Kind, Made, MaskKind, farthest, kind_of, pattern, reached
+from viz.features.modern_attention.kinds_of_masks import Kind, Made, MaskKind, farthest, kind_of, pattern, reached
 
 COUNT, STARTS = 9, (3, 7)
 

@@ -7,12 +7,13 @@ from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
 from viz.export import tables
+from viz.features.modern_attention import mask_kinds, sinks
 from viz.i18n.translate import _, error_message, localized, number
 from viz.labels import tokens
 from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
-from viz.views import mask_kinds, mask_texts, sinks
+from viz.views import mask_texts
 from viz.widgets import numeric_tables
 from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
 

@@ -16,7 +16,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace import stages
 from model.trace.serialization import from_bytes
 from tests import folders, recorded_folders
-from viz.metrics import latents
+from viz.features.modern_attention import latent_numbers as latents
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[3]

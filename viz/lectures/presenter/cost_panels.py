@@ -9,15 +9,14 @@ from model.engine.api import Run
 from model.spec.request import KEEP
 from viz.canvas.scenes import matrix
 from viz.canvas.wire.strings import cells as texts_of_cells
+from viz.features.modern_attention import cache, flash_attention, latents, length, linear_attention
 from viz.i18n.translate import _, _n, number
 from viz.labels import tokens
 from viz.lectures.presenter import panels, tables
 from viz.lectures.presenter.explore_panels import PanelWithScene
 from viz.lectures.presenter.headless_page import NotDrawable, with_trace
 from viz.lectures.presenter.panels import Panel
-from viz.metrics import flash_attention, linear_attention
 from viz.session.state import Page
-from viz.views.step import cache, latents, length
 
 MOST_LATENTS = 6
 """Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""

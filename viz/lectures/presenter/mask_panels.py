@@ -10,6 +10,7 @@ from model.measures.of_run import weight_on
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
+from viz.features.modern_attention import mask_kinds
 from viz.figures.costs import Line
 from viz.figures.positions import alike
 from viz.figures.rotary import shown_pairs
@@ -22,7 +23,6 @@ from viz.lectures.presenter.panels import Panel
 from viz.metrics import sinks
 from viz.metrics.rotary import position_vectors, scores_by_distance, turned
 from viz.session.state import Page
-from viz.views import mask_kinds
 from viz.views.relative_positions import ALIKE, FARTHEST
 
 

@@ -7,13 +7,14 @@ import numpy as np
 from model.attribution.costs import Measures, Sizes
 from model.errors import BadClaim, HeadlightError
 from model.trace.types import Array, Attention
+from viz.features.modern_attention import flash_attention, linear_attention
+from viz.features.modern_attention import kinds_of_masks as mask_kinds
+from viz.features.modern_attention.cache import bytes_of, ways
+from viz.features.modern_attention.length import equal_at
 from viz.i18n.translate import _
 from viz.lectures.script.lecture import Scope, Subject
 from viz.lectures.script.runs import StepRuns, column, row
-from viz.metrics import flash_attention, linear_attention, mask_kinds
 from viz.metrics.rotary import scores_by_distance
-from viz.views.step.cache import bytes_of, ways
-from viz.views.step.length import equal_at
 
 TILE = 4
 """Queries and keys of a tile, as the step draws them."""

@@ -6,11 +6,12 @@ from model.trace.types import Site
 from viz import canvas
 from viz.canvas.scenes import player
 from viz.export.print.catalogue import Choice, standard_figures
+from viz.features.modern_attention import cache, latents, length
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
 from viz.url.parsers import OF_CACHE, OF_LENGTH
-from viz.views.step import beam_search, cache, cell_dialog, computation, latents, length
+from viz.views.step import beam_search, cell_dialog, computation
 from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
 from viz.widgets.offers import CACHED, offer

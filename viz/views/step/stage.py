@@ -13,11 +13,12 @@ from model.trace.types import Array, Trace
 from viz import canvas
 from viz.canvas.scenes import attention
 from viz.export.print.catalogue import Choice, standard_figures
+from viz.features.modern_attention import tiles
 from viz.figures import stages as figures
 from viz.i18n.translate import _, _n, said
 from viz.labels import alt_text, tokens
 from viz.session.state import Page, address, bind, decimals, update
-from viz.views.step import formulas, numbers, sentences, tiles, titles
+from viz.views.step import formulas, numbers, sentences, titles
 from viz.widgets import download, numeric_tables, print_dialog
 from viz.widgets.cards import card, chart, say
 

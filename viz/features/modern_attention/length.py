@@ -7,14 +7,14 @@ import streamlit as st
 from model.attribution.costs import Sizes, TimeLengths
 from model.engine.api import Run
 from model.errors import HeadlightError
+from viz.features.modern_attention import linear_attention
+from viz.features.modern_attention.cache import bytes_of
 from viz.figures import costs
 from viz.figures.costs import Line
 from viz.figures.heatmap import Cells, cells
 from viz.i18n.translate import _, amount_of_bytes, error_message, number
 from viz.labels import alt_text, tokens
-from viz.metrics import linear_attention
 from viz.session.state import Page
-from viz.views.step.cache import bytes_of
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, panel, say
 

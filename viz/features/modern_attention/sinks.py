@@ -6,7 +6,7 @@ import streamlit as st
 from model.measures.of_run import weight_on
 from model.spec.edits import Forbid, write_edits
 from model.trace.types import Array, Attention
-from viz.figures import sinks as figures
+from viz.features.modern_attention import sinks_figure as figures
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _
 from viz.labels import alt_text, tokens

@@ -5,10 +5,10 @@ import pandas as pd
 import streamlit as st
 
 from model.trace.types import Attention, Trace
-from viz.figures import tiles as figures
+from viz.features.modern_attention import flash_attention
+from viz.features.modern_attention import tiles_figure as figures
 from viz.i18n.translate import _, _n
 from viz.labels import alt_text, tokens
-from viz.metrics import flash_attention
 from viz.session.state import Page
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, expander_state, panel

@@ -17,12 +17,13 @@ from viz import canvas
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.export.print.catalogue import Figure, of_chart
-from viz.figures import masks, reach
+from viz.features.modern_attention import kinds_of_masks as mask_kinds
+from viz.features.modern_attention import reach_figure as reach
+from viz.features.modern_attention.kinds_of_masks import MaskKind
+from viz.figures import masks
 from viz.i18n.translate import _, error_message, titled
 from viz.labels import alt_text, tokens
 from viz.labels.tokens import MaskForm
-from viz.metrics import mask_kinds
-from viz.metrics.mask_kinds import MaskKind
 from viz.session.state import Page, address, update
 from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import chart, expander_state, panel, say
@@ -70,7 +71,7 @@ def words(kind: MaskKind) -> str:
 def table(layers: Sequence[Attention]) -> pd.DataFrame:
     """The mask of each layer: its kind, the most keys of a query, and its open cells."""
     columns = {
-        _("mask"): [words(mask_kinds.kind_of(own.mask)) for own in layers],
+        _("mask"): [words(kinds_of_masks.kind_of(own.mask)) for own in layers],
         _("keys per query, at most"): [int(own.mask.sum(axis=1).max(initial=0)) for own in layers],
         _("allowed cells"): [alt_text.percent(float(own.mask.mean())) for own in layers],
     }
@@ -79,7 +80,7 @@ def table(layers: Sequence[Attention]) -> pd.DataFrame:
 
 def reaches(layers: Sequence[Attention]) -> str:
     """On how many tokens the last one depends, in words."""
-    back, count = mask_kinds.farthest(own.mask for own in layers), len(layers[0].mask)
+    back, count = kinds_of_masks.farthest(own.mask for own in layers), len(layers[0].mask)
     return _(
         "Through all layers, the last token depends on the newest {back:,} of {count:,}, including itself.", back=back, count=count
     )
@@ -87,7 +88,7 @@ def reaches(layers: Sequence[Attention]) -> str:
 
 def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
     st.markdown("**" + _("The mask of each layer") + "**")
-    kinds = [mask_kinds.kind_of(own.mask) for own in layers]
+    kinds = [kinds_of_masks.kind_of(own.mask) for own in layers]
     numeric_tables.draw(table(layers), key="mask-kinds-table")
     st.caption(reaches(layers))
     if not any(kind.kind in ("window", "chunks", "both-sides", "prefix", "documents") for kind in kinds):
@@ -103,7 +104,7 @@ def _layers(page: Page, layers: tuple[Attention, ...]) -> None:
 def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
     """Draws another mask on paper, and a button that runs the sentence with it."""
     st.markdown("**" + _("What if the mask were different?") + "**")
-    names: dict[mask_kinds.Made, str] = {
+    names: dict[kinds_of_masks.Made, str] = {
         "window": _("sliding window"),
         "chunks": _("chunks"),
         "prefix": _("prefix, such as a system prompt"),
@@ -116,8 +117,8 @@ def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
     if kind != "causal" and count > 2:
         label = _("The second document begins at token") if kind == "documents" else _("Width in tokens")
         size = int(st.slider(label, 2, count, min(max(2, count // 3), count), key=f"mask-size-{count}"))
-    made = mask_kinds.pattern(kind, count, size, [size - 1]) & own.mask.any(axis=0, keepdims=True)
-    back = mask_kinds.farthest([made] * layers)
+    made = kinds_of_masks.pattern(kind, count, size, [size - 1]) & own.mask.any(axis=0, keepdims=True)
+    back = kinds_of_masks.farthest([made] * layers)
     st.caption(
         _(
             "In every layer: {open} of the cells are allowed, and the last token depends on the newest {back:,} of {count:,}.",
@@ -203,7 +204,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     if len(differences) != len(own):
         st.caption(_("This run records no states between its layers, so there is nothing to compare."))
         return
-    allowed = mask_kinds.reached((each.mask for each in own), token)[1:]
+    allowed = kinds_of_masks.reached((each.mask for each in own), token)[1:]
     said = tokens.token(strip, token)
     gaps = {"token": said, "closed": int((~allowed).sum()), "all": allowed.size}
     st.caption(tokens.markdown(_("States that “{token}” cannot reach, according to the masks: {closed} of {all}.", **gaps)))

@@ -8,11 +8,11 @@ import streamlit as st
 from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Trace
+from viz.features.modern_attention import latent_numbers as latents
+from viz.features.modern_attention.latent_numbers import Latents
 from viz.figures import stages as figures
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
-from viz.metrics import latents
-from viz.metrics.latents import Latents
 from viz.session.state import Page
 from viz.widgets.cards import chart, expander_state, panel, say
 
