@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from starlette.routing import Route
 
@@ -78,7 +78,11 @@ class Feature:
 
     Attributes:
         pages: its pages, in their order in the navigation.
+        parts: what it draws in pages of the core, by the place: `steps`, below the steps of a decode, given the page; `stage`,
+            below a stage of the computation, given the page and its run; `masks`, below the masks, given the page and how they
+            are written.
         folded: parts of Explore that open below its pictures.
+        opens: names of parts in a link's `open`, beside those of `folded`.
         cell_panels: panels of a cell.
         cell_words: how the drawing of the selected head asks what its cells write: a `viz.canvas.scenes.attention.Asks`, given the
             page; None where nobody answers.
@@ -90,7 +94,9 @@ class Feature:
     """
 
     pages: tuple[FeaturePage, ...] = ()
+    parts: Mapping[Literal["steps", "stage", "masks"], Callable[..., None]] = field(default_factory=dict)
     folded: tuple[FoldedPart, ...] = ()
+    opens: tuple[str, ...] = ()
     cell_panels: tuple[CellPanel, ...] = ()
     cell_words: Callable[[Any], Any] | None = None
     saved_sums: Callable[[Any], Mapping[str, Mapping[str, Any]]] | None = None
@@ -105,6 +111,17 @@ def features() -> tuple[Feature, ...]:
     """What the features bring, in the order of viz/features/__init__.py, the only list of their names."""
     names: tuple[str, ...] = import_module("viz.features").FEATURES
     return tuple(import_module(f"viz.features.{name}.feature").FEATURE for name in names)
+
+
+def draw_parts(place: Literal["steps", "stage", "masks"], *given: Any) -> None:
+    """Draws what features bring to a place of a page.
+
+    Args:
+        given: what the place gives them, as `Feature.parts` says.
+    """
+    for feature in features():
+        if place in feature.parts:
+            feature.parts[place](*given)
 
 
 def folded_parts() -> tuple[FoldedPart, ...]:

@@ -18,7 +18,7 @@ from model.spec.inputs import MOST_TURNS, Turn
 from model.spec.request import MOST_TOKENS
 from model.spec.sent_text import whole_number
 from model.trace.types import Site
-from viz.feature import cell_panels, folded_parts
+from viz.feature import cell_panels, features
 from viz.i18n.translate import LANGUAGES, _, join_list, matching
 from viz.i18n.translate import number as shown
 
@@ -33,12 +33,8 @@ READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 MEASURES = ("entropy", "near_diagonal", "antidiagonal", "similarity")
 """Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
-OF_CACHE = ("cache", "ways", "operations")
-OF_LENGTH = ("length", "bytes", "linear")
-"""Parts of Step through that one panel holds, and of which a lecture shows one."""
-
-PARTS = ("numbers", "heads", "lens", *OF_CACHE, *OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks", "prune")
-"""The parts of Explore, Step through and Masks that open below the pictures; `prune` is a part of What if in a lecture."""
+PARTS = ("numbers", "heads", "lens")
+"""Parts of Explore that open below the pictures."""
 
 PICTURES = (
     *("heads", "head", "lines", "image", "changes", "difference"),
@@ -197,7 +193,8 @@ def some(*allowed: str) -> Callable[[str], str]:
 
 def part_names() -> tuple[str, ...]:
     """The names of parts of pages that a link opens, those of the core first."""
-    return (*PARTS, *(part.name for part in folded_parts()))
+    brought = (name for feature in features() for name in (*(part.name for part in feature.folded), *feature.opens))
+    return (*PARTS, *brought)
 
 
 def parts(text: str) -> str:

@@ -6,15 +6,20 @@ import streamlit as st
 from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
+from viz import canvas
+from viz.canvas.scenes import matrix
+from viz.canvas.wire import strings
 from viz.export import tables
-from viz.features.modern_attention import mask_kinds, sinks
-from viz.i18n.translate import _, error_message, localized, number
-from viz.labels import tokens
+from viz.export.print.catalogue import Figure, of_chart
+from viz.feature import draw_parts
+from viz.figures import masks as mask_figures
+from viz.i18n.translate import _, error_message, localized, number, titled
+from viz.labels import alt_text, tokens
 from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
-from viz.session.state import Page, bind, update
+from viz.session.state import Page, address, bind, update
 from viz.views import mask_texts
-from viz.widgets import numeric_tables
+from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
 
 SHOWN_PADDING = 4
@@ -54,8 +59,7 @@ def show(page: Page) -> None:
                 ("both", form, _("The mask of this attention layer")),
                 mask_texts.one(),
             )
-        mask_kinds.show(page, form)
-        sinks.show(page)
+        draw_parts("masks", page, form)
         _tables(page.trace, page.attention)
         return
     trace = padded or page.trace
@@ -78,8 +82,7 @@ def show(page: Page) -> None:
         _mask(page, trace, read, read.mask_padding, ("padding", form, title), about)
     with last, card("padding-effect", "content"):
         _say_what_padding_did(page, padded)
-    mask_kinds.show(page, form)
-    sinks.show(page)
+    draw_parts("masks", page, form)
     _tables(trace, attention)
 
 
@@ -95,7 +98,7 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
         title, allowed = titles[name], drawn[name]
         said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
         st.html(heading(said))
-        mask_kinds.draw_mask(trace, attention, allowed, (f"mask-{name}", title), st.session_state.get("mask-form") or "boolean")
+        draw_mask(trace, attention, allowed, (f"mask-{name}", title), st.session_state.get("mask-form") or "boolean")
 
 
 def _chosen_form() -> MaskForm:
@@ -239,7 +242,28 @@ def _mask(
     st.caption(about)
     if allowed is None:
         return
-    mask_kinds.draw_mask(trace, attention, allowed, (f"mask-{name}", title or _("Padding mask")), form)
+    draw_mask(trace, attention, allowed, (f"mask-{name}", title or _("Padding mask")), form)
+
+
+def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: MaskForm) -> None:
+    """Draws a mask, and the button that saves it for print.
+
+    Args:
+        named: the key of the drawing, and its title.
+    """
+    key, title = named
+    described = alt_text.mask(trace, attention, allowed)
+    labels = tokens.queries(trace, attention), tokens.keys(trace, attention)
+    axes = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
+    told = matrix.Told(title, titled(title, described), strings.axes(*axes))
+    strips = attention.query_tokens, attention.key_tokens
+    canvas.draw("cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, told), key=key)
+    where = _("{what}: {value}", what=title, value=tokens.site(attention.site))
+
+    def printed() -> list[Figure]:
+        return [of_chart(key, where, mask_figures.mask(trace, attention, allowed, form, dark=False), described)]
+
+    print_dialog.button(printed, trace, address(), key)
 
 
 def _tables(trace: Trace, attention: Attention) -> None:

@@ -1,7 +1,6 @@
 """The help of every panel in words, page by page: its title, two sentences, and the page of docs/ that tells more."""
 
 from viz.i18n.translate import N_
-from viz.widgets.today_texts import TODAY
 
 HELP: dict[str, tuple[str, str, str]] = {
     # Explore
@@ -131,6 +130,26 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("It gives each position its vector without any training. Each pair of dimensions is a wave of its own length."),
         "glossary.md",
     ),
+    "rotary": (
+        N_("Rotary positions"),
+        N_("Two columns are a point in a plane. Each position rotates it further, by an angle of its own for each pair."),
+        "readings.md",
+    ),
+    "rotary-score": (
+        N_("The score at other distances"),
+        N_("The same query and key, as if the key were elsewhere. No distance is masked; some fit better."),
+        "readings.md",
+    ),
+    "rotary-waves": (
+        N_("Wavelength of each pair"),
+        N_("After this many positions a pair points the same way again. Pairs far above the line hardly rotate in your text."),
+        "readings.md",
+    ),
+    "biases": (
+        N_("Numbers added to the scores"),
+        N_("Each curve is a head. A head whose curve is high near 0 attends to neighbors."),
+        "readings.md",
+    ),
     # Checkpoint
     "diagnosis": (
         N_("What the file is"),
@@ -165,6 +184,5 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("Every tensor of the file with its statistics. Search the table, or sort it by a column."),
         "glossary.md",
     ),
-    **TODAY,
 }
 """By panel: its title, two sentences, and a page of docs/; in English, for `translated`."""

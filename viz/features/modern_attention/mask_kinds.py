@@ -13,19 +13,14 @@ from model.errors import HeadlightError
 from model.spec.edits import MOST_EDITS, Allow, Edit, Embed, Forbid, write_edits
 from model.spec.request import RunRequest
 from model.trace.types import Array, Attention, Site, Trace
-from viz import canvas
-from viz.canvas.scenes import matrix
-from viz.canvas.wire import strings
-from viz.export.print.catalogue import Figure, of_chart
-from viz.features.modern_attention import kinds_of_masks as mask_kinds
-from viz.features.modern_attention import reach_figure as reach
+from viz.features.modern_attention import kinds_of_masks, reach_figure
 from viz.features.modern_attention.kinds_of_masks import MaskKind
-from viz.figures import masks
-from viz.i18n.translate import _, error_message, titled
+from viz.i18n.translate import _, error_message
 from viz.labels import alt_text, tokens
 from viz.labels.tokens import MaskForm
-from viz.session.state import Page, address, update
-from viz.widgets import numeric_tables, print_dialog
+from viz.session.state import Page, update
+from viz.views.masks import draw_mask
+from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, expander_state, panel, say
 from viz.widgets.offers import SINKS, offer
 
@@ -158,27 +153,6 @@ def edits_for(own: Attention, made: Array) -> tuple[Edit, ...]:
     return tuple(found)
 
 
-def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: MaskForm) -> None:
-    """Draws a mask, and the button that saves it for print.
-
-    Args:
-        named: the key of the drawing, and its title.
-    """
-    key, title = named
-    described = alt_text.mask(trace, attention, allowed)
-    labels = tokens.queries(trace, attention), tokens.keys(trace, attention)
-    axes = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
-    told = matrix.Told(title, titled(title, described), strings.axes(*axes))
-    strips = attention.query_tokens, attention.key_tokens
-    canvas.draw("cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, told), key=key)
-    where = _("{what}: {value}", what=title, value=tokens.site(attention.site))
-
-    def printed() -> list[Figure]:
-        return [of_chart(key, where, masks.mask(trace, attention, allowed, form, dark=False), described)]
-
-    print_dialog.button(printed, trace, address(), key)
-
-
 def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     """Draws which states change if a token is exchanged, and compares them with what the masks allow."""
     st.markdown("**" + _("Does changing a masked token change the output?") + "**")
@@ -218,7 +192,7 @@ def _reach(page: Page, layers: tuple[Attention, ...]) -> None:
     elif gaps["closed"]:
         st.caption(_("Largest change there: exactly 0."))
     rows = [tokens.site(each.site) for each in own]
-    figure = reach.changed(differences, rows, names, tokens.query_axis(before, site), page.dark)
+    figure = reach_figure.changed(differences, rows, names, tokens.query_axis(before, site), page.dark)
     words_ = alt_text.table(differences, _("positions"))
     chart(figure, (before, _("What changes with a token")), key="mask-reach-chart", alt=words_)
 

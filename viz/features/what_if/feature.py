@@ -7,5 +7,6 @@ from viz.i18n.translate import N_
 
 FEATURE = Feature(
     pages=(FeaturePage(path="whatif", title=N_("What if"), icon="science", show=page.show, unedited=True),),
+    opens=("prune",),
     help=PANELS,
 )

@@ -6,15 +6,13 @@ from model.trace.types import Site
 from viz import canvas
 from viz.canvas.scenes import player
 from viz.export.print.catalogue import Choice, standard_figures
-from viz.features.modern_attention import cache, latents, length
+from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.session.state import Page, address, bind, update
-from viz.url.parsers import OF_CACHE, OF_LENGTH
 from viz.views.step import beam_search, cell_dialog, computation
 from viz.widgets import print_dialog
-from viz.widgets.cards import choose_picture, expander_state, one_screen, panel
-from viz.widgets.offers import CACHED, offer
+from viz.widgets.cards import choose_picture, one_screen, panel
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -61,23 +59,7 @@ def _tokens(page: Page) -> None:
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     if _player(page):
         print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
-    latents.draw(page)
-    _costs(page)
-
-
-def _costs(page: Page) -> None:
-    """Draws what a decoder keeps and computes, each part only while it is open; for others it offers a model with a cache."""
-    if page.info.recorded or not page.trace.steps or not page.trace.of("decoder", "self"):
-        offer(page, "cache", _("Open a model that keeps a cache of keys and values"), CACHED, opened="cache")
-        return
-    for parts, icon, title, draw in (
-        (OF_CACHE, "memory", _("The cache: what is kept for each token, and what that saves"), cache.draw),
-        (OF_LENGTH, "straighten", _("Cost over length, from 1,000 to 1,000,000 tokens"), length.draw),
-    ):
-        state = expander_state(parts[0], page.view.opened, parts)
-        with st.expander(title, icon=f":material/{icon}:", **state) as part:
-            if part.open and (sizes := cache.sizes_of(page)) is not None:
-                draw(page, sizes)
+    draw_parts("steps", page)
 
 
 def _player(page: Page) -> bool:

@@ -13,7 +13,7 @@ from model.trace.types import Array, Trace
 from viz import canvas
 from viz.canvas.scenes import attention
 from viz.export.print.catalogue import Choice, standard_figures
-from viz.features.modern_attention import tiles
+from viz.feature import draw_parts
 from viz.figures import stages as figures
 from viz.i18n.translate import _, _n, said
 from viz.labels import alt_text, tokens
@@ -43,7 +43,7 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
         _numbers(page, trace, stage)
         _code(trace, stage)
         if stage.name == "weights":
-            tiles.draw(page, trace)
+            draw_parts("stage", page, trace)
 
 
 def draw_picture(page: Page, trace: Trace, stage: Stage) -> None:

@@ -1,28 +1,8 @@
-"""The help of the panels about attention as it is built today: as in panel_texts.py."""
+"""Texts about attention as it is built today: the help of its panels."""
 
 from viz.i18n.translate import N_
 
-TODAY: dict[str, tuple[str, str, str]] = {
-    "rotary": (
-        N_("Rotary positions"),
-        N_("Two columns are a point in a plane. Each position rotates it further, by an angle of its own for each pair."),
-        "readings.md",
-    ),
-    "rotary-score": (
-        N_("The score at other distances"),
-        N_("The same query and key, as if the key were elsewhere. No distance is masked; some fit better."),
-        "readings.md",
-    ),
-    "rotary-waves": (
-        N_("Wavelength of each pair"),
-        N_("After this many positions a pair points the same way again. Pairs far above the line hardly rotate in your text."),
-        "readings.md",
-    ),
-    "biases": (
-        N_("Numbers added to the scores"),
-        N_("Each curve is a head. A head whose curve is high near 0 attends to neighbors."),
-        "readings.md",
-    ),
+PANELS: dict[str, tuple[str, str, str]] = {
     "cache": (
         N_("The cache"),
         N_(
@@ -72,3 +52,4 @@ TODAY: dict[str, tuple[str, str, str]] = {
         "today.md#attention-sinks",
     ),
 }
+"""As `viz.feature.Feature.help`."""
