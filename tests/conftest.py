@@ -46,7 +46,7 @@ QUICK = "not slow"
 WORKERS = 2
 """Processes for the whole suite. Each imports torch and Streamlit, and may have a Chromium beside it."""
 
-SLOW = ("browser", "cluster", "load")
+SLOW = ("browser", "cluster", "load", "thorough")
 """Markers of what is slow, too."""
 
 SLOW_PLACES = tuple(
@@ -75,7 +75,11 @@ LONG = (
 ).split()
 """Files of ten seconds and more of computing, the longest first: one process must not wait for another's last file."""
 
-MARKED = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
+THOROUGH = "thorough"
+"""The marker of what the README's test line leaves out: `-m thorough` runs it."""
+
+MARKED = re.compile(r"^pytestmark = .*$", re.MULTILINE)
+MARK = re.compile(r"pytest\.mark\.(\w+)")
 """How a file marks all of its tests."""
 
 
@@ -85,20 +89,31 @@ def is_quick(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the number of examples before any test is read."""
+    """Chooses the number of examples before any test is read, and leaves out what is thorough: it has a step of its own in CI.
+
+    Who names a file gets the whole of it. The changed expression reaches the other processes with the options.
+    """
     if is_quick(config):
         settings.load_profile("quick")
+    elif _names_no_file(config) and THOROUGH not in str(config.option.markexpr):
+        config.option.markexpr = " and ".join(f"({part})" for part in (config.option.markexpr, f"not {THOROUGH}") if part)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves files unread of which no test would run: they import what takes seconds (transformers, Playwright, schemathesis)."""
     if not collection_path.match("test_*.py"):
         return None
-    found = MARKED.search(collection_path.read_text("utf-8"))
-    mark = found[1] if found else ""
+    text, asked = collection_path.read_text("utf-8"), str(config.option.markexpr)
+    marks = MARK.findall(line[0]) if (line := MARKED.search(text)) else []
     if is_quick(config):
-        return _in_slow_place(collection_path) or mark in (*SLOW, "slow") or None
-    return (mark == "load" and not _measures(config)) or None
+        return _in_slow_place(collection_path) or not {*SLOW, "slow"}.isdisjoint(marks) or None
+    unread = ("load" in marks and not _measures(config)) or (THOROUGH in marks and asked.endswith(f"(not {THOROUGH})"))
+    return unread or (asked == THOROUGH and not _says_thorough(collection_path)) or None
+
+
+def _says_thorough(path: Path) -> bool:
+    """Whether a file of tests, or the conftest.py beside it, marks a test as thorough."""
+    return any(f"mark.{THOROUGH}" in file.read_text("utf-8") for file in (path, path.parent / "conftest.py") if file.exists())
 
 
 def pytest_collection_finish() -> None:
@@ -160,6 +175,11 @@ def _turn(item: pytest.Item) -> tuple[bool, int]:
     return own, LONG.index(name) if name in LONG and own == (name != LONG[0]) else len(LONG)
 
 
+def _names_no_file(config: pytest.Config) -> bool:
+    """Whether the whole suite is asked for, or parts of it by marker."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
 def _measures(config: pytest.Config) -> bool:
     """Whether the command line names what measures a class."""
     return "load" in str(config.option.markexpr)
@@ -167,7 +187,7 @@ def _measures(config: pytest.Config) -> bool:
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Who names files waits for these alone, in one process; so does `-m load`, which measures."""
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not _measures(config)
+    whole = _names_no_file(config) and not _measures(config)
     return WORKERS if whole and (os.cpu_count() or 1) >= WORKERS else 0
 
 

@@ -7,7 +7,7 @@ from tests.browser.conftest import Serve
 from tests.browser.servers import APP
 from tests.browser.visits import opened
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 PAGES = "explore step compare whatif positions masks circuit training survey checkpoint lecture".split()
 SIZES = ((1440, 900), (1024, 768))

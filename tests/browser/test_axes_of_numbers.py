@@ -11,7 +11,7 @@ from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.visits import drawing, rest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("width", [1440, 390])

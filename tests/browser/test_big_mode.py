@@ -158,6 +158,7 @@ BOXES = """() => {
 something, or a picture the buttons above it; the picture's share."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "pages", ["explore", "step", "positions", "masks", "compare", "whatif", "training", "checkpoint", "circuit", "survey"]
 )
@@ -195,6 +196,7 @@ def test_one_picture_fills_the_screen_and_nothing_scrolls_is_covered_or_too_smal
 REPEATED = "fox moon tea harry"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("picture", ["Paths", "Strongest paths"])
 def test_measured_paths_fill_the_screen_too(watched: Page, within: Callable[[str], Page], serve: Serve, picture: str) -> None:
     clean, corrupted = (
@@ -217,6 +219,7 @@ def test_measured_paths_fill_the_screen_too(watched: Page, within: Callable[[str
         assert small(page.evaluate(TEXTS)) == [], (width, height)
 
 
+@pytest.mark.thorough
 def test_queries_and_keys_that_were_read_fill_the_screen_too(watched: Page, within: Callable[[str], Page], serve: Serve) -> None:
     watched.set_viewport_size({"width": 1280, "height": 720})
     page = within(f"{serve(APP)}/survey?{urlencode({'model': 'induction', 'text': REPEATED, 'site': 'decoder.0.1.self'})}")
@@ -253,6 +256,7 @@ NUMBERS = """() => {
 """The numbers that are seen in the cells of the page's heatmaps: how many, their smallest size, and how many lie on another one."""
 
 
+@pytest.mark.thorough
 def test_numbers_of_a_sum_never_run_into_each_other(watched: Page, serve: Serve) -> None:
     """They become smaller, to 16 pixels, and are left out where the cells are too narrow even for that; pointing says them."""
     watched.set_viewport_size({"width": 1920, "height": 1080})
@@ -283,6 +287,7 @@ def test_numbers_of_a_sum_never_run_into_each_other(watched: Page, serve: Serve)
     until(page, is_said)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", [path for path in SCREENS if path.strip() in ("explore", "whatif")])
 def test_one_screen_is_enough_in_chinese(projector: Page, within: Callable[[str], Page], serve: Serve, path: str) -> None:
     page = within(f"{serve(APP)}/{path.strip()}?{urlencode({'text': TEXT, 'big': '1', 'lang': 'zh-CN'} | SCREENS[path])}")

@@ -79,6 +79,7 @@ def test_the_overview_and_the_selected_head_are_fetched_together(page: Page, add
     assert len({route.request.url for route in asked}) == len(asked) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("case", "zoom"), [("2x2x128", 0), ("2x2x512", 0), ("1x1x4096", 0), ("1x1x4096", 9)])
 def test_hovered_weights_are_those_of_the_trace(visit: Open, case: str, zoom: int) -> None:
     page, tokens = visit(f"case={case}"), int(case.rpartition("x")[2])
@@ -100,6 +101,7 @@ def test_hovered_weights_are_those_of_the_trace(visit: Open, case: str, zoom: in
         assert exact_at(page, tile, row, column) == pytest.approx(true[row, column], rel=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["2x2x512", "3x4x1000"])
 def test_an_overview_says_what_its_weights_are_at_most(visit: Open, case: str) -> None:
     page = visit(f"case={case}")
@@ -120,6 +122,7 @@ def pixels(page: Page, where: str) -> np.ndarray:
     return np.array(page.locator(where).evaluate(script)).reshape(-1, 4)[:, :3]
 
 
+@pytest.mark.thorough
 def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Open) -> None:
     page = visit("case=3x4x1000")
     grey = np.array([0xEC, 0xEA, 0xE6])
@@ -135,6 +138,7 @@ def test_padding_is_seen_in_the_overview_and_in_a_large_head(visit: Open) -> Non
     assert shown.sum() == pytest.approx(large["width"] * 111 / 1000, abs=4)
 
 
+@pytest.mark.thorough
 def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Open) -> None:
     page = visit("case=1x1x1200")
     open_large(page)
@@ -145,6 +149,7 @@ def test_the_mean_of_cells_smaller_than_pixels_can_be_shown(visit: Open) -> None
     until(page, lambda: pixels(page, ".large canvas").sum() > largest)  # a mean is no larger than a maximum, so it is lighter
 
 
+@pytest.mark.thorough
 def test_what_the_server_has_put_away_is_asked_for_again(unwatched: Open, address: str) -> None:
     page = unwatched("case=2x2x300")
     answers: list[int] = []
@@ -166,6 +171,7 @@ def test_what_the_server_has_put_away_is_asked_for_again(unwatched: Open, addres
     assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_part_that_the_server_never_has_ends_in_a_sentence_and_not_in_endless_script_runs(unwatched: Open) -> None:
     page = unwatched("case=2x2x300")
     answers: list[int] = []
@@ -191,6 +197,7 @@ def script_runs(page: Page) -> int:
     return int(page.get_by_text(re.compile("^chosen ")).inner_text().rpartition(" ")[2])
 
 
+@pytest.mark.thorough
 def test_what_is_there_already_is_not_fetched_again(visit: Open) -> None:
     page = visit("case=2x2x300")
     with page.expect_response("**/headlight/**"):
@@ -206,6 +213,7 @@ def test_what_is_there_already_is_not_fetched_again(visit: Open) -> None:
     assert asked == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("ratio", "width"), [(0.1, 6000), (1.5, 1200), (3, 800), (4, 360)])
 def test_other_screens_and_zooms_are_sharp_and_right(visit: Open, watched: Page, ratio: float, width: int) -> None:
     with another_screen(watched, width, 900, ratio):
@@ -221,6 +229,7 @@ def test_other_screens_and_zooms_are_sharp_and_right(visit: Open, watched: Page,
         assert float(said["weight"]) == pytest.approx(true, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_lost_connection_is_waited_for(unwatched: Open) -> None:
     page = unwatched("case=1x1x2000")
     tile = open_large(page)

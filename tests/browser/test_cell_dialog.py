@@ -80,6 +80,7 @@ def test_the_calculation_stands_beside_its_map_and_another_cell_changes_it_in_pl
         until(watched, lambda: watched.evaluate(FOCUSED) == "cells")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", PLACES)
 def test_keys_lead_from_the_map_into_the_calculation_and_back(watched: Page, within: Within, serve: Serve, path: str) -> None:
     cells, dialog = visit(watched, within, serve, path, SIZES[0]), watched.get_by_role("dialog")
@@ -107,6 +108,7 @@ def test_keys_lead_from_the_map_into_the_calculation_and_back(watched: Page, wit
     until(watched, lambda: watched.evaluate(FOCUSED) == "cells")
 
 
+@pytest.mark.thorough
 def test_beside_the_large_head_too(watched: Page, within: Within, serve: Serve) -> None:
     visit(watched, within, serve, "explore", SIZES[0])
     drawing(watched, "atlas").scroll_into_view_if_needed()
@@ -125,6 +127,7 @@ def test_beside_the_large_head_too(watched: Page, within: Within, serve: Serve) 
     assert large.evaluate("node => node.getRootNode().activeElement === node")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", PLACES)
 def test_a_cell_of_a_map_is_few_keys_from_the_start_of_the_page(watched: Page, within: Within, serve: Serve, path: str) -> None:
     visit(watched, within, serve, path, SIZES[0])
@@ -146,6 +149,7 @@ def test_a_cell_of_a_map_is_few_keys_from_the_start_of_the_page(watched: Page, w
     expect(readout).to_have_attribute("data-weight", re.compile(r"^0\.\d+$"))
 
 
+@pytest.mark.thorough
 def test_a_small_weight_keeps_two_significant_digits(watched: Page, within: Within, serve: Serve) -> None:
     ran = bundled_engine().ask(Run(RunRequest(MODEL, TEXT))).at(SITE).weights[HEAD].astype(np.float64)
     query, key = map(int, np.unravel_index(np.where(ran > 2e-6, ran, 1).argmin(), ran.shape))

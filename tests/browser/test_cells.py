@@ -75,6 +75,7 @@ def of_the_large_head(page: Page) -> None:
     is_open(page, query, key)
 
 
+@pytest.mark.thorough
 def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:
     page = visit("step")
     canvas = drawing(page, "player").locator(".map canvas")
@@ -85,6 +86,7 @@ def test_the_player_opens_a_cell_that_was_revealed(visit: Open) -> None:
     assert drawing(page, "player").get_attribute("data-step") == "2", "the step stays"
 
 
+@pytest.mark.thorough
 def test_what_a_cell_writes_is_said_under_the_pointer_by_keys_and_in_the_link(within: Open, serve: Callable[[Path], str]) -> None:
     text = "fox moon tea harry potter rain key fox moon tea harry"
     link = f"explore?model=induction&text={text}&max=1&reading=writes&site=decoder.0.1.self&head=0"

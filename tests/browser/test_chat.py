@@ -68,6 +68,7 @@ def test_a_conversation_goes_on_and_its_link_tells_it_again(watched: Page, app: 
     assert said(page) == whole
 
 
+@pytest.mark.thorough
 def test_the_keyboard_alone_holds_a_conversation(watched: Page, app: str) -> None:
     page = watched
     page.goto(f"{app}/?text=the+dog%3F&max=2&model=talks")
@@ -87,6 +88,7 @@ def test_the_keyboard_alone_holds_a_conversation(watched: Page, app: str) -> Non
     assert box.input_value() == ""
 
 
+@pytest.mark.thorough
 def test_a_long_conversation_opens_at_its_last_turn(watched: Page, app: str) -> None:
     page = watched
     page.goto(
@@ -103,6 +105,7 @@ def test_a_long_conversation_opens_at_its_last_turn(watched: Page, app: str) -> 
     assert place.evaluate("(node) => node.scrollTop + node.clientHeight >= node.scrollHeight - 1")
 
 
+@pytest.mark.thorough
 def test_a_conversation_fits_a_telephone(watched: Page, app: str) -> None:
     page = watched
     page.set_viewport_size({"width": 390, "height": 844})

@@ -80,6 +80,7 @@ def test_a_file_is_sent_its_questions_are_answered_and_its_heads_are_seen(page: 
         assert hovered_weight(page, tile_of(page, site, 1), 2, 3) == pytest.approx(true, abs=0.004)
 
 
+@pytest.mark.thorough
 def test_a_document_is_refused_in_a_sentence_and_the_next_file_is_taken_and_nothing_is_wider_than_its_room(page: Page) -> None:
     document = {"name": "paper.pt", "mimeType": "application/octet-stream", "buffer": b"%PDF-1.7\n" + bytes(64)}
     page.locator("input[type=file]").first.set_input_files(document)  # type: ignore[arg-type]  # a FilePayload
@@ -88,6 +89,7 @@ def test_a_document_is_refused_in_a_sentence_and_the_next_file_is_taken_and_noth
     nothing_is_wider_than_its_room(page)
 
 
+@pytest.mark.thorough
 def test_a_file_too_large_to_be_sent_is_answered_in_words_and_opened_by_its_path(page: Page, tmp_path: Path) -> None:
     large = tmp_path / "large.pt"
     large.touch()
@@ -127,6 +129,7 @@ DROP = """([name, data]) => {
 """Drops a file beside the uploaders: whether the browser would open it, the hint while it is dragged, and the hints left."""
 
 
+@pytest.mark.thorough
 def test_a_file_dropped_on_any_page_becomes_its_card_with_a_grid_of_heads_and_its_attention_one_click_away(
     page: Page, serve: Callable[[Path], str]
 ) -> None:

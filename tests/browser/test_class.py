@@ -65,6 +65,7 @@ def assert_counts_are_hidden_until_asked_for_or_closed(page: Page) -> None:
     expect(page.get_by_role("button", name="Show the answers so far")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page, serve: Serve) -> None:
     watched.goto(f"{serve(ROOT / 'app.py')}/hold/masks.en")
     watched.keyboard.press("c")
@@ -83,6 +84,7 @@ def test_the_class_dialog_is_closed_by_a_button_that_has_the_focus(watched: Page
     assert watched.locator("body").get_attribute("data-shown") is not None
 
 
+@pytest.mark.thorough
 def test_the_class_dialog_warns_of_an_address_that_phones_cannot_reach_and_offers_others(watched: Page, serve: Serve) -> None:
     watched.goto(f"{serve(ROOT / 'app.py')}/hold/masks.en")
     watched.keyboard.press("c")
@@ -106,6 +108,7 @@ def test_the_class_dialog_warns_of_an_address_that_phones_cannot_reach_and_offer
         assert dialog.evaluate("({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth")
 
 
+@pytest.mark.thorough
 def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve) -> None:
     watched.goto(f"{serve(ROOT / 'app.py')}/hold/attention.en#2")
     watched.locator("#question .option").first.wait_for()
@@ -115,6 +118,7 @@ def test_nobody_has_answered_where_there_is_no_class(watched: Page, serve: Serve
     expect(watched.locator("#question .number:not(.run)")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_an_address_leads_to_its_step_also_while_a_class_runs(watched: Page, serve: Serve) -> None:
     address = f"{serve(ROOT / 'app.py')}/hold/attention.en"
     watched.goto(address)
@@ -205,6 +209,7 @@ SEEN = """() => {
 """All texts that a page shows, those inside of drawings, too."""
 
 
+@pytest.mark.thorough
 def test_a_phone_is_told_of_fingers_and_what_follows_a_mouse_works_by_tap(watched: Page, phone: Page, serve: Serve) -> None:
     address = serve(ROOT / "app.py")
     watched.goto(f"{address}/hold/attention.en#38")  # a film, and curves of heads

@@ -9,7 +9,7 @@ from viz.figures.annotated_heatmap import grid
 from viz.figures.layout import projected
 from viz.figures.weights import matrix
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 PLACES = """() => [...document.querySelectorAll(".js-plotly-plot")].map((figure) => {
   const place = (part) => figure.querySelector(part).getBoundingClientRect();

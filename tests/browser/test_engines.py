@@ -20,7 +20,7 @@ from tests.browser.visits import middle
 from viz.canvas import standalone
 from viz.session.visits import COOKIE
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 MODEL, SENTENCE = "multi30k-de-en", "Ein Hund spielt im Schnee."
 CROSSED = "Im Park spielt ein alter Mann Gitarre."

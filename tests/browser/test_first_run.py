@@ -10,7 +10,7 @@ from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, loud, rest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 
 @pytest.mark.parametrize("first", ["", "ein " * 120], ids=["nothing", "too much"])

@@ -53,7 +53,7 @@ TITLES = {
 }
 
 
-@pytest.mark.parametrize("language", TITLES)
+@pytest.mark.parametrize("language", ["en", *(pytest.param(other, marks=pytest.mark.thorough) for other in TITLES if other != "en")])
 def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Serve, language: str) -> None:
     with another_language(newcomer, language):
         page = opened(newcomer, serve(APP))
@@ -74,6 +74,7 @@ def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Ser
             expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("size", "larger"), [((1440, 900), 1), ((1920, 1080), 1.4), ((3840, 2160), 3)])
 def test_a_larger_screen_has_a_larger_first_picture(newcomer: Page, serve: Serve, size: tuple[int, int], larger: float) -> None:
     newcomer.set_viewport_size({"width": size[0], "height": size[1]})
@@ -128,6 +129,7 @@ def test_a_returning_visitor_gets_the_page_as_it_was_left_and_a_link_opens_what_
     expect(page.get_by_role("button", name="Show all 72 heads")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_keys_lead_through_the_tour_which_is_found_again_under_help_and_in_no_links_way(newcomer: Page, serve: Serve) -> None:
     newcomer.set_viewport_size({"width": 1440, "height": 900})
     page = opened(newcomer, serve(APP))
@@ -185,6 +187,7 @@ def test_keys_lead_through_the_tour_which_is_found_again_under_help_and_in_no_li
     expect(title).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_the_settings(browser: Browser, serve: Serve) -> None:
     context = browser.new_context(**PHONE)  # type: ignore[arg-type]  # the fields of a phone
     page = opened(context.new_page(), serve(APP))
@@ -201,6 +204,7 @@ def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_t
     context.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_sidebar_that_is_folded_away_takes_no_focus(newcomer: Page, serve: Serve, width: int) -> None:
     newcomer.set_viewport_size({"width": width, "height": 900})

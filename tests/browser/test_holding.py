@@ -39,6 +39,7 @@ def test_the_next_step_is_drawn_before_its_key_and_shown_within_the_key_itself(s
     assert 300 not in widths, "a canvas that was not drawn yet is 300 wide"
 
 
+@pytest.mark.thorough
 def test_the_chapter_is_named_whole_and_another_can_be_chosen(serve: Serve, watched: Page) -> None:
     watched.goto(f"{serve(APP)}/hold/attention.en")
     chapters = watched.locator("#chapters select")
@@ -57,6 +58,7 @@ def test_the_chapter_is_named_whole_and_another_can_be_chosen(serve: Serve, watc
 BOTTOM = "node => node.getBoundingClientRect().bottom"
 
 
+@pytest.mark.thorough
 def test_the_map_of_a_training_film_and_what_the_snapshot_writes_are_on_the_stage(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/heads-are-born.en#2")
@@ -73,6 +75,7 @@ def test_the_map_of_a_training_film_and_what_the_snapshot_writes_are_on_the_stag
         until(watched, lambda part=part: 340 < part.evaluate("node => node.getBoundingClientRect().width") < 390)  # type: ignore[misc]
 
 
+@pytest.mark.thorough
 def test_the_heading_the_answer_and_the_text_are_in_sight_after_the_reveal(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en#15")  # eight heads, two of which have the same weight
@@ -133,6 +136,7 @@ MOVED = """async () => {
 """Panels that move on a sheet where others begin below the stage, when somebody scrolls and the sheet is drawn again."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "width", "height"),
     [*(("attention.en", *size) for size in ((1024, 768), (1280, 720))), ("today.de", 1024, 768)],
@@ -186,6 +190,7 @@ def test_each_key_has_an_effect_that_is_seen(serve: Serve, watched: Page) -> Non
     expect(said).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_many_chapters_do_not_push_the_words_out_of_the_window(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en")
@@ -224,6 +229,7 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut in Chinese"
 
 
+@pytest.mark.thorough
 def test_a_view_that_is_not_loaded_is_said_until_the_next_one_is_shown(serve: Serve, page: Page) -> None:
     page.route("**/headlight/view/*", lambda route: route.fulfill(status=404))
     page.goto(f"{serve(APP)}/hold/masks.en#2")
@@ -234,6 +240,7 @@ def test_a_view_that_is_not_loaded_is_said_until_the_next_one_is_shown(serve: Se
     expect(page.locator("#notice")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_a_larger_screen_begins_with_larger_type_and_a_picture_that_fills_it(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 3840, "height": 2160})
     watched.goto(f"{serve(APP)}/hold/masks.en")
@@ -256,6 +263,7 @@ def hold(page: Page, address: str, title: str) -> None:
     expect(page.locator("body")).to_have_attribute("data-shown", re.compile(f"^{step}/.+"))
 
 
+@pytest.mark.thorough
 def test_a_chart_says_the_values_at_the_place_that_is_pointed_at(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     hold(watched, serve(APP), "With and without")
@@ -270,6 +278,7 @@ def test_a_chart_says_the_values_at_the_place_that_is_pointed_at(serve: Serve, w
     assert chart.evaluate("(node) => node.getBoundingClientRect().bottom") <= HEIGHT
 
 
+@pytest.mark.thorough
 def test_a_head_lies_over_the_image_in_a_lecture_and_another_one_can_be_chosen(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     hold(watched, serve(APP), "Where the answer looks")

@@ -128,6 +128,7 @@ def test_it_opens_on_the_numbers_of_the_run_and_what_comes_later_is_drawn_faintl
         assert float(said.inner_text().replace("−", "-")) == pytest.approx(float(true[2, 4]), rel=6e-4)
 
 
+@pytest.mark.thorough
 def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched: Page, within: Within, serve: Serve) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     page = within(inside(serve, "encoder/tokens"))
@@ -147,6 +148,7 @@ def test_a_play_moves_stays_one_entry_of_the_history_and_can_be_scrubbed(watched
     rest(page)
 
 
+@pytest.mark.thorough
 def test_without_motion_there_are_steps(watched: Page, within: Within, serve: Serve) -> None:
     watched.emulate_media(reduced_motion="reduce")
     page = within(inside(serve, "encoder/tokens"))
@@ -160,6 +162,7 @@ def test_without_motion_there_are_steps(watched: Page, within: Within, serve: Se
     rest(page)
 
 
+@pytest.mark.thorough
 def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: Serve, tmp_path: Path) -> None:
     page = within(inside(serve, "encoder/ids"))
     network = drawing(page, "network")
@@ -180,6 +183,7 @@ def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: 
     expect(film).to_be_visible()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "stage", ["encoder/positioned", "encoder.0.0.self/weights", "decoder.0.2.feed_forward/residual", "output/chosen"]
 )
@@ -229,6 +233,7 @@ def within_the_picture(page: Page) -> list[dict[str, Any]]:
     return written
 
 
+@pytest.mark.thorough
 def test_a_phone_follows_a_token_by_fingers(watched: Page, within: Within, serve: Serve) -> None:
     with a_phone(watched):
         page = within(inside(serve, "encoder/tokens"))

@@ -13,7 +13,7 @@ from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script import library
 from viz.lectures.script.runs import StepRuns
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 SPY = """
 window.written = [];

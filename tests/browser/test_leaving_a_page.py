@@ -81,6 +81,7 @@ def test_a_step_that_is_not_reported_yet_goes_along_to_the_next_page(watched: Pa
     until(page, lambda: step_in(page) == ["3"])
 
 
+@pytest.mark.thorough
 def test_what_is_done_on_a_page_that_is_left_is_not_drawn_into_the_next_one(watched: Page, serve: Serve) -> None:
     """The server's answer to the link comes late; until then the page is there, and its keys work."""
     answers = SlowAnswers(watched)
@@ -99,6 +100,7 @@ def test_what_is_done_on_a_page_that_is_left_is_not_drawn_into_the_next_one(watc
     assert urlsplit(page.url).path == "/masks"
 
 
+@pytest.mark.thorough
 def test_what_is_done_after_the_browsers_back_key_is_not_drawn_into_the_page_before(watched: Page, serve: Serve) -> None:
     answers = SlowAnswers(watched)
     page = opened(watched, f"{serve(APP)}/masks?text=ein+hund+spielt+im+schnee")
@@ -120,6 +122,7 @@ def test_what_is_done_after_the_browsers_back_key_is_not_drawn_into_the_page_bef
     assert urlsplit(page.url).path == "/masks"
 
 
+@pytest.mark.thorough
 def test_back_to_other_parameters_of_a_page_does_not_leave_it(watched: Page, serve: Serve) -> None:
     page = stepping(watched, serve)
     page.keyboard.press("ArrowRight")
@@ -132,6 +135,7 @@ def test_back_to_other_parameters_of_a_page_does_not_leave_it(watched: Page, ser
     until(page, lambda: step_in(page) in (["1"], ["2"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("then", ["Run", "Masks"])
 def test_what_is_clicked_before_the_answer_to_a_sentence_is_here_does_not_take_it_back(
     watched: Page, serve: Serve, then: str

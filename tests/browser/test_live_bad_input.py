@@ -92,6 +92,7 @@ def test_nothing_wrong_is_shown_and_nothing_is_lost(page: Page, serve: Callable[
     assert thrown == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("words", "characters"), [(500, "2,500"), (60_000, "300,000")], ids=["an essay", "a book"])
 def test_a_text_too_long_is_refused_in_a_sentence_without_a_key_and_stays_whole(
     watched: Page, serve: Callable[[Path], str], words: int, characters: str
@@ -107,6 +108,7 @@ def test_a_text_too_long_is_refused_in_a_sentence_without_a_key_and_stays_whole(
     expect(chips(watched, "source")).to_have_text(["<sos>", "zwei", "hunde", "<eos>"])
 
 
+@pytest.mark.thorough
 def test_a_sentence_typed_just_before_the_server_is_restarted_comes_back(page: Page, tmp_path: Path) -> None:
     page.set_default_timeout(3 * PATIENCE_MS)  # Streamlit looks for a server that is away after 1, 2, 4 … 32 seconds
     port = free_port()

@@ -67,6 +67,7 @@ def fills_the_width(page: Page) -> None:
         assert one["width"] >= 16
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["30x9x12", "32x32x4", "80x64x2", "2x2x8", "6x12x12"])
 def test_the_grid_fills_the_width_and_nothing_is_cut(visit: Open, watched: Page, case: str) -> None:
     page = visit(f"case={case}")
@@ -87,6 +88,7 @@ def test_all_heads_of_a_real_model_are_seen_at_once(visit: Open, watched: Page) 
     assert hovered_weight(page, tile, 5, 3) == pytest.approx(made("30x9x12").at("encoder.0.17.self").head(4)[5, 3], abs=0.004)
 
 
+@pytest.mark.thorough
 def test_the_keyboard_reaches_every_head_and_opens_its_band(visit: Open, watched: Page) -> None:
     with another_screen(watched, 700, 800, 1):
         page = visit("case=40x20x2")
@@ -112,6 +114,7 @@ def test_the_keyboard_reaches_every_head_and_opens_its_band(visit: Open, watched
         expect(page.get_by_text("chosen encoder.0.0.self head 19")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_bands_fold_by_touch_and_by_keys(visit: Open, watched: Page) -> None:
     with a_phone(watched):
         page = visit("case=32x32x4")
@@ -133,6 +136,7 @@ def test_bands_fold_by_touch_and_by_keys(visit: Open, watched: Page) -> None:
         assert height["height"] >= 24, "a finger finds the button"
 
 
+@pytest.mark.thorough
 def test_heads_are_sorted_by_what_was_measured_and_shown_line_by_line(visit: Open, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     page, trace = visit("case=30x9x12"), made("30x9x12")
@@ -154,6 +158,7 @@ def test_heads_are_sorted_by_what_was_measured_and_shown_line_by_line(visit: Ope
     assert hovered_weight(page, tile, 6, 2) == pytest.approx(value, abs=0.004)
 
 
+@pytest.mark.thorough
 def test_heads_are_found_by_name_and_kind_with_the_keyboard_alone(visit: Open, watched: Page) -> None:
     watched.set_viewport_size({"width": 1024, "height": 768})
     page, trace = visit("case=30x9x12"), made("30x9x12")
@@ -194,6 +199,7 @@ def kind_by_hand(trace: Trace, attention: Attention, head: int) -> str:
     return next((title for name, title in names.items() if by_loop(name, trace, attention, head) > 0.5), "other heads")
 
 
+@pytest.mark.thorough
 def test_the_keyboard_goes_on_beyond_the_lines_that_are_shown(visit: Open, watched: Page) -> None:
     with a_phone(watched):
         page = visit("case=30x9x12")

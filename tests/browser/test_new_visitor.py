@@ -106,6 +106,7 @@ def says(page: Page, told: str) -> None:
     assert described == told
 
 
+@pytest.mark.thorough
 def test_steps_are_announced_nothing_moves_for_who_wants_no_motion_and_a_click_on_a_candidate_continues_from_it(page: Page) -> None:
     page.goto(page.url.split("?")[0].rstrip("/") + "/step", wait_until="domcontentloaded")
     rest(page)

@@ -14,7 +14,7 @@ from tests.browser.servers import ROOT
 from tests.browser.visits import overflow, rest
 from tests.reference import GOLDEN
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 FIRST = (
     "step?lang=zh-CN&open=numbers+heads+lens&clock=computation&stage=decoder.0.2.cross/weights&head=4&query=2&key=1"

@@ -117,6 +117,7 @@ def test_from_a_name_to_a_picture_in_three_actions_and_without_the_hub_in_two(th
     assert not hub.asked
 
 
+@pytest.mark.thorough
 def test_checkpoint_begins_with_the_field_and_says_what_failed_and_the_way_out(there: Place, watched: Page) -> None:
     page, hub = watched, there.hub
     page.set_viewport_size({"width": 1440, "height": 1000})
@@ -142,6 +143,7 @@ def test_checkpoint_begins_with_the_field_and_says_what_failed_and_the_way_out(t
         assert overflow(page) <= 0, f"at {width} px"
 
 
+@pytest.mark.thorough
 def test_what_was_typed_as_a_path_is_one(there: Place, watched: Page, tmp_path: Path) -> None:
     folders.save(tmp_path / "tiny-gpt2", "gpt2")
     page = watched
@@ -152,6 +154,7 @@ def test_what_was_typed_as_a_path_is_one(there: Place, watched: Page, tmp_path: 
     expect(page.locator(".st-key-model-list").get_by_role("button", name="tiny-gpt2")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_dropped_on_the_dialog_is_shown_by_the_page(there: Place, watched: Page, tmp_path: Path) -> None:
     page, file = watched, tmp_path / "vit.trace.safetensors"
     file.write_bytes(opened.file(opened.program()))

@@ -89,6 +89,7 @@ def test_a_head_is_selected_and_opened_large_without_a_server(opened: Open) -> N
     expect(page.locator(".large")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_a_page_opens_without_the_first_token_says_so_and_shows_all_weights_at_one_click(opened: Open) -> None:
     trace, site = traces.at_first(), Site("decoder", 0, 1, "self")
     page = opened(trace, site, 1)
@@ -122,6 +123,7 @@ OLDER = """
 """A browser of 2023 knows neither popovers nor whether an element is seen, and throws at a selector that it does not know."""
 
 
+@pytest.mark.thorough
 def test_a_browser_of_2023_shows_weights_and_takes_keys(opened: Open) -> None:
     trace = traces.translation()
     page = opened(trace, CROSS, 3, before=OLDER)
@@ -136,6 +138,7 @@ def test_a_browser_of_2023_shows_weights_and_takes_keys(opened: Open) -> None:
     expect(page.locator(".large")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_heads_that_share_a_key_head_are_seen_and_read(opened: Open) -> None:
     run = traces.at_first()
     spec = {"decoder": {"attention": {"heads": 4, "key_heads": 2}}}
@@ -150,6 +153,7 @@ def test_heads_that_share_a_key_head_are_seen_and_read(opened: Open) -> None:
     expect(page.locator(".large .axes")).to_contain_text("key head 2, shared by H3, H4")
 
 
+@pytest.mark.thorough
 def test_the_keyboard_selects_and_opens(opened: Open) -> None:
     page = opened(traces.translation(), CROSS, 0)
     page.locator("[data-strip=target] .chip").nth(4).click()
@@ -161,6 +165,7 @@ def test_the_keyboard_selects_and_opens(opened: Open) -> None:
     expect(page.locator(".large h3")).to_have_text("Cross-attention, layer 3, head 3")
 
 
+@pytest.mark.thorough
 def test_what_is_known_from_the_overview_alone_is_said_so(opened: Open) -> None:
     trace = made("12x12x128")
     page = opened(trace, Site("encoder", 0, 4, "self"), 7)
@@ -176,6 +181,7 @@ def test_what_is_known_from_the_overview_alone_is_said_so(opened: Open) -> None:
         assert ("≈" in readout.inner_text()) is not exact
 
 
+@pytest.mark.thorough
 def test_a_head_too_large_to_come_along_is_shown_as_finely_as_it_did(opened: Open) -> None:
     trace = made("1x1x1300")
     page = opened(trace, Site("encoder", 0, 0, "self"), 0)
@@ -193,6 +199,7 @@ def test_a_head_too_large_to_come_along_is_shown_as_finely_as_it_did(opened: Ope
     assert float(said["most"]) == pytest.approx(trace.at(tile["site"]).head(0)[top : top + 2, left : left + 2].max(), abs=0.004)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
 def test_it_follows_light_and_dark(opened: Open, colours: Any) -> None:
     page = opened(traces.translation(), CROSS, 0, color_scheme="light" if colours is DARK else "dark")
@@ -209,11 +216,13 @@ def test_hostile_tokens_do_nothing_and_are_read(opened: Open) -> None:
     assert page.locator("img").count() == 0
 
 
+@pytest.mark.thorough
 def test_it_fits_a_telephone(opened: Open) -> None:
     page = opened(traces.translation(), CROSS, 0, viewport={"width": 390, "height": 844})
     assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
 
 
+@pytest.mark.thorough
 def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
     page = opened(made("2x2x128"), Site("encoder", 0, 0, "self"), 0)
     assert page.locator(".chip").count() == 0
@@ -221,6 +230,7 @@ def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
     expect(page.locator(".chip")).to_have_count(128)
 
 
+@pytest.mark.thorough
 def test_in_a_notebook_the_frame_fits_the_picture_and_follows_the_scheme(browser: Browser, tmp_path: Path) -> None:
     """A stand-in for JupyterLab: what it writes on its body, and two outputs of cells."""
     outputs = jupyter.show(traces.translation()).html * 2

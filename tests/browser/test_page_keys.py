@@ -63,6 +63,7 @@ def test_pages_heads_and_lectures_are_one_stop_each_and_arrow_keys_move_within(w
     assert press(page, "Shift+Tab", "Tab")[1].startswith("copy-"), "the row is there again"
 
 
+@pytest.mark.thorough
 def test_a_cell_of_the_large_map_is_a_few_tabs_from_the_start_of_the_page(watched: Page, serve: Serve) -> None:
     page = opened(watched, f"{serve(APP)}/?text=Ein+Hund.")
     page.evaluate("document.activeElement.blur()")
@@ -76,6 +77,7 @@ def test_a_cell_of_the_large_map_is_a_few_tabs_from_the_start_of_the_page(watche
     assert any(each.startswith("heat-cells CANVAS") for each in seen), seen
 
 
+@pytest.mark.thorough
 def test_a_table_is_left_by_one_tab(watched: Page, serve: Serve) -> None:
     page = opened(watched, f"{serve(APP)}/survey?text=Ein+Hund.")
     expect(page.locator(".st-key-survey-heads canvas").first).to_be_visible()
@@ -83,6 +85,7 @@ def test_a_table_is_left_by_one_tab(watched: Page, serve: Serve) -> None:
     assert len([each for each in stops(page) if each.startswith("survey-heads CANVAS")]) == 1
 
 
+@pytest.mark.thorough
 def test_the_focus_comes_back_from_the_dialog_of_models(within: Callable[[str], Page], serve: Serve) -> None:
     page = within(f"{serve(APP)}/?text=Ein+Hund.")
     dialog = page.get_by_role("dialog", name="Open a model")
@@ -104,6 +107,7 @@ def test_the_focus_comes_back_from_the_dialog_of_models(within: Callable[[str], 
     expect(page.get_by_role("combobox", name="Model")).to_have_value("Reverse digits")
 
 
+@pytest.mark.thorough
 def test_escape_closes_a_dialog_whose_button_lost_the_focus_while_it_made_a_file(watched: Page, serve: Serve) -> None:
     page = opened(watched, f"{serve(APP)}/explore?text=Ein+Hund.")
     page.get_by_role("button", name="Export …").click()

@@ -14,7 +14,7 @@ from tests.browser.servers import APP
 from tests.browser.test_pages import box, overlap
 from tests.browser.visits import drawing, has_parameters, middle, rest, tile_of, until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 Serve = Callable[[Path], str]
 Within = Callable[[str], Page]

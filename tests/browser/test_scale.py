@@ -11,7 +11,7 @@ from tests.browser.emulation import another_screen
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, hovered_weight, middle, rest, tile_of, tiles, until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 Open = Callable[[str], Page]
 CROSS = "decoder.0.2.cross"

@@ -65,6 +65,7 @@ def test_a_typed_number_is_read_in_the_language_of_the_page(watched: Page, tmp_p
     expect(watched.locator(".verdict.bad")).to_contain_text("9,984.5" if language == "en" else "9.984,5")
 
 
+@pytest.mark.thorough
 def test_what_is_no_number_is_refused_in_a_sentence(watched: Page, tmp_path: Path) -> None:
     opened(watched, tmp_path, "en")
     for typed in REFUSED:

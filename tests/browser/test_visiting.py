@@ -13,7 +13,7 @@ from benchmarks.browsers import Browser
 from benchmarks.servers import serving_files
 from benchmarks.visiting import visit
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 
 NEVER_ENDS = {
     "while it is drawn": "for (;;);",

@@ -132,6 +132,7 @@ def test_the_next_sentence_reaches_the_engine_while_the_first_runs_and_is_painte
     has_parameters(held, text=second)
 
 
+@pytest.mark.thorough
 def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(held: Page, address: str) -> None:
     get(f"{address}/hold?after=4")  # the encoder, and three tokens
     type_sentence(held, report_nothing("eine frau sitzt"))
@@ -146,6 +147,7 @@ def test_a_long_run_shows_what_is_written_so_far_and_stop_says_how_far_it_came(h
     until(held, lambda: engine(address)["running"] == 0)
 
 
+@pytest.mark.thorough
 def test_the_first_run_of_a_model_says_that_it_is_opened(watched: Page, address: str) -> None:
     get(f"{address}/hold?after=2")
     watched.add_init_script(LATE_BOX)
@@ -162,6 +164,7 @@ def test_the_first_run_of_a_model_says_that_it_is_opened(watched: Page, address:
     rest(watched)
 
 
+@pytest.mark.thorough
 def test_what_a_measurement_costs_is_said_before_the_first_of_it_is_done(watched: Page, address: str) -> None:
     page = opened(watched, f"{address}/?model={MODEL}&text=ein+mann")
     page.get_by_role("link", name="What if").click()
@@ -174,6 +177,7 @@ def test_what_a_measurement_costs_is_said_before_the_first_of_it_is_done(watched
     rest(page)
 
 
+@pytest.mark.thorough
 def test_stop_ends_the_run_and_run_begins_it_again(held: Page, address: str) -> None:
     type_sentence(held, report_nothing("eine frau"))
     held.get_by_role("button", name="Stop").click()

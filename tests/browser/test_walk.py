@@ -88,6 +88,7 @@ def the_map_jumps_and_play_goes_on(page: Page, order: list[str]) -> None:
     at(page, there)
 
 
+@pytest.mark.thorough
 def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Open) -> None:
     page = visit(stage="decoder.0.2.cross/weights", head="3")
     cells = page.locator(".hl[data-drawing=cells] canvas")

@@ -71,6 +71,7 @@ CROSSED = """(box) => {
 """The edges that touch another head of the rows of their ends, and the height of the graph."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["tatoeba-en-zh", "multi30k-de-en"])
 def test_edges_run_around_the_heads_beside_their_ends_and_the_graph_uses_half_of_the_screen(
     within: Callable[[str], Page], serve: Callable[[Path], str], model: str
@@ -109,6 +110,7 @@ SAID = {
 """What a file of pairs brings about on the page: how many paths can be measured, or why it is not taken."""
 
 
+@pytest.mark.thorough
 def test_a_file_of_pairs_is_taken_or_one_sentence_says_why_not(
     within: Callable[[str], Page], serve: Callable[[Path], str], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def swipe(page: Page, up: int) -> None:
     session.detach()
 
 
+@pytest.mark.thorough
 def test_a_finger_on_the_dots_scrolls_the_page_or_draws_a_box(serve: Serve, watched: Page, within: Callable[[str], Page]) -> None:
     with a_phone(watched):
         within(f"{serve(APP)}/survey?model=induction&text=fox+moon")
@@ -110,6 +111,7 @@ RANGES = f"""() => {{
 }}"""
 
 
+@pytest.mark.thorough
 def test_queries_and_keys_move_as_a_copy_and_are_drawn_once_at_the_end(
     serve: Serve, watched: Page, within: Callable[[str], Page]
 ) -> None:

@@ -94,6 +94,7 @@ def test_gestures_become_edits_and_undo_takes_them_back(watched: Page, with_an_e
     assert overflow(page) <= 1, "the tools of the open head did not fit onto a phone"
 
 
+@pytest.mark.thorough
 def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, with_an_edit: Callable[[], Page]) -> None:
     watched.set_viewport_size({"width": 768, "height": 1900})
     page = with_an_edit()
@@ -114,6 +115,7 @@ def test_a_finger_hides_a_token_and_brushes_cells(watched: Page, with_an_edit: C
     rest(page)
 
 
+@pytest.mark.thorough
 def test_every_kind_of_model_answers_what_if(
     watched: Page, within: Callable[[str], Page], serve: Callable[[Path], str], tmp_path: Path
 ) -> None:
