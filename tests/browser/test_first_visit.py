@@ -53,7 +53,7 @@ TITLES = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", *(pytest.param(other, marks=pytest.mark.thorough) for other in TITLES if other != "en")])
+@pytest.mark.parametrize("language", ["en", *(pytest.param(name, marks=pytest.mark.thorough) for name in TITLES if name != "en")])
 def test_the_first_picture_is_whole_without_scrolling(newcomer: Page, serve: Serve, language: str) -> None:
     with another_language(newcomer, language):
         page = opened(newcomer, serve(APP))
