@@ -1,6 +1,6 @@
 """What a feature may bring to the app. The core imports no feature: it asks here for what all of them bring together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -25,6 +25,8 @@ class FeaturePage:
         opens_on: the attention site that it opens on; None: the last cross-attention.
         unedited: whether it gets the run without the view's edits, which it then makes itself.
         needs_run: whether it is drawn from a run, with the sentence box above it.
+        panels: what a link to it shows, as of `viz.views.page_panels.PagePanels`; None: it has no panels.
+        about_heads: what it tells of heads, as of PagePanels; None: nothing.
     """
 
     path: str
@@ -34,6 +36,8 @@ class FeaturePage:
     opens_on: Callable[[Any], Any] | None = None
     unedited: bool = False
     needs_run: bool = True
+    panels: Callable[[Any, Any], list[Any]] | None = None
+    about_heads: Callable[..., str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ class FoldedPart:
         icon: the name of a Material icon.
         draw: draws it, given the page, while it is open.
         link: a sentence below the statistics of the selected head that leads to it, given the page; empty: there is none.
+        panels: what a lecture shows of it, given the page: `viz.panels.Panel`s; None: nothing.
     """
 
     name: str
@@ -53,6 +58,7 @@ class FoldedPart:
     icon: str
     draw: Callable[[Any], None]
     link: Callable[[Any], str] = lambda page: ""
+    panels: Callable[[Any], list[Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +70,14 @@ class CellPanel:
         title: in English, marked with `N_`.
         draw: draws it, given the page, and the query and the key of the cell.
         reset: fields that closing the cell resets, with their defaults.
+        panels: what a lecture shows of it, given the same: `viz.panels.Panel`s; None: how the weight was calculated.
     """
 
     name: str
     title: str
     draw: Callable[[Any, int, int], None]
     reset: Mapping[str, Any] = field(default_factory=dict)
+    panels: Callable[[Any, int, int], list[Any]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +91,7 @@ class Feature:
             are written.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded`.
+        panels: what a lecture shows of `parts`, by the place and by the names of `opens`: `viz.panels.Panel`s, given the page.
         cell_panels: panels of a cell.
         cell_words: how the drawing of the selected head asks what its cells write: a `viz.canvas.scenes.attention.Asks`, given the
             page; None where nobody answers.
@@ -97,6 +106,7 @@ class Feature:
     parts: Mapping[Literal["steps", "stage", "masks"], Callable[..., None]] = field(default_factory=dict)
     folded: tuple[FoldedPart, ...] = ()
     opens: tuple[str, ...] = ()
+    panels: Mapping[str, Mapping[str, Callable[[Any], Iterable[Any]]]] = field(default_factory=dict)
     cell_panels: tuple[CellPanel, ...] = ()
     cell_words: Callable[[Any], Any] | None = None
     saved_sums: Callable[[Any], Mapping[str, Mapping[str, Any]]] | None = None
@@ -132,3 +142,10 @@ def folded_parts() -> tuple[FoldedPart, ...]:
 def cell_panels() -> dict[str, CellPanel]:
     """The panels of a cell that features bring, by their names."""
     return {panel.name: panel for feature in features() for panel in feature.cell_panels}
+
+
+def panels_of_parts(place: Literal["steps", "masks"], page: Any) -> list[Any]:
+    """The panels of the parts that a link opens in a place of a page, as `Feature.panels` brings them."""
+    opened = page.view.opened.split()
+    parts = [(name, part) for feature in features() for name, part in feature.panels.get(place, {}).items()]
+    return [panel for name, part in parts if name in opened for panel in part(page)]

@@ -18,7 +18,6 @@ from viz.feature import FeaturePage, features
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
-from viz.lectures.script.parser import PAGES as STEP_PAGES
 from viz.live import sessions as live
 from viz.session import patient_engine, visits
 from viz.session.background_calls import NotCached, Pending, Stopped
@@ -36,11 +35,12 @@ from viz.session.state import (
 )
 from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import ViewState
-from viz.views import masks, positions, run_page
+from viz.views import mask_panels, masks, positions, run_page
 from viz.views.checkpoint import opener, uploads
 from viz.views.checkpoint import page as checkpoint
 from viz.views.explore import page as explore
 from viz.views.explore import tour
+from viz.views.page_panels import pages_of_steps
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
 from viz.widgets import conversation, media_box, navigation, recorded_run, sidebar
@@ -106,7 +106,7 @@ def main() -> None:
         for each in dict.fromkeys(problems):
             say(each)
     chosen.run()
-    if frame is not None and (page := chosen.url_path or "explore") in STEP_PAGES:
+    if frame is not None and (page := chosen.url_path or "explore") in pages_of_steps():
         add = _("Add this view to a lecture")
         st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
     if frame is not None and st.session_state.get(sidebar.ASKS):
@@ -143,7 +143,7 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
     return [
         first,
         entry(drawing(step.show), _("Step through"), "step", "step"),
-        entry(drawing(masks.show, masks.opens_on), _("Masks"), "masks", "visibility_off"),
+        entry(drawing(masks.show, mask_panels.opens_on), _("Masks"), "masks", "visibility_off"),
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
         *map(brought, chain.from_iterable(feature.pages for feature in features())),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),

@@ -10,17 +10,19 @@ import pytest
 
 from tests.known import bundled_engine
 from viz.canvas.scenes import matrix
-from viz.canvas.wire.transport import unpack
+from viz.canvas.wire.transport import changed, unpack
 from viz.export.print import axes
 from viz.export.print.catalogue import Figure
 from viz.export.print.options import Options
+from viz.export.print.panel_figures import content_of
 from viz.export.print.shapes import Circle
 from viz.export.print.svg import svg
 from viz.figures.costs import Line
-from viz.lectures.presenter import formulas, handout, markdown, panels, printed, tables
+from viz.lectures.presenter import formulas, handout, markdown
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import library, parser
+from viz.panels import Arrows, Bars, Chart, Content, Panel, Scene
 
 RUN = "model=captions-lm&text=two+dogs+run+in+the&decode=greedy&max=3"
 LINKS = (
@@ -67,8 +69,8 @@ def figures_of(deck: LectureDeck, number: int) -> list[dict[str, Any]]:
     return [figure for row in handout._step(deck, number)["rows"] for figure in row]
 
 
-def drawn(scene: bytes, kind: str, title: str = "Title") -> str:
-    found = printed.PRINTED[kind](*unpack(scene), title)
+def drawn(content: Content) -> str:
+    found = content_of(Panel("panel", "Title", content), "Title")
     assert isinstance(found, Figure)
     return svg(found.draw(Options(width=100))).decode()
 
@@ -156,41 +158,43 @@ def test_a_printed_table_has_the_texts_of_the_screen(deck: LectureDeck) -> None:
     [ways] = figures_of(deck, 1)
     header = unpack(picture(deck.engine, "step", deck.lecture.steps[1].view).scenes["ways"])[0]
     assert ways["table"] == {name: header[name] for name in ("columns", "rows", "chosen", "shades")}
-    bars = printed.PRINTED["Bars"](*unpack(tables.bars(["a", "b"], [0.5, -0.25], 1)), "")
-    assert bars == {"columns": [], "rows": [["a", "0.50"], ["b", "−0.25"]], "chosen": 1, "shades": [[1.0], [0.5]]}
+    bars = Bars(["a", "b"], [0.5, -0.25], 1).table
+    assert (bars.rows, bars.chosen) == ([["a", "0.50"], ["b", "−0.25"]], 1)
+    assert bars.shades is not None
+    assert bars.shades.tolist() == [[1.0], [0.5]]
 
 
 def test_printed_cells_have_their_numbers_the_first_row_above_and_a_frame() -> None:
     scene = matrix.numbers(np.array([[1.25, np.nan], [-3.5, 0.0]]), ["first", "second"], ["k1", "k2"], ("query", "key"))
-    told = drawn(panels.changed(scene, {}, frame=[1, 0, 2, 1]), "Cells")
+    told = drawn(Scene("Cells", changed(scene, {}, frame=[1, 0, 2, 1])))
     places = {text: float(re.search(rf'y="([\d.]+)"[^>]*>{text}<', told)[1]) for text in ("first", "second", "1.25", "−3.50")}  # type: ignore[index]
     assert places["first"] < places["second"]
     assert places["1.25"] < places["−3.50"]
     assert ">0.00<" in told, "a cell that is 0 has a number"
     assert told.count("−") == told.count("−3.5"), "an empty cell has none"
-    plain = drawn(scene, "Cells")
+    plain = drawn(Scene("Cells", scene))
     assert told.count("<rect") == plain.count("<rect") + 1
 
 
 def test_a_printed_mask_names_closed_cells() -> None:
     scene = matrix.mask(np.tri(3, dtype=bool), list("abc"), list("abc"), {"query": "query", "key": "key"})
-    told = drawn(scene, "Cells")
+    told = drawn(Scene("Cells", scene))
     assert (told.count(">−∞<"), told.count(">0<")) == (3, 6)
 
 
 def test_a_printed_chart_has_lines_a_dot_a_level_and_powers_of_ten() -> None:
     lines = [Line("one", [1e3, 1e6, 1e12]), Line("other", [1e3, 1e4, 1e5], "other")]
-    told = drawn(tables.chart([1e3, 1e5, 1e6], lines, ("tokens", "bytes"), (True, True)), "Chart")
+    told = drawn(Chart([1e3, 1e5, 1e6], lines, ("tokens", "bytes"), (True, True)))
     assert all(f">{name}<" in told for name in ("one", "other", "tokens", "bytes", "10¹²"))
-    marked = drawn(tables.chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score"), mark=(1, 3), level=2.0), "Chart")
-    plain = drawn(tables.chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score")), "Chart")
+    marked = drawn(Chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score"), mark=(1, 3), level=2.0))
+    plain = drawn(Chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score")))
     assert marked.count("<circle") == plain.count("<circle") + 1
     assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
 
 
 def test_printed_arrows_end_where_the_pairs_are() -> None:
-    scene = tables.arrows(["pair 1", "pair 2"], np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [-2.0, 0.0]]))
-    found = printed.PRINTED["Arrows"](*unpack(scene), "")
+    arrows = Arrows(["pair 1", "pair 2"], np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [-2.0, 0.0]]))
+    found = content_of(Panel("arrows", "", arrows), "")
     assert isinstance(found, Figure)
     sheet = found.draw(Options(width=100))
     tips = [(one.x, one.y) for one in sheet.shapes if isinstance(one, Circle) and one.fill]

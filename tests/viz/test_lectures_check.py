@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from model import known_models
@@ -22,10 +23,10 @@ from viz.canvas.scenes import attention
 from viz.features.compare import difference_scene as difference
 from viz.features.compare import run_difference
 from viz.lectures.presenter import check as command
-from viz.lectures.presenter import tables as scenes
 from viz.lectures.presenter.check import not_drawn
-from viz.lectures.presenter.panels import Panel, Picture
+from viz.lectures.presenter.panels import Picture, PicturePanel
 from viz.lectures.presenter.pictures import picture
+from viz.lectures.presenter.scenes import scene_of
 from viz.lectures.script import library, parser
 from viz.lectures.script.answers import Answer, answer
 from viz.lectures.script.check import Located, check, check_step, located
@@ -33,6 +34,7 @@ from viz.lectures.script.lecture import Question, Scope, Subject
 from viz.lectures.script.library import models_here
 from viz.lectures.script.runs import StepRuns
 from viz.lectures.script.telling import _said
+from viz.panels import Table
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: reverse-digits\n---\n"
 DIGITS = "view: /explore?model=reverse-digits&text=3141"
@@ -324,9 +326,9 @@ def test_an_empty_picture_and_cut_labels_are_named(engine: Engine, monkeypatch: 
     atlas = difference.scene(trace, trace, changes, trace.last_cross().site, 0)
     strips = attention.strips(trace, trace.last_cross().site, -1)
     for panel, scene, empty in (
-        (Panel("Atlas", "changes"), atlas, True),
-        (Panel("Table", "none"), scenes.table(["a"], []), True),
-        (Panel("Strips", "strips"), strips, False),
+        (PicturePanel("Atlas", "changes"), atlas, True),
+        (PicturePanel("Table", "none"), scene_of(Table(pd.DataFrame(columns=["a"])))[1], True),
+        (PicturePanel("Strips", "strips"), strips, False),
     ):
         drawn = Picture([panel], {panel.scene: scene}, {}, {})
         monkeypatch.setattr(command, "picture", lambda *_asked, drawn=drawn: drawn)

@@ -14,13 +14,13 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.trace_files import read_path
 from model.trace.types import Trace
 from viz.canvas.wire.transport import unpack
-from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.panels import Picture
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import parser
 from viz.lectures.script.claim_values import number_of
 from viz.lectures.script.claims import claim
 from viz.lectures.script.runs import StepRuns
+from viz.panels import NotDrawable
 
 TEXT = "a little girl in a pink dress is holding a"
 LINK = f"model=captions-lm&text={TEXT.replace(' ', '+')}&decode=greedy&max=6&site=decoder.0.2.self&head=3"
@@ -196,7 +196,10 @@ def test_masks_and_sinks_of_a_recorded_run(engine: Engine) -> None:
 
 def test_a_head_lies_over_the_image_that_was_read_and_the_overview_stands_beside_it(engine: Engine) -> None:
     found = shown(engine, "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=0&query=0")
-    assert [(panel.kind, panel.half, panel.follows) for panel in found.panels] == [("Overlay", True, True), ("Atlas", True, True)]
+    assert [(panel.kind, panel.width, panel.follows) for panel in found.panels] == [
+        ("Overlay", "half", True),
+        ("Atlas", "half", True),
+    ]
     assert not found.choice["large"], "the image is what the step is about"
     own = read_path(OF_LECTURES / "vision.trace.safetensors")
     assert own.image is not None

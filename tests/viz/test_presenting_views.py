@@ -20,14 +20,14 @@ from model.survey import tables
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
 from viz.canvas.wire.transport import unpack
-from viz.lectures.presenter import handout, panels, survey_panels
+from viz.lectures.presenter import handout, panels
 from viz.lectures.presenter.check import not_drawn
-from viz.lectures.presenter.deck import LectureDeck
-from viz.lectures.presenter.headless_page import NotDrawable
+from viz.lectures.presenter.deck import LectureDeck, about_heads
 from viz.lectures.presenter.html_pages import FOLDER
 from viz.lectures.presenter.panels import Picture
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import library, parser
+from viz.panels import NotDrawable
 
 HEAD = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {model}\n---\n"
 CROSS = "text=w4+w5&site=decoder.0.1.cross"
@@ -158,11 +158,11 @@ def test_the_tree_of_a_beam_search_opens_where_its_best_hypothesis_leaves_the_ot
 
 def test_masks_of_few_tokens_stand_beside_each_other_and_longer_ones_below(engine: LocalEngine) -> None:
     short, long = (shown(engine, f"/masks?{CROSS}&max=6{pad}") for pad in ("", "&pad=18"))
-    assert [panel.half for panel in short.panels] == [True] * len(short.panels)
-    assert not long.panels[0].half
+    assert [panel.width for panel in short.panels] == ["half"] * len(short.panels)
+    assert long.panels[0].width == "whole"
     assert header(long, "padding")["keys"][-1] == "<pad>"
     (alone,) = shown(engine, f"/masks?{CROSS}&max=6&pad=18&picture=padding").panels
-    assert (alone.scene, alone.half) == ("padding", False)
+    assert (alone.scene, alone.width) == ("padding", "whole")
 
 
 def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
@@ -302,7 +302,7 @@ def test_every_claim_about_a_head_points_to_what_it_does_over_many_texts(name: s
         heads = [each.subject.head for each in step.expects]
         claimed = {(each.site, each.number) for each in heads if each.site and each.number >= 0}
         there = CHECKPOINTS / step.view.model / "survey.parquet"
-        links = re.findall(r"\(/survey\?(.*?)\)", survey_panels.pointer(engine, step))
+        links = re.findall(r"\(/survey\?(.*?)\)", about_heads(engine, step))
         told = {(each["site"], int(each["head"])) for each in map(dict, map(parse_qsl, links))}
         assert told == (claimed if there.is_file() and step.page != "survey" else set())
         if told:

@@ -12,7 +12,7 @@ from streamlit.testing.v1.element_tree import Block
 from model.trace.types import Site
 from tests.pages import MadeUpEngine, open_view, scenes, words
 from tests.traces import translation
-from viz.views import mask_texts, masks
+from viz.views import mask_panels, mask_texts
 
 
 def drawn(app: AppTest) -> dict[str, dict[str, Any]]:
@@ -36,7 +36,7 @@ LOWER = [[key <= query for key in range(12)] for query in range(12)]
 
 
 def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding_that_shows_something() -> None:
-    app = open_view("masks", MadeUpEngine(), site=str(masks.opens_on(MadeUpEngine().trace).site))
+    app = open_view("masks", MadeUpEngine(), site=str(mask_panels.opens_on(MadeUpEngine().trace).site))
     found = drawn(app)
     assert list(found) == ["causal", "both", "padding"], "the causal mask comes first, the combination beside it"
     assert allowed(found["causal"]) == allowed(found["both"]) == LOWER

@@ -28,9 +28,9 @@ from tests.pages import MadeUpEngine, figures, open_view, words
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
 from viz.canvas.wire.transport import unpack
+from viz.labels.titles import titles
 from viz.views.step import cell_calculation
 from viz.views.step.formulas import formula
-from viz.views.step.titles import titles
 
 
 @cache

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
 from viz.figures.layout import BAR_HEIGHT, LEGEND, axis, literal, picture
 from viz.figures.theme import scheme
-from viz.i18n.translate import _
 
 
 @dataclass(frozen=True)
@@ -26,18 +25,31 @@ class Line:
     look: Literal["own", "other", "third"] = "own"
 
 
+MOST_MARKED = 64
+"""Most places whose values are marked on a line."""
+
+
 def lines(
-    across: Sequence[float], drawn: Sequence[Line], axes: tuple[str, str], dark: bool, logarithmic: bool = False, at: int = -1
+    across: Sequence[float],
+    drawn: Sequence[Line],
+    axes: tuple[str, str],
+    dark: bool,
+    logarithmic: tuple[bool, bool] = (False, False),
+    at: int = -1,
+    mark: tuple[float, float] | None = None,
+    level: float | None = None,
 ) -> go.Figure:
-    """Line chart of costs over tokens.
+    """Line chart over tokens, or over any other numbers.
 
     Args:
-        across: numbers of tokens.
+        across: numbers on the horizontal axis.
         drawn: the lines.
         axes: titles of the horizontal and the vertical axis.
         dark: whether the page is dark.
-        logarithmic: whether both axes are.
+        logarithmic: whether each axis is.
         at: index of the place that a dashed line marks; -1: none.
+        mark: a place with a dot; None: there is none.
+        level: height of a dashed line across; None: there is none.
     """
     colours = scheme(dark)
     looks = {
@@ -45,24 +57,32 @@ def lines(
         "other": {"color": colours.second, "width": 2, "dash": "dash"},
         "third": {"color": colours.faint, "width": 2, "dash": "dot"},
     }
-    hover = _("{name}<br>tokens: {tokens}<br>{value}", name="%{fullData.name}", tokens="%{x:,}", value="<b>%{y:,.3~s}</b>")
-    traces = [
+    hover = "%{fullData.name}<br>" + literal(axes[0]) + ": %{x:,}<br><b>%{y:,.3~s}</b><extra></extra>"
+    traces: list[dict[str, Any]] = [
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": "lines+markers" if len(across) <= MOST_MARKED else "lines",
             "x": list(across),
             "y": list(line.values),
             "name": literal(line.name),
             "line": looks[line.look],
             "marker": {"size": 6},
-            "hovertemplate": hover + "<extra></extra>",
+            "hovertemplate": hover,
         }
         for line in drawn
     ]
-    kind = {"type": "log", "exponentformat": "SI", "dtick": 1} if logarithmic else {"rangemode": "tozero", "exponentformat": "SI"}
+    beside = {"type": "scatter", "showlegend": False, "hoverinfo": "skip"}
+    if level is not None:
+        ends = {"x": [across[0], across[-1]], "y": [level, level]}
+        traces.append(beside | ends | {"mode": "lines", "line": {"color": colours.text, "width": 1, "dash": "dash"}})
+    if mark is not None:
+        dot = {"x": mark[:1], "y": mark[1:], "mode": "markers", "marker": {"size": 10, "color": colours.second}}
+        traces.append(beside | dot)
+    log, linear = {"type": "log", "exponentformat": "SI", "dtick": 1}, {"type": "linear"}
+    up = log if logarithmic[1] else linear | {"rangemode": "tozero", "exponentformat": "SI"}
     layout = {
-        "xaxis": axis(colours, axes[0]) | (kind if logarithmic else {}),
-        "yaxis": axis(colours, axes[1]) | kind,
+        "xaxis": axis(colours, axes[0]) | (log if logarithmic[0] else linear),
+        "yaxis": axis(colours, axes[1]) | up,
         "showlegend": True,
         "legend": LEGEND | {"x": 0, "xanchor": "left"},
         "hovermode": "closest",

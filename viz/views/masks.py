@@ -19,16 +19,12 @@ from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, address, bind, update
 from viz.views import mask_texts
+from viz.views.mask_panels import reads_padding
 from viz.widgets import numeric_tables, print_dialog
 from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
 
 SHOWN_PADDING = 4
 """Padding tokens after the source until the slider is moved, so that the padding mask shows something."""
-
-
-def opens_on(trace: Trace) -> Attention:
-    """The site that the page opens on: the last decoder self-attention, which has a causal mask, or else the last site."""
-    return (trace.of("decoder", "self") or tuple(trace.attention.values()))[-1]
 
 
 def show(page: Page) -> None:
@@ -71,7 +67,7 @@ def show(page: Page) -> None:
     with second, card("mask-both"):
         _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), mask_texts.both())
     third, last = st.columns(2, gap="medium") if attention.mask_causal is not None else (first, second)
-    read = _reads_padding(trace, attention)
+    read = reads_padding(trace, attention)
     with third, card("mask-padding", "stretch" if read.mask_padding is not None else "content"):
         about = mask_texts.padding(attention, added, page.info)
         if read is not attention:
@@ -110,12 +106,6 @@ def _chosen_form() -> MaskForm:
     form: MaskForm = chosen or "boolean"
     st.caption(mask_texts.forms()[form])
     return form
-
-
-def _reads_padding(trace: Trace, attention: Attention) -> Attention:
-    """The site whose padding mask is drawn: this one, or one that reads the source if this one does not."""
-    reads = [one for one in trace.attention.values() if one.key_tokens == "source" and trace.tokens.get("target") is not None]
-    return attention if attention.key_tokens == "source" or not reads else reads[-1]
 
 
 def _padded(page: Page) -> Trace | None:

@@ -78,6 +78,13 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, blobs
 
 
+def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
+    """The scene with other texts and other fields of its header, such as without a button that leads nowhere."""
+    header, blobs = unpack(scene)
+    del header["blobs"]
+    return pack(header | fields | {"texts": header["texts"] | texts}, blobs)
+
+
 def encode(weights: Array) -> Array:
     """Probabilities as uint8, round(255·sqrt(weight)); (b / 255)² restores them to within 0.004. NaN becomes 0."""
     code: Array = np.rint(255 * np.sqrt(np.minimum(np.fmax(weights, 0), 1))).astype(np.uint8)

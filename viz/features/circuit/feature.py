@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from viz.feature import CellPanel, Feature, FeaturePage, FoldedPart
-from viz.features.circuit import cell_words, graph_library, page, saved_sums, why, writes
+from viz.features.circuit import cell_words, graph_library, page, panels, saved_sums, why, writes
 from viz.features.circuit.texts import PANELS
 from viz.features.circuit.view import CircuitView
 from viz.i18n.translate import N_
@@ -11,7 +11,7 @@ from viz.i18n.translate import N_
 _FILES = Path(__file__).parent / "frontend"
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="circuit", title=N_("Circuit"), icon="account_tree", show=page.show),),
+    pages=(FeaturePage(path="circuit", title=N_("Circuit"), icon="account_tree", show=page.show, panels=panels.panels),),
     folded=(
         FoldedPart(
             name="writes",
@@ -19,9 +19,18 @@ FEATURE = Feature(
             icon="functions",
             draw=writes.draw,
             link=writes.link,
+            panels=panels.of_token,
         ),
     ),
-    cell_panels=(CellPanel(name="why", title=N_("Why this score"), draw=why.draw, reset={"minus": "", "trail": ""}),),
+    cell_panels=(
+        CellPanel(
+            name="why",
+            title=N_("Why this score"),
+            draw=why.draw,
+            reset={"minus": "", "trail": ""},
+            panels=panels.of_score,
+        ),
+    ),
     cell_words=cell_words.asks,
     saved_sums=saved_sums.sums,
     parameters=CircuitView,

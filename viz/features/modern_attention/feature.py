@@ -1,11 +1,24 @@
 """What attention as it is built today brings to the app: parts of Step through and of Masks."""
 
 from viz.feature import Feature
-from viz.features.modern_attention import masks, steps, tiles
+from viz.features.modern_attention import masks, panels, steps, tiles
 from viz.features.modern_attention.texts import PANELS
 
 FEATURE = Feature(
     parts={"steps": steps.draw, "stage": tiles.draw, "masks": masks.draw},
     opens=(*steps.OF_CACHE, *steps.OF_LENGTH, "latents", "tiles", "mask-kinds", "sinks"),
+    panels={
+        "steps": {
+            "cache": panels.of_cache,
+            "ways": panels.of_ways,
+            "operations": panels.of_operations,
+            "length": panels.of_length,
+            "bytes": panels.of_bytes,
+            "linear": panels.of_linear,
+            "latents": panels.of_latents,
+            "tiles": panels.of_tiles,
+        },
+        "masks": {"mask-kinds": panels.of_kinds, "sinks": panels.of_sinks},
+    },
     help=PANELS,
 )

@@ -90,12 +90,12 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
     left, right = st.columns(2, gap="medium")
     axes = _("tokens of the text")
     with left:
-        figure = costs.lines(LENGTHS, operations, (axes, _("operations to read it")), page.dark, logarithmic=True)
+        figure = costs.lines(LENGTHS, operations, (axes, _("operations to read it")), page.dark, logarithmic=(True, True))
         gaps = {"attention": tokens.power_of_ten(attention[-1]), "others": tokens.power_of_ten(others[-1])}
         words = _("Operations at a length of 1,000,000: {attention} in attention, {others} elsewhere.", **gaps)
         chart(figure, (page.trace, _("Operations over length")), key="length-operations", alt=words)
     with right:
-        figure = costs.lines(LENGTHS, bytes_, (axes, _("bytes")), page.dark, logarithmic=True)
+        figure = costs.lines(LENGTHS, bytes_, (axes, _("bytes")), page.dark, logarithmic=(True, True))
         words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount_of_bytes(kept[-1]))
         chart(figure, (page.trace, _("Bytes over length")), key="length-bytes", alt=words)
     shown = [0, 4, 8, 12]
@@ -130,7 +130,9 @@ def _measured(page: Page) -> None:
         Line(_("all weights written out"), np.where(written, found.written, np.nan).tolist(), "other"),
         Line(_("linear attention instead"), found.linear.tolist(), "third"),
     ]
-    figure = costs.lines(found.tokens.tolist(), drawn, (_("tokens of the text"), _("milliseconds")), page.dark, logarithmic=True)
+    figure = costs.lines(
+        found.tokens.tolist(), drawn, (_("tokens of the text"), _("milliseconds")), page.dark, logarithmic=(True, True)
+    )
     gaps = {"tokens": int(found.tokens[-1]), "fused": number(float(found.fused[-1]), ".0f")}
     words = _("Milliseconds for a text of length {tokens:,}, with a fused kernel: {fused}.", **gaps)
     chart(figure, (page.trace, _("Time over length")), key="length-times", alt=words)

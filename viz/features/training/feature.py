@@ -4,7 +4,7 @@ from pathlib import Path
 
 from viz.canvas.assets import OF_AN_ATLAS
 from viz.feature import Feature, FeaturePage
-from viz.features.training import page
+from viz.features.training import page, panels
 from viz.features.training.texts import PANELS
 from viz.features.training.view import TrainingView
 from viz.i18n.translate import N_
@@ -12,7 +12,7 @@ from viz.i18n.translate import N_
 _FILES = Path(__file__).parent / "frontend"
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show),),
+    pages=(FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show, panels=panels.panels),),
     parameters=TrainingView,
     help=PANELS,
     drawings={

@@ -11,7 +11,6 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from viz.i18n.translate import _, error_message
 from viz.lectures.presenter import panels
-from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.label_room import WINDOWS, cut_labels
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import revealed_view
@@ -19,6 +18,7 @@ from viz.lectures.script.check import can_run, check
 from viz.lectures.script.lecture import Lecture, Problem
 from viz.lectures.script.library import models_here, open_file
 from viz.lectures.script.runs import StepRuns
+from viz.panels import NotDrawable
 
 QUIET = 2
 """Seconds that the check of a lecture may take without saying how far it is."""

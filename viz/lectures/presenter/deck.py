@@ -14,16 +14,16 @@ from model.errors import HeadlightError
 from model.trace import stages
 from viz.canvas.wire.transport import content_hash
 from viz.i18n.translate import _, error_message, speaking
-from viz.labels import tokens
+from viz.labels import titles, tokens
 from viz.lectures.classroom.deck import Answer, Slide
-from viz.lectures.presenter import markdown, survey_panels
-from viz.lectures.presenter.headless_page import NotDrawable
+from viz.lectures.presenter import markdown
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import answered, revealed_view, unanswered
 from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script.lecture import Lecture, Point, Step
 from viz.lectures.script.runs import StepRuns, column, place, row
-from viz.views.step import titles
+from viz.panels import NotDrawable
+from viz.views import page_panels
 
 _log = logging.getLogger(log.NAME)
 
@@ -198,7 +198,7 @@ class LectureDeck:
     def _ran(self, one: Step, slide: Slide) -> Prepared:
         """The picture, the answer and the places of the points of one step. A question without an answer keeps its picture."""
         runs, shown = StepRuns(self.engine, one), one.view
-        slide = replace(slide, notes=markdown.html(one.notes + survey_panels.pointer(self.engine, one)))
+        slide = replace(slide, notes=markdown.html(one.notes + about_heads(self.engine, one)))
         points, problem, answer = list[Any](), "", None
         try:
             points = [placed(runs, point) for point in one.points]
@@ -210,6 +210,13 @@ class LectureDeck:
             slide = replace(slide, question=None)
         view = PackedView.of(picture(self.engine, one.page, shown).packed()) if one.link else None
         return Prepared(view, problem, replace(slide, points=tuple(points)), answer)
+
+
+def about_heads(engine: Engine, step: Step) -> str:
+    """Markdown for the notes of a step: what other pages tell of the heads of its claims."""
+    subjects = [claim.subject for claim in step.expects if claim.subject.head.site and claim.subject.head.number >= 0]
+    heads = {(subject.head.site, subject.head.number): subject.name or subject.kind for subject in subjects}
+    return "".join(f"\n\n{text}" for text in page_panels.about_heads(engine, step.page, step.view.model, heads))
 
 
 def slide_of(step: Step) -> Slide:

@@ -3,39 +3,33 @@
 Everything that the lecture says reaches typst as data (JSON), so nothing in it can become markup there.
 """
 
-import gzip
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from markdown_it.token import Token
 
 from model.engine import log
-from model.engine.api import Run
 from model.errors import HeadlightError
-from model.trace.types import Trace
-from viz.canvas.wire.transport import unpack
 from viz.export.print import fonts
-from viz.export.print.catalogue import Choice, Figure, caption, standard_figures
+from viz.export.print.catalogue import Figure, caption
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
+from viz.export.print.panel_figures import content_of, figure_of
 from viz.export.print.svg import svg
-from viz.features.compare.view import second_side
-from viz.features.training import runs, texts
-from viz.features.training.view import TrainingView
 from viz.figures.theme import LIGHT
 from viz.i18n.translate import _, error_message, localized, speaking
 from viz.lectures.classroom.deck import Answer, Question
-from viz.lectures.presenter import formulas, printed, survey_panels
+from viz.lectures.presenter import formulas, scenes
 from viz.lectures.presenter import markdown as markup
 from viz.lectures.presenter.deck import LectureDeck
-from viz.lectures.presenter.headless_page import NotDrawable, headless_page, selected
-from viz.lectures.presenter.panels import Panel
+from viz.lectures.presenter.pictures import page_and_panels
+from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script.lecture import Step
-from viz.session.state import Page
-from viz.views import masks
+from viz.lectures.script.runs import StepRuns
+from viz.panels import NotDrawable, OfRun, Table
 
 _DOCUMENT = Path(__file__).with_suffix(".typ")
 _log = logging.getLogger(log.NAME)
@@ -140,12 +134,12 @@ class _Shown:
     """A drawing of a step on its page.
 
     Attributes:
-        drawn: a figure, the texts of a table, or sentences in Markdown.
+        drawn: a figure, a table, or sentences in Markdown.
         title: above a table.
         caption: below it.
     """
 
-    drawn: Figure | dict[str, Any] | str
+    drawn: Figure | Table | str
     title: str
     caption: str
 
@@ -154,14 +148,14 @@ class _Shown:
         """Whether it asks for the width of the page."""
         if isinstance(self.drawn, Figure):
             return self.drawn.name in _WIDE
-        return isinstance(self.drawn, dict) and len(self.drawn["columns"]) > MOST_NARROW
+        return isinstance(self.drawn, Table) and len(self.drawn.columns) > MOST_NARROW
 
     def told(self, width: float, wide: bool) -> dict[str, Any]:
         """Its JSON values, with so many millimeters of width."""
         told = {"title": self.title, "caption": self.caption, "width": width, "wide": wide, "svg": "", "table": None, "words": []}
         if isinstance(self.drawn, Figure):
             return told | {"svg": svg(self.drawn.draw(Options(width=width, font_size=8))).decode()}
-        return told | ({"words": blocks(self.drawn)} if isinstance(self.drawn, str) else {"table": self.drawn})
+        return told | ({"words": blocks(self.drawn)} if isinstance(self.drawn, str) else {"table": scenes.table_header(self.drawn)})
 
 
 _WIDE, MOST_NARROW = ("atlas", "tree"), 4
@@ -170,95 +164,27 @@ _WIDE, MOST_NARROW = ("atlas", "tree"), 4
 
 def _figures(deck: LectureDeck, number: int) -> Iterator[dict[str, Any]]:
     """The drawings of a step's picture, as the screen shows them; two that are not wide fit side by side."""
-    packed = deck.packed(number)
-    found = list(_chosen(deck, deck.lecture.steps[number], gzip.decompress(packed.data))) if packed is not None else []
-    wide = [shown for shown in found if shown.is_wide and (shown is found[0] or not isinstance(shown.drawn, Figure))]
-    for shown in sorted(found, key=lambda one: one in wide and one is not found[0]):
-        width = TWO_COLUMNS if shown in wide else ONE_COLUMN if len(found) > 1 else ONE_COLUMN * 1.4
-        yield shown.told(width, shown in wide)
+    drawn = list(_drawn(deck, deck.lecture.steps[number])) if deck.packed(number) is not None else []
+    wide = [part for part in drawn if part.is_wide and (part is drawn[0] or not isinstance(part.drawn, Figure))]
+    for part in sorted(drawn, key=lambda one: one in wide and one is not drawn[0]):
+        width = TWO_COLUMNS if part in wide else ONE_COLUMN if len(drawn) > 1 else ONE_COLUMN * 1.4
+        yield part.told(width, part in wide)
 
 
-def _chosen(deck: LectureDeck, step: Step, picture: bytes) -> Iterator[_Shown]:
-    """What is printed of each panel: numbers as the screen has them, maps as figures of the run."""
-    header, scenes = unpack(picture)
-    page = headless_page(
-        deck.engine,
-        step.view,
-        masks.opens_on if step.page == "masks" else Trace.last_cross,
-        unedited=step.page in ("whatif", "survey"),
-    )
-    shown, first, large = [Panel(**each) for each in header["panels"]], True, header["choice"].get("large")
-    two = any(panel.scene == "second" for panel in shown)
-    if two:
-        asked = {name: header["choice"][name] for name in ("site", "head") if name in header["choice"]}
-        yield from _of_run(deck, selected(page, replace(page.view, **asked)), step, "Both")
-    for panel in shown:
-        if panel.kind in printed.PRINTED:
-            title, scene = (panel.heading or panel.note).rstrip(".:"), scenes[panel.scene].tobytes()
+def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
+    """What is printed of each panel: figures of runs with captions of their own, and the numbers that the screen has."""
+    page, panels = page_and_panels(deck.engine, step.page, revealed_view(StepRuns(deck.engine, step), step))
+    for panel in panels:
+        first, title = panel is panels[0], (panel.title or panel.words).rstrip(".:")
+        if panel.paper is not None:
+            for part in panel.paper():
+                trace = part.trace if isinstance(part, OfRun) else page.trace
+                if figure := figure_of(part, title):
+                    yield _Shown(figure, figure.title, caption(trace, figure.title))
+        elif content := content_of(panel, title):
             told = [caption(page.trace, title)] if first and title else []
-            said = " ".join([*told, *([panel.note] if panel.note.rstrip(".:") != title else [])])
-            yield _Shown(printed.PRINTED[panel.kind](*unpack(scene), title), "" if first else panel.heading, said)
-        elif not two:
-            yield from _of_run(deck, page, step, "Head" if panel.kind == "Atlas" and large else panel.kind)
-        first = False
-
-
-_NAMES: Mapping[str, str] = {
-    "Head": "head",
-    "Atlas": "atlas",
-    "Lines": "lines",
-    "Player": "head",
-    "Tree": "tree",
-    "Overlay": "image",
-}
-"""By the kind of a panel, the standard figure that prints it; `Head` is a head that is shown large."""
-
-
-def _of_run(deck: LectureDeck, page: Page, step: Step, kind: str) -> Iterator[_Shown]:
-    """What is printed of a panel that is drawn from the run itself."""
-    found: Iterable[tuple[Figure, Trace]] = ()
-    if kind == "Film":
-        found = _film(page)
-    elif kind == "Dots":
-        found = [(survey_panels.printed(page), page.trace)]
-    elif kind == "Sound":
-        heard = printed.spectrogram(page.trace, page.attention.site, page.head)
-        found = [(figure, page.trace) for figure in ([heard] if heard else []) + _named(page, page.trace, "head")]
-    elif kind == "Both":
-        view = second_side(page.view) if step.page == "compare" else page.view
-        runs_of = (page.trace, deck.engine.ask(Run(view.request())))
-        found = [(figure, trace) for trace in runs_of for figure in _named(page, trace, "head")]
-    elif name := _NAMES.get(kind):
-        found = [(figure, page.trace) for figure in _named(page, page.trace, name)]
-    yield from (_Shown(figure, figure.title, caption(trace, figure.title)) for figure, trace in found)
-
-
-MOST_SNAPSHOTS = 4
-"""Most snapshots of a training film on one page."""
-
-
-def _film(page: Page) -> Iterator[tuple[Figure, Trace]]:
-    """The selected head at some snapshots: that of the link, the last one, and others evenly between."""
-    frames, _problems = runs.frames(page)
-    steps = [frame.step for frame in frames]
-    at = steps.index(asked) if (asked := page.view.of(TrainingView).snapshot) in steps else 0
-    evenly = (round(part * (len(steps) - 1) / (MOST_SNAPSHOTS - 1)) for part in range(MOST_SNAPSHOTS))
-    chosen = sorted(dict.fromkeys([at, len(steps) - 1, *evenly]).keys())
-    while len(chosen) > MOST_SNAPSHOTS:  # the one that is nearest to that of the link goes
-        chosen.remove(min((place for place in chosen[:-1] if place != at), key=lambda place: abs(place - at)))
-    for place in chosen:
-        for figure in _named(page, frames[place].fed, "head"):
-            yield replace(figure, title=f"{texts.snapshot(steps[place])}. {figure.title}"), frames[place].fed
-
-
-def _named(page: Page, trace: Trace, name: str) -> list[Figure]:
-    """The figure of this name, if the run has it, at the site and head of the page."""
-    site = page.attention.site
-    attention = trace.at(site) if site in trace.attention else next(iter(trace.attention.values()))
-    head = page.head if page.head < attention.heads else 0
-    query = page.view.query if page.view.query < attention.weights.shape[1] else -1
-    choice = Choice(attention, head, query, -1, page.view.hypothesis, page.view.overlay)
-    return [figure for figure in standard_figures(trace, choice) if figure.name == name]
+            said = " ".join([*told, *([panel.words] if panel.words.rstrip(".:") != title else [])])
+            yield _Shown(content, "" if first else panel.title, said)
 
 
 def blocks(markdown: str) -> list[dict[str, Any]]:

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 from model.engine.api import Describe, Engine, ModelInfo, Models, Run
 from model.errors import OpenQuestions, UnknownModel
-from model.trace.types import Site, Trace
+from model.trace.types import Trace
 from viz.i18n.translate import _, problem
+from viz.panels import NotDrawable
+from viz.session.selection import selected
 from viz.session.state import Page
 from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState
-
-
-class NotDrawable(Exception):
-    """A view that has no picture; the text says why."""
 
 
 def headless_page(engine: Engine, view: ViewState, opens_on: SiteSelector = Trace.last_cross, unedited: bool = False) -> Page:
@@ -34,22 +32,6 @@ def headless_page(engine: Engine, view: ViewState, opens_on: SiteSelector = Trac
     if not trace.is_finite:
         raise NotDrawable(_("This run produced NaN or infinite values, so there is nothing to draw."))
     return selected(Page(engine, info, view, trace, opens_on(trace), 0, dark=False), view)
-
-
-def selected(page: Page, view: ViewState) -> Page:
-    """The page with what this run has of the site, head and row that `view` asks for."""
-    asked = Site.parse(view.site) if view.site else page.attention.site
-    attention = page.trace.attention.get(asked, page.attention)
-    head = view.head if view.head < attention.heads else 0
-    _heads, rows, keys = attention.weights.shape
-    query = view.query if view.query < rows else -1
-    view = replace(view, site=str(attention.site), head=head, query=query, key=view.key if view.key < keys else -1)
-    return replace(page, view=view, attention=attention, head=head)
-
-
-def with_trace(page: Page, trace: Trace) -> Page:
-    """The page on another run of the same view."""
-    return selected(replace(page, trace=trace, attention=trace.last_cross()), page.view)
 
 
 def _info(engine: Engine, view: ViewState) -> ModelInfo:

@@ -49,7 +49,7 @@ def _paired(found: Picture) -> list[bool]:
     """Whether each panel is one of two halves that stand side by side where there is room."""
     pairs = [False] * len(found.panels)
     for at in range(len(pairs) - 1):
-        if found.panels[at].half and found.panels[at + 1].half and not pairs[at]:
+        if "whole" not in (found.panels[at].width, found.panels[at + 1].width) and not pairs[at]:
             pairs[at] = pairs[at + 1] = True
     return pairs
 

@@ -14,24 +14,19 @@ from model.trace.types import Array
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, pack, unpack
 
-LONGEST = 64
-"""Most tokens per side of a head that is drawn as lines."""
-
-
 NO_CHANGE = 128
 """Code of a change of 0 in an atlas of changes."""
 
 
 @dataclass(frozen=True)
-class Panel:
+class PicturePanel:
     """One drawing of a picture.
 
     Attributes:
-        kind: a key of `viz.canvas.assets.KINDS`, or one without a canvas: `Bars`, `Table`, `Text`, `Curves`,
-            `Chart`, `Arrows` (tables.py).
+        kind: a key of `viz.canvas.assets.KINDS`, or of `TABLES` (tables.js).
         scene: name of its scene among the blobs.
         heading, note: texts above it; may be empty.
-        half: whether two such panels are side by side where there is room.
+        width, fills: as of `viz.panels.Panel`.
         follows: whether the drawing shows what is selected in the others.
     """
 
@@ -39,7 +34,8 @@ class Panel:
     scene: str = ""
     heading: str = ""
     note: str = ""
-    half: bool = False
+    width: str = "whole"
+    fills: bool = False
     follows: bool = False
 
 
@@ -54,7 +50,7 @@ class Picture:
         choice: what is selected at first: fields of `viz.url.view_state.ViewState`.
     """
 
-    panels: Sequence[Panel]
+    panels: Sequence[PicturePanel]
     scenes: Mapping[str, bytes]
     pieces: Mapping[str, bytes]
     choice: Mapping[str, Any]
@@ -79,16 +75,18 @@ def is_empty(found: Picture) -> bool:
     )
 
 
-def _shows_nothing(found: Picture, panel: Panel) -> bool:
+def _shows_nothing(found: Picture, panel: PicturePanel) -> bool:
     header, blobs = unpack(found.scenes[panel.scene])
     if panel.kind == "Strips":
         return not any(strip["tokens"] for strip in header["strips"])
     if panel.kind in ("Table", "Bars", "Text"):
         return not any(header[name] for name in ("rows", "values", "html") if name in header)
+    if panel.kind == "Plot":
+        return not header["light"]
     return panel.kind == "Cells" and not (blobs["there"].size and blobs["there"].any())
 
 
-def _changes_nothing(found: Picture, panel: Panel) -> bool:
+def _changes_nothing(found: Picture, panel: PicturePanel) -> bool:
     """Whether an atlas of signed changes has none."""
     overview, blobs = overview_of(found, panel.scene)
     weights = [codes for name, codes in blobs.items() if name.startswith("weights/")]
@@ -114,10 +112,3 @@ def carried(scene: bytes) -> dict[str, bytes]:
         if data is not None:
             found[path] = data
     return found
-
-
-def changed(scene: bytes, texts: Mapping[str, str], **fields: Any) -> bytes:
-    """The scene with other texts and other fields of its header: without what a page of ours cannot do."""
-    header, blobs = unpack(scene)
-    del header["blobs"]
-    return pack(header | fields | {"texts": header["texts"] | texts}, blobs)

@@ -17,6 +17,7 @@ from viz.lectures.script.lecture import Step
 from viz.lectures.script.runs import StepRuns, column, row, step_of
 from viz.metrics.teacher_forcing import first_written
 from viz.url.view_state import ViewState
+from viz.views.page_panels import pages_of_steps
 
 
 def answered(runs: StepRuns, step: Step) -> tuple[Answer, Question]:
@@ -104,11 +105,12 @@ def revealed_view(runs: StepRuns, step: Step) -> ViewState:
         HeadlightError: the run has no such row or head.
     """
     asked, view = step.question, step.view
-    if asked is None or asked.subject.query is None or step.page not in ("", "explore", "step"):
+    page = pages_of_steps().get(step.page)
+    if asked is None or asked.subject.query is None or page is None or page.shows_row is None:
         return view
     trace = runs.run(asked.scope)
     attention, head = runs.attention(trace, asked.subject.head)
-    if step.page == "step" and view.clock == "computation" and not view.stage.startswith(f"{attention.site}/"):
+    if not page.shows_row(view, attention.site):
         return view
     if asked.kind == "head":
         head = answers.answer(runs, asked).right

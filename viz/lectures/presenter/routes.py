@@ -26,9 +26,9 @@ from viz.lectures.classroom.store import Store
 from viz.lectures.presenter import html_pages, view_store
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.downloads import KINDS, Downloads
-from viz.lectures.presenter.headless_page import NotDrawable
 from viz.lectures.presenter.open_lectures import Lectures
 from viz.lectures.presenter.view_store import remember
+from viz.panels import NotDrawable
 from viz.session.access import access_limits, address_of, charge, is_fetched_by_another_site, is_public
 from viz.session.patient_engine import NonBlockingEngine
 from viz.session.state import the_engine

@@ -13,15 +13,13 @@ from viz.lectures.script.lecture import Claim, Lecture, Point, Problem, Question
 from viz.lectures.script.line_parser import Unreadable
 from viz.url import links
 from viz.url.view_state import ViewState
+from viz.views.page_panels import pages_of_steps
 
 LARGEST = 2**20
 """Most bytes of a file."""
 
 MOST_STEPS = 500
 """Most steps of a lecture."""
-
-PAGES = ("explore", "step", "masks", "positions", "compare", "whatif", "training", "survey", "circuit", "checkpoint")
-"""URL paths of the pages that a step can show."""
 
 FRONT_MATTER = ("title", "language", "minutes", "models")
 INSTRUCTIONS = ("view", "point", "note", "question", "answer", "option", "expect", "needs", "unless")
@@ -272,9 +270,10 @@ def parse_link(link: str) -> tuple[str, ViewState, list[str]]:
     """The page and the view of a link, with or without the address of the app, and a sentence for each problem."""
     if (url := split_address(link.strip())) is None:
         return "", ViewState(), [_("“{link}” is not a link", link=link[:80])]
-    page = url.path.strip("/") or PAGES[0]  # the app opens on Explore
-    if page not in PAGES or url.scheme not in ("", "http", "https"):
-        gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in PAGES)}
+    pages = pages_of_steps()
+    page = url.path.strip("/") or next(iter(pages))  # the app opens on Explore
+    if page not in pages or url.scheme not in ("", "http", "https"):
+        gaps = {"link": link[:80], "there": ", ".join(f"/{name}" for name in pages)}
         return "", ViewState(), [_("“{link}” is not a page of the app. Pages: {there}", **gaps)]
     query: dict[str, str] = {}
     for name, value in parse_qsl(url.query, keep_blank_values=True):

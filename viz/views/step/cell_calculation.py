@@ -3,7 +3,6 @@
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -11,20 +10,8 @@ from model.trace.cell_arithmetic import Explanation
 from viz.i18n.translate import _, localized
 from viz.i18n.translate import number as shown
 from viz.labels import tokens
+from viz.panels import TextLine
 from viz.session.state import Page
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a calculation.
-
-    Attributes:
-        text: a sentence, or LaTeX.
-        formula: whether it is LaTeX.
-    """
-
-    text: str
-    formula: bool = False
 
 
 def verdict(found: Explanation) -> str:
@@ -84,36 +71,38 @@ def minus(value: float) -> str:
     return rf"- ({number(value)})" if value < 0 else rf"- {number(value)}"
 
 
-def score(found: Explanation) -> Iterator[Line]:
+def score(found: Explanation) -> Iterator[TextLine]:
     """From query and key to the masked score."""
     decimals = decimals_of(operator.mul, (found.dot, found.scale), found.score)
     dot, scale, value = number(found.dot, decimals), number(found.scale, decimals), number(found.score)
-    yield Line(rf"q \cdot k = \sum_d q_d\,k_d = {dot}", formula=True)
+    yield TextLine(rf"q \cdot k = \sum_d q_d\,k_d = {dot}", formula=True)
     if not found.scored:
-        yield Line(
+        yield TextLine(
             _(
                 "The run itself never computed this product, because the key lies in the future. It is computed here for "
                 "illustration."
             )
         )
     usual = math.isclose(found.scale, len(found.q) ** -0.5, rel_tol=1e-6)
-    yield Line(_("Multiplied by 1/√head_dim:") if usual else _("Multiplied by the scale of this model:"))
-    yield Line(rf"{dot} \times {scale} = \mathbf{{{value}}}", formula=True)
+    yield TextLine(_("Multiplied by 1/√head_dim:") if usual else _("Multiplied by the scale of this model:"))
+    yield TextLine(rf"{dot} \times {scale} = \mathbf{{{value}}}", formula=True)
     if found.allowed[found.key]:
-        yield Line(_("The mask allows this key, so 0 is added:"))
-        yield Line(rf"{value} + 0 = {value}", formula=True)
+        yield TextLine(_("The mask allows this key, so 0 is added:"))
+        yield TextLine(rf"{value} + 0 = {value}", formula=True)
     else:
-        yield Line(_("This key is masked for this query, so −∞ is added:"))
-        yield Line(rf"{value} + (-\infty) = -\infty", formula=True)
+        yield TextLine(_("This key is masked for this query, so −∞ is added:"))
+        yield TextLine(rf"{value} + (-\infty) = -\infty", formula=True)
 
 
-def weight(found: Explanation) -> Iterator[Line]:
+def weight(found: Explanation) -> Iterator[TextLine]:
     """From the scores of the row to the weight."""
     if not found.allowed.any():
         given = shown(found.weight, significant(found.weight))
-        yield Line(_("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=given))
+        yield TextLine(
+            _("No key of this row is allowed; in that case this network gives this key the weight {weight}.", weight=given)
+        )
         return
-    yield Line(
+    yield TextLine(
         _("Softmax: the exponential of the score (after subtracting the row’s largest score), divided by the sum over the row:")
     )
     value, largest = number(found.scores[found.key]), minus(found.scores.max())
@@ -121,16 +110,16 @@ def weight(found: Explanation) -> Iterator[Line]:
     decimals = decimals_of(operator.truediv, parts, found.weight)
     above, below, result = number(parts[0], decimals), number(parts[1], decimals), number(found.weight)
     softmax = rf"\frac{{\exp({value} {largest})}}{{\sum_k \exp(S'_k {largest})}}"
-    yield Line(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{result}}}", formula=True)
-    yield Line(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
+    yield TextLine(rf"{softmax} = \frac{{{above}}}{{{below}}} = \mathbf{{{result}}}", formula=True)
+    yield TextLine(_("The run recorded {weight}.", weight=shown(found.ran, ".7f")))
 
 
-def share(found: Explanation) -> Iterator[Line]:
+def share(found: Explanation) -> Iterator[TextLine]:
     """How much of the head's context the key supplies; nothing where that is not defined."""
     if math.isfinite(found.share):
         length = float(found.moved[found.key])
         gaps = {"share": shown(100 * found.share, "z.1f"), "length": shown(length, significant(length))}
-        yield Line(
+        yield TextLine(
             _(
                 "This cell supplies {share}% of the head’s context vector: the component in that vector’s direction, "
                 "so that a row adds up to 100%. It moves the residual stream by a vector of length {length}.",

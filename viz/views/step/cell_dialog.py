@@ -13,10 +13,10 @@ from viz.feature import cell_panels
 from viz.figures import arithmetic as figures
 from viz.i18n.translate import _, error_message, translated
 from viz.labels import tokens
+from viz.panels import TextLine
 from viz.session import patient_engine
 from viz.session.state import Page, bind, update
 from viz.views.step import cell_calculation
-from viz.views.step.cell_calculation import Line
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say
 
@@ -94,7 +94,7 @@ def badge(found: Explanation) -> None:
         st.badge(cell_calculation.verdict(found), icon=":material/error:", color="red")
 
 
-def _lines(lines: Iterator[Line]) -> None:
+def _lines(lines: Iterator[TextLine]) -> None:
     for line in lines:
         if line.formula:
             st.latex(line.text)

@@ -19,9 +19,9 @@ from viz.canvas.scenes.motion import Followed
 from viz.export import tables
 from viz.export.print.catalogue import Choice, figure_called
 from viz.i18n.translate import _, error_message
-from viz.labels import tokens
+from viz.labels import titles, tokens
 from viz.session.state import Page, address, bind, update
-from viz.views.step import cell_dialog, numbers, sentences, titles
+from viz.views.step import cell_dialog, numbers, sentences
 from viz.views.step import stage as one_stage
 from viz.widgets import print_dialog
 from viz.widgets.cards import one_screen, panel, say

@@ -11,7 +11,7 @@ from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
 from viz.i18n.translate import _, localized
 from viz.labels import tokens
-from viz.views.step.titles import axis, titles
+from viz.labels.titles import axis, titles
 
 _SYMBOLS = {
     "positioned": ("X",),

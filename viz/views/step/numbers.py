@@ -9,8 +9,7 @@ from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Array, Trace
 from viz.i18n.translate import _
-from viz.labels import tokens
-from viz.views.step import titles
+from viz.labels import titles, tokens
 
 LISTED = 12
 """Tokens of the vocabulary listed for a row of logits."""

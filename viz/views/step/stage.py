@@ -16,9 +16,9 @@ from viz.export.print.catalogue import Choice, standard_figures
 from viz.feature import draw_parts
 from viz.figures import stages as figures
 from viz.i18n.translate import _, _n, said
-from viz.labels import alt_text, tokens
+from viz.labels import alt_text, titles, tokens
 from viz.session.state import Page, address, bind, decimals, update
-from viz.views.step import formulas, numbers, sentences, titles
+from viz.views.step import formulas, numbers, sentences
 from viz.widgets import download, numeric_tables, print_dialog
 from viz.widgets.cards import card, chart, say
 

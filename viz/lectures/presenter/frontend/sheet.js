@@ -51,8 +51,8 @@ class Sheet {
     const heading = panel.heading ? [el("h3", {}, panel.heading)] : [];
     const note = panel.note ? [el("p", { class: "note" }, panel.note)] : [];
     const output = panel.kind === "Strips" && this.picture.panels.filter(({ kind }) => kind === "Strips").length > 1;
-    const apart = panel.half && ["changes", "likely", "atlas"].includes(panel.scene) && !panel.follows; // narrow enough to stand beside each other on a projector
-    const kind = `panel${panel.half ? " half" : ""}${output ? " output" : ""}${apart ? " apart" : ""}`;
+    const width = { whole: "", half: " half", narrow: " half apart" }[panel.width]; // narrow: also beside each other on a projector
+    const kind = `panel${width}${output ? " output" : ""}`;
     return { panel, host, box: el("section", { class: kind }, ...heading, ...note, host) };
   }
 
@@ -128,7 +128,7 @@ class Sheet {
     const drawing = drawings.get(place.parent);
     if (panel.kind === "Network") this.fitMap(drawing);
     this.fitTables();
-    if (panel.scene === "changes") this.fitChanges(drawing);
+    if (panel.fills) this.fitChanges(drawing);
   }
 
   /** Whether the sheet has an end below which a wheel leads; on phones the page scrolls as a whole. */

@@ -1,4 +1,4 @@
-// Panels without a canvas: bars with names, tables of numbers, and sentences. Each is a function of the header of its scene.
+// Panels without a canvas: bars with names, tables of numbers, sentences, lines, and figures. Each is a function of the header of its scene.
 
 const LANGUAGE = document.documentElement.lang || "en";
 speak({ decimal: new Intl.NumberFormat(LANGUAGE).formatToParts(1.5).find(({ type }) => type === "decimal").value }); // also without a drawing
@@ -161,5 +161,16 @@ function arrowGrid({ names, before, after }) {
   return el("div", { class: "arrows" }, ...names.map(one));
 }
 
+/** A figure as print draws it, in the colors of the page. */
+function printedPlot({ light, dark, alt }) {
+  const drawn = (svg, scheme) => {
+    const figure = new DOMParser().parseFromString(svg, "image/svg+xml").documentElement;
+    for (const side of ["width", "height"]) figure.removeAttribute(side);
+    figure.setAttribute("class", scheme);
+    return document.adoptNode(figure);
+  };
+  return el("div", { class: "plot", role: "img", "aria-label": alt }, drawn(light, "in-light"), drawn(dark, "in-dark"));
+}
+
 /** By the kind of a panel, what draws it. */
-const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Chart: lineChart, Arrows: arrowGrid };
+const TABLES = { Bars: barList, Table: dataTable, Text: sentences, Curves: curveChart, Chart: lineChart, Arrows: arrowGrid, Plot: printedPlot };

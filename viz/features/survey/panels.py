@@ -1,7 +1,9 @@
 """The panels of the page Survey, all heads by two measures, the selected one, and roles with their criteria; and links to it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlencode
+
+import pandas as pd
 
 from model.engine.api import Engine
 from model.errors import HeadlightError
@@ -10,7 +12,6 @@ from model.survey import tables as files
 from model.survey.questions import StoredSurvey
 from model.survey.survey import Survey
 from model.trace.types import Array, Site
-from viz.export.print.catalogue import Figure, of_chart
 from viz.features.survey import dots_scene as dots
 from viz.features.survey import heads_figure as figures
 from viz.features.survey import labels
@@ -20,12 +21,9 @@ from viz.features.survey.view import SurveyView
 from viz.i18n.translate import _, join_list, number
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
-from viz.lectures.presenter import tables
-from viz.lectures.presenter.explore_panels import PanelWithScene
-from viz.lectures.presenter.headless_page import NotDrawable
-from viz.lectures.presenter.panels import Panel
-from viz.lectures.script.lecture import Step
+from viz.panels import NotDrawable, Panel, Plot, Scene, Table
 from viz.session.state import Page
+from viz.url.view_state import ViewState
 
 
 def stored(page: Page) -> Survey:
@@ -42,28 +40,34 @@ def stored(page: Page) -> Survey:
     return found
 
 
-def pointer(engine: Engine, step: Step) -> str:
-    """Markdown for the notes of a step: links to what the heads of its claims do over many texts. Empty: it claims nothing about a
-    head, or its model has no stored survey.
+def over_texts(engine: Engine, model: str, heads: Mapping[tuple[str, int], str]) -> str:
+    """A sentence in Markdown with links to what heads do over many texts; empty if the model has no stored survey.
+
+    Args:
+        heads: by site and number, the measure that is of interest; empty: none.
     """
-    subjects = [each.subject for each in step.expects if each.subject.head.site and each.subject.head.number >= 0]
-    heads = {(each.head.site, each.head.number): each for each in subjects}
-    if step.page == "survey" or not heads:
-        return ""
     try:
-        if not engine.ask(StoredSurvey(step.view.model)):
+        if not heads or not engine.ask(StoredSurvey(model)):
             return ""
     except HeadlightError:  # a recording has none, nor has a model that is not here
         return ""
-    said = []
-    for (site, head), subject in heads.items():
-        measure = next(({"y": each} for each in (subject.name, subject.kind) if each in MEASURES), {})
-        link = urlencode({"model": step.view.model, "site": site, "head": head, **measure})
-        said.append(f"[{tokens.site(Site.parse(site), head)}](/survey?{link})")
-    return "\n\n" + _("What these heads do over many texts: {heads}", heads=join_list(said))
+    links = []
+    for (site, head), measure in heads.items():
+        query = {"model": model, "site": site, "head": head} | ({"y": measure} if measure in MEASURES else {})
+        links.append(f"[{tokens.site(Site.parse(site), head)}](/survey?{urlencode(query)})")
+    return _("What these heads do over many texts: {heads}", heads=join_list(links))
 
 
-def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
+def panels(page: Page, _link: ViewState) -> list[Panel]:
+    """All heads as dots, the measures of the selected one, and every role with its criterion.
+
+    Raises:
+        NotDrawable, BadTexts: as for `stored`.
+    """
+    return list(of_survey(page, stored(page)))
+
+
+def of_survey(page: Page, found: Survey) -> Iterator[Panel]:
     """All heads as dots, the measures of the selected head, and every role with its criterion."""
     names, axes, chosen = _names(found), _axes(page), head_of(page, found, chosen=True)
     gaps = {"count": found.statistics.texts, "texts": found.about.texts}
@@ -71,22 +75,11 @@ def of_survey(page: Page, found: Survey) -> Iterator[PanelWithScene]:
     drawn, kinds = _dots(page, found)
     said = labels.scatter(names, *_values(page, found), axes)
     scene = dots.scene(page.trace, drawn, found.statistics.heads, kinds, axes, chosen, [], said)
-    yield Panel("Dots", "dots", _title(axes), texts, half=True), scene
-    yield Panel("Table", "head", names[chosen], half=True), _measures_of(found, chosen)
+    on_paper = Plot(lambda dark: figures.scatter(drawn, kinds, axes, chosen, dark), said, "survey")
+    yield Panel("dots", _title(axes), Scene("Dots", scene), texts, width="half", paper=lambda: (on_paper,))
+    yield Panel("head", names[chosen], _measures_of(found, chosen), width="half")
     if any(found.roles):
-        yield Panel("Table", "roles", _("Roles, by criteria"), _criterion()), _roles(found, names)
-
-
-def printed(page: Page) -> Figure:
-    """The dots of all heads for print.
-
-    Raises:
-        NotDrawable, BadTexts: as for `stored`.
-    """
-    found, axes = stored(page), _axes(page)
-    drawn, kinds = _dots(page, found)
-    picture = figures.scatter(drawn, kinds, axes, head_of(page, found, chosen=True), dark=False)
-    return of_chart("survey", _title(axes), picture, labels.scatter(_names(found), *_values(page, found), axes))
+        yield Panel("roles", _("Roles, by criteria"), _roles(found, names), _criterion())
 
 
 def _dots(page: Page, found: Survey) -> tuple[list[Dot], list[str]]:
@@ -127,38 +120,30 @@ def _criterion() -> str:
     )
 
 
-def _measures_of(found: Survey, head: int) -> bytes:
+def _measures_of(found: Survey, head: int) -> Table:
     """The numbers of one head: a row for each measure that has a meaning for it."""
     own, titles = found.statistics, measure_labels.titles()
-    rows = [
-        [titles[name], *(number(values[head, column], ".3f") for values in (own.mean, own.error, own.lowest, own.highest))]
-        for column, name in enumerate(MEASURES)
-        if own.count[head, column]
-    ]
-    return tables.table([_("measure"), _("mean"), "±", _("smallest"), _("largest")], rows)
+    known = [(name, column) for column, name in enumerate(MEASURES) if own.count[head, column]]
+    columns = {_("mean"): own.mean, "±": own.error, _("smallest"): own.lowest, _("largest"): own.highest}
+    numbers = {title: [float(values[head, column]) for _name, column in known] for title, values in columns.items()}
+    return Table(pd.DataFrame(numbers, index=pd.Index([titles[name] for name, _column in known], name=_("measure"))))
 
 
-def _roles(found: Survey, names: list[str]) -> bytes:
+def _roles(found: Survey, names: list[str]) -> Table:
     titles, measures = labels.roles(), measure_labels.titles()
     rows = [
         [
-            name,
             titles[role.criterion.role],
             measures[role.criterion.measure],
-            *(number(each, ".2f") for each in (role.mean, role.criterion.threshold, role.untrained, role.shuffled)),
+            role.mean,
+            role.criterion.threshold,
+            role.untrained,
+            role.shuffled,
             number(100 * role.share, ".0f"),
         ]
-        for name, roles in zip(names, found.roles, strict=True)
+        for roles in found.roles
         for role in roles
     ]
-    columns = [
-        _("head"),
-        _("role"),
-        _("measure"),
-        _("mean"),
-        _("at least"),
-        _("untrained"),
-        _("in random order"),
-        _("of 100 texts"),
-    ]
-    return tables.table(columns, rows)
+    heads = [name for name, roles in zip(names, found.roles, strict=True) for _role in roles]
+    columns = [_("role"), _("measure"), _("mean"), _("at least"), _("untrained"), _("in random order"), _("of 100 texts")]
+    return Table(pd.DataFrame(rows, index=pd.Index(heads, name=_("head")), columns=columns), decimals=2)

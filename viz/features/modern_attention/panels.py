@@ -1,21 +1,26 @@
-"""Panels of what a decoder keeps and computes: its cache, costs over length, linear attention, and a head in tiles."""
+"""The panels of attention of today: what a decoder keeps and computes, a head in tiles, masks of layers, and attention sinks."""
 
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
 from model.attribution.costs import Measures, Sizes
 from model.engine.api import Run
+from model.measures.of_run import weight_on
 from model.spec.request import KEEP
+from model.trace.types import Array
 from viz.canvas.scenes import matrix
-from viz.canvas.wire.strings import cells as texts_of_cells
-from viz.features.modern_attention import cache, flash_attention, latents, length, linear_attention
+from viz.canvas.wire import strings
+from viz.canvas.wire.transport import changed
+from viz.features.modern_attention import cache, flash_attention, latents, length, linear_attention, mask_kinds
+from viz.features.modern_attention.cache import bytes_of, ways
+from viz.features.modern_attention.length import LENGTHS
 from viz.i18n.translate import _, _n, number
 from viz.labels import tokens
-from viz.lectures.presenter import panels, tables
-from viz.lectures.presenter.explore_panels import PanelWithScene
-from viz.lectures.presenter.headless_page import NotDrawable, with_trace
-from viz.lectures.presenter.panels import Panel
+from viz.metrics import sinks
+from viz.panels import Chart, NotDrawable, Panel, Scene, Table
+from viz.session.selection import with_trace
 from viz.session.state import Page
 
 MOST_LATENTS = 6
@@ -40,17 +45,17 @@ def sizes_of(page: Page) -> Sizes:
     return page.engine.ask(Measures(page.info.name, page.view.parsed_settings()))
 
 
-def of_cache(page: Page) -> Iterator[PanelWithScene]:
+def of_cache(page: Page) -> Iterator[Panel]:
     """The bytes that are kept after each token."""
-    sizes, size = sizes_of(page), cache.bytes_of(page.trace)
+    sizes, size = sizes_of(page), bytes_of(page.trace)
     source = len(page.trace.tokens["source"]) if sizes.cross else 0
     count = page.trace.of("decoder", "self")[0].mask.shape[0]
     across = range(1, count + AHEAD + 1)
     lines = cache.kept_lines(sizes, size, across, source)
     kept = _in_bytes(lines[0].values[count - 1])
     mark = count, lines[0].values[count - 1]
-    scene = tables.chart(across, lines, (_("tokens read"), _("bytes")), mark=mark)
-    yield Panel("Chart", "cache", _("The cache"), _("{bytes} after token {count}.", count=count, bytes=kept)), scene
+    chart = Chart(across, lines, (_("tokens read"), _("bytes")), mark=mark)
+    yield Panel("cache", _("The cache"), chart, _("{bytes} after token {count}.", count=count, bytes=kept))
 
 
 def _in_bytes(count: float) -> str:
@@ -58,7 +63,7 @@ def _in_bytes(count: float) -> str:
     return _n("{count} byte", "{count} bytes", round(count), count=number(count, ",.0f"))
 
 
-def of_operations(page: Page) -> Iterator[PanelWithScene]:
+def of_operations(page: Page) -> Iterator[Panel]:
     """The operations of each step, with the cache and without.
 
     Raises:
@@ -72,23 +77,26 @@ def of_operations(page: Page) -> Iterator[PanelWithScene]:
     gaps = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
     gaps |= {"times": number(sum(whole) / sum(cached), ".1f")}
     times = _("All steps together: {cached} million with the cache, {whole} million without, more by a factor of {times}.", **gaps)
-    yield Panel("Chart", "operations", _("Operations of each step"), times), tables.chart(lengths, lines, axes)
+    yield Panel("operations", _("Operations of each step"), Chart(lengths, lines, axes), times)
 
 
-def of_ways(page: Page) -> Iterator[PanelWithScene]:
+def of_ways(page: Page) -> Iterator[Panel]:
     """The ways to keep a token, and what each keeps."""
     sizes = sizes_of(page)
-    found = cache.ways(sizes.layers[0])
+    found = ways(sizes.layers[0])
     most = max(count for _name, count in found)
-    tokens_read, each = page.trace.of("decoder", "self")[0].mask.shape[0], len(sizes.layers) * cache.bytes_of(page.trace)
-    rows = [[name, str(count), number(count * each * tokens_read, ",.0f")] for name, count in found]
+    tokens_read, each = page.trace.of("decoder", "self")[0].mask.shape[0], len(sizes.layers) * bytes_of(page.trace)
+    columns = {
+        _("numbers"): [count for _name, count in found],
+        _("bytes of this run"): [number(count * each * tokens_read, ",.0f") for _name, count in found],
+    }
+    frame = pd.DataFrame(columns, index=pd.Index([name for name, _count in found], name=_("way")))
     shades = np.array([[count / most] * 2 for _name, count in found])
     note = _("How many numbers one layer keeps for one token, and how many bytes all layers keep for all tokens of this run:")
-    columns = [_("way"), _("numbers"), _("bytes of this run")]
-    yield Panel("Table", "ways", "", note), tables.table(columns, rows, 0, shades)
+    yield Panel("ways", "", Table(frame, 0, shades=shades), note)
 
 
-def of_latents(page: Page) -> Iterator[PanelWithScene]:
+def of_latents(page: Page) -> Iterator[Panel]:
     """What the chosen layer keeps of each token, and the keys and values that its heads make of it.
 
     Raises:
@@ -101,29 +109,28 @@ def of_latents(page: Page) -> Iterator[PanelWithScene]:
     rows, down = tokens.keys(trace, page.attention)[:MOST_LATENTS], tokens.key_axis(trace, page.attention.site)
     kept, made = latents.titles(page)
     cut = _("Only the first tokens are drawn.") if len(found.kept) > len(rows) else ""
-    for scene, title, note, table, across in (
+    for name, title, note, table, across in (
         ("kept", kept, cut, found.kept, _("numbers that are kept")),
         ("made", made, "", found.made.reshape(len(found.made), -1), _("key and value of head 1, then of the other heads")),
     ):
-        names = [str(place + 1) for place in range(table.shape[1])]
-        yield Panel("Cells", scene, title, note), matrix.numbers(table[: len(rows)], rows, names, (down, across))
+        columns = [str(place + 1) for place in range(table.shape[1])]
+        yield Panel(name, title, Scene("Cells", matrix.numbers(table[: len(rows)], rows, columns, (down, across))), note)
 
 
-def of_length(page: Page) -> Iterator[PanelWithScene]:
+def of_length(page: Page) -> Iterator[Panel]:
     """Operations for texts of 1,000 to 1,000,000 tokens."""
     sizes, axes = sizes_of(page), (_("tokens of the text"), _("operations to read it"))
-    scene = tables.chart(length.LENGTHS, length.operation_lines(sizes), axes, (True, True))
-    yield Panel("Chart", "operations", _("Operations over length"), length.about(sizes)), scene
+    chart = Chart(LENGTHS, length.operation_lines(sizes), axes, (True, True))
+    yield Panel("operations", _("Operations over length"), chart, length.about(sizes))
 
 
-def of_bytes(page: Page) -> Iterator[PanelWithScene]:
+def of_bytes(page: Page) -> Iterator[Panel]:
     """Bytes for texts of 1,000 to 1,000,000 tokens."""
-    lines = length.byte_lines(sizes_of(page), cache.bytes_of(page.trace))
-    scene = tables.chart(length.LENGTHS, lines, (_("tokens of the text"), _("bytes")), (True, True))
-    yield Panel("Chart", "bytes", _("Bytes over length")), scene
+    lines = length.byte_lines(sizes_of(page), bytes_of(page.trace))
+    yield Panel("bytes", _("Bytes over length"), Chart(LENGTHS, lines, (_("tokens of the text"), _("bytes")), (True, True)))
 
 
-def of_linear(page: Page) -> Iterator[PanelWithScene]:
+def of_linear(page: Page) -> Iterator[Panel]:
     """The map of the selected head, and the one of linear attention for the same queries and keys.
 
     Raises:
@@ -131,20 +138,20 @@ def of_linear(page: Page) -> Iterator[PanelWithScene]:
     """
     trace = page.engine.ask(Run(page.view.request(keep=("qkv",))))
     own, head = trace.at(page.attention.site), page.head
-    if own.q is None or own.k is None or max(own.mask.shape) > panels.LONGEST:
+    if own.q is None or own.k is None or max(own.mask.shape) > length.LONGEST:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     instead = linear_attention.weights(own.q[head], own.k[head], own.mask)
     rows, keys, name = tokens.queries(trace, own), tokens.keys(trace, own), tokens.head_name(trace, own.site, head)
     axes = tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site)
-    for scene, title, weights in (
+    for panel, title, weights in (
         ("softmax", _("{head}: softmax, as in this run", head=name), own.weights[head]),
         ("linear", _("{head}: linear attention", head=name), instead),
     ):
         shown = np.where(own.mask, weights, np.nan)
-        yield Panel("Cells", scene, title, half=True), matrix.numbers(shown, rows, keys, axes, "weights")
+        yield Panel(panel, title, Scene("Cells", matrix.numbers(shown, rows, keys, axes, "weights")), width="half")
 
 
-def of_tiles(page: Page) -> Iterator[PanelWithScene]:
+def of_tiles(page: Page) -> Iterator[Panel]:
     """The selected head in tiles up to the link's step, and the running maximum and sum of the rows of the last one.
 
     Raises:
@@ -152,7 +159,7 @@ def of_tiles(page: Page) -> Iterator[PanelWithScene]:
     """
     page = with_trace(page, page.engine.ask(Run(page.view.request(keep=KEEP))))
     trace, own, head = page.trace, page.attention, page.head
-    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > panels.LONGEST:
+    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > length.LONGEST:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     found = flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE)
     step = min(max(page.view.step, 0), len(found.tiles) - 1)
@@ -164,17 +171,53 @@ def of_tiles(page: Page) -> Iterator[PanelWithScene]:
     axes = tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site)
     scores = np.where(own.mask & met, own.scores[head], np.nan)
     difference = float(np.abs(found.context - own.context[head]).max())
-    columns = [_("query"), _("largest so far"), _("factor on the earlier sum"), _("sum of exponentials")]
-    table = [
-        [rows[place], *(number(float(value), ".3f") for value in numbers)]
-        for place, *numbers in zip(tile.queries, tile.largest, tile.factor, tile.total, strict=True)
-    ]
+    columns = {_("largest so far"): tile.largest, _("factor on the earlier sum"): tile.factor, _("sum of exponentials"): tile.total}
+    frame = pd.DataFrame(columns, index=pd.Index([rows[place] for place in tile.queries], name=_("query")))
     gaps = {"step": step + 1, "steps": len(found.tiles), "difference": tokens.power_of_ten(difference)}
     title = _("Scores in tiles: tile {step} of {steps}", **gaps)
     if step + 1 == len(found.tiles):
         title = _("Tile {step} of {steps}: largest difference of a context {difference}", **gaps)
-    frame = [tile.queries.start, tile.keys.start, tile.queries.stop, tile.keys.stop]
-    value = {"value": texts_of_cells("scores")["value"]}
-    scene = panels.changed(matrix.numbers(scores, rows, keys, axes), value, frame=frame)
-    yield Panel("Cells", "tiles", title, half=True), scene
-    yield Panel("Table", "sums", half=True), tables.table(columns, table)
+    edges = [tile.queries.start, tile.keys.start, tile.queries.stop, tile.keys.stop]
+    value = {"value": strings.cells("scores")["value"]}
+    scene = changed(matrix.numbers(scores, rows, keys, axes), value, frame=edges)
+    yield Panel("tiles", title, Scene("Cells", scene), width="half")
+    yield Panel("sums", "", Table(frame), width="half")
+
+
+def of_kinds(page: Page) -> Iterator[Panel]:
+    """The mask of the site, and a table of the masks of all layers of its stack."""
+    own, layers = page.attention, page.trace.of(page.attention.site.stack, "self")
+    scene = matrix.mask(own.mask, tokens.queries(page.trace, own), tokens.keys(page.trace, own), strings.cells("mask"))
+    yield Panel("mask", tokens.site(own.site), Scene("Cells", scene))
+    yield Panel("kinds", _("The mask of each layer"), Table(mask_kinds.table(layers).iloc[:, :1]), mask_kinds.reaches(layers))
+
+
+def of_sinks(page: Page) -> Iterator[Panel]:
+    """The first token's share in every head, or, of a model with learned sinks, the selected head with its sink as a column.
+
+    Raises:
+        NotDrawable: the site is no self-attention, or layers differ in their heads.
+    """
+    layers = page.trace.of(page.attention.site.stack, "self")
+    if len({own.heads for own in layers}) > 1 or page.attention not in layers:
+        raise NotDrawable(_("This run contains no attention, so there is nothing to show here."))
+    lacks = [sinks.sink_shares(own.weights, own.mask) for own in layers]
+    if not any(lack.any() for lack in lacks):
+        shares = np.array([weight_on(page.trace, own, [0]) for own in layers])
+        note = strings.axes(_("head"), _("layer"))
+        yield Panel("first", _("The first token’s share, layer by layer"), _of_heads(shares), note)
+        return
+    own, lack = page.attention, lacks[layers.index(page.attention)][page.head]
+    shown = np.concatenate([np.where(own.mask, own.weights[page.head], np.nan), lack[:, None]], axis=1)
+    rows, keys = tokens.queries(page.trace, own), [*tokens.keys(page.trace, own), _("sink")]
+    axes = tokens.query_axis(page.trace, own.site), tokens.key_axis(page.trace, own.site)
+    title = _("{head}: its sink is the last column", head=tokens.head_name(page.trace, own.site, page.head))
+    yield Panel("learned", title, Scene("Cells", matrix.numbers(shown, rows, keys, axes, "weights")))
+    means = np.array([each.mean(axis=1) for each in lacks])
+    yield Panel("sink", _("Learned sinks"), _of_heads(means), strings.axes(_("head"), _("layer")))
+
+
+def _of_heads(shares: Array) -> Scene:
+    """Cells of numbers [layer, head], layers from left to right."""
+    heads, layers = (tuple(str(place + 1) for place in range(size)) for size in shares.T.shape)
+    return Scene("Cells", matrix.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights"))
