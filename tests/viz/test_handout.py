@@ -185,7 +185,7 @@ def test_a_printed_mask_names_closed_cells() -> None:
 def test_a_printed_chart_has_lines_a_dot_a_level_and_powers_of_ten() -> None:
     lines = [Line("one", [1e3, 1e6, 1e12]), Line("other", [1e3, 1e4, 1e5], "other")]
     told = drawn(Chart([1e3, 1e5, 1e6], lines, ("tokens", "bytes"), (True, True)))
-    assert all(f">{name}<" in told for name in ("one", "other", "tokens", "bytes", "10¹²"))
+    assert all(f">{name}<" in told for name in ("one", "other", "tokens", "bytes", "10⁹"))
     marked = drawn(Chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score"), mark=(1, 3), level=2.0))
     plain = drawn(Chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score")))
     assert marked.count("<circle") == plain.count("<circle") + 1

@@ -38,7 +38,9 @@ def test_panels_are_made_without_streamlit() -> None:
         assert not wrong, f"A part says what is shown, and does not draw it: {module} imports {wrong}"
 
 
-@pytest.mark.parametrize("value, text", [(True, "✓"), (False, ""), (-3, "−3"), (-0.0001, "0.000"), (float("nan"), "–"), ("a", "a")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "✓"), (False, ""), (-3, "−3"), (-0.0001, "0.000"), (float("nan"), "–"), ("a", "a")]
+)
 def test_a_cell_is_written_as_pages_write_it(value: object, text: str) -> None:
     table = Table(pd.DataFrame({"column": [value]}, index=pd.Index(["row"], name="names")))
     assert (table.columns, table.rows) == (["names", "column"], [["row", text]])

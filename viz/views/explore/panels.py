@@ -154,9 +154,9 @@ def of_reading(page: Page) -> Iterator[Panel]:
 def of_cell(page: Page) -> list[Panel]:
     """What the panel of the link's cell shows: how its weight was calculated, or what a feature says of it."""
     query, key = page.view.query, page.view.key
-    brought = {panel.name: panel.panels for panel in cell_panels() if panel.panels is not None}
-    if panels_of := brought.get(page.view.cell):
-        return panels_of(page, query, key)
+    shown = cell_panels().get(page.view.cell)
+    if shown is not None and shown.panels is not None:
+        return list(shown.panels(page, query, key))
     return list(calculation(page, query, key))
 
 
