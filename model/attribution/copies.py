@@ -4,7 +4,7 @@ One function a site changes all rows at once, by an array [row, …]; there is n
 batch in the order in which they begin to differ, and say how many join in front of each layer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -139,10 +139,16 @@ class Copies:
             first = np.minimum(first, [numbers[edge.site] if edge else len(numbers) for edge in self.edges])
         return first
 
-    def batches(self, size: int) -> Iterator[Array]:
-        """The rows in batches of at most `size`, in the order of the sites where they begin to differ."""
-        order = np.argsort(self.first_sites(), kind="stable")
-        yield from (order[begin : begin + size] for begin in range(0, len(order), size))
+    def batches(self, size: Callable[[], int]) -> Iterator[Array]:
+        """The rows in batches, in the order of the sites where they begin to differ.
+
+        Args:
+            size: says how many rows the next batch may have.
+        """
+        left = np.argsort(self.first_sites(), kind="stable")
+        while len(left):
+            batch, left = np.split(left, [size()])
+            yield batch
 
     def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:
         """The interventions that make each row of a stack another copy, by the names of the values."""

@@ -169,7 +169,7 @@ def _reader(runner: Runner, request: RunRequest, trace: Trace, device: torch.dev
             took = 1000 * (time.perf_counter() - began)
             return made
 
-        return ask(replace(call, computed_by=timed))[0], took
+        return ask(replace(call, computed_by=timed, gives_way=True))[0], took
 
     return read
 
@@ -215,7 +215,7 @@ def _timed(way: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, ask: Ask
         return made
 
     with torch.inference_mode():
-        ask(Call(network, Run(), q, computed_by=timed))
+        ask(Call(network, Run(), q, computed_by=timed, gives_way=True))
     return min(took)
 
 

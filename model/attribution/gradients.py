@@ -7,8 +7,12 @@ log-probability, x the vectors and b those of the baseline:
     integrated gradients    (x_i − b_i) · ∫ ∂F/∂x_i (b + α (x − b)) dα, from α = 0 to 1
 
 The integrated gradients of a token sum to F(x) − F(b), and so do those of each part of the way: the part from α to β sums to its
-own F(β) − F(α). What its sum lacks is therefore known for every part, and the parts that lack most are halved again and again
-(adaptive Gauss-Legendre quadrature), until what is lacking is at most TOLERANCE of the difference, and no chance (CHANCE).
+own F(β) − F(α). What its sum lacks is therefore known for every part. Errors of single words can cancel out in that sum, so each
+word is compared, too: what a part gives it with what both halves of the part give it. The parts that lack or change most are
+halved again and again (adaptive Gauss-Legendre quadrature), until what is lacking is at most TOLERANCE of the difference and no
+chance (CHANCE), and no word changed by more than CHANGE of the token's largest one. The halves, which count, are off
+by less: by at most half of it in the bundled networks.
+
 Where that is not reached with MOST_POINTS, or the parts become too narrow for float32, the token has no integrated gradients.
 
 That is the rule for a baseline of zeros in a deep network with RMSNorm, such as Llama's: near zero each norm divides by √ε alone
@@ -29,20 +33,24 @@ from torch import Tensor
 
 from model.attribution.copies import Copies
 from model.attribution.example import Example
+from model.attribution.pace import Pace
 from model.attribution.scoring import OnCount, Scorer, forced
 from model.errors import OutOfMemory
 from model.trace.types import Array, sites
 from model.transformer.attention import Intervention
 
-PARTS, POINTS = 4, 4
-"""Parts of the way at first, and points in each part."""
+PARTS, POINTS = 2, 4
+"""Parts of the way at first, which are all halved once, and points in each part."""
+
+FORWARD = 2
+"""What a forward pass of some points counts beside a backward pass for one token, which does not go through the output layer."""
 
 MOST_POINTS, NARROWEST = 2048, 2.0**-18
 """Points after which a token is given up, and the width of a part that float32 still divides well."""
 
-TOLERANCE, CHANCE = 0.01, 0.1
-"""How much the integrated gradients of a token may lack: as a share of the difference, and, where the lacks of all parts are added
-without their signs, as a share of all amounts, so that large errors cannot cancel out by chance."""
+TOLERANCE, CHANGE, CHANCE = 0.01, 0.02, 0.1
+"""How much the integrated gradients of a token may lack, as a share of the difference; how much each word may change, as a share of
+the token's largest word; and how much the lacks of all parts may be without their signs, as a share of all amounts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +60,7 @@ class Gradients:
     Attributes:
         gradient: [token, input], over the inputs of all stacks, one after the other.
         integrated: [token, input]; NaN for a token whose integral was not found within TOLERANCE.
+        changed: [token, input], by how much half as many steps give another number; NaN likewise.
         difference: [token], F(x) − F(b).
         lacking: [token], how far their sum was from the difference.
         points: how many points of the way were used.
@@ -59,6 +68,7 @@ class Gradients:
 
     gradient: Array
     integrated: Array
+    changed: Array
     difference: Array
     lacking: Array
     points: int
@@ -74,19 +84,40 @@ def gradients(scorer: Scorer, baseline: Mapping[str, int | None], on_count: OnCo
     inputs, there = _vectors(scorer, {}), _vectors(scorer, baseline)
     zeros = {name: torch.zeros_like(x) for name, x in inputs.items()}
     every = np.arange(len(scorer.example.following))
-    gradient = _weighed(scorer, (zeros, inputs), np.ones(1), np.ones(1), every)[0]
+    gradient = _Weighing(scorer, (zeros, inputs)).weighed(np.ones(1), np.ones(1), every)[0]
     integral = _Integral(scorer, (there, inputs), on_count)
-    found, lacking, left = np.full_like(gradient, np.nan), np.full(len(every), np.nan), every
+    integral.measure(every)
+    integral.halve(np.ones(PARTS, bool))
+    found, changed = np.full_like(gradient, np.nan), np.full_like(gradient, np.nan)
+    lacking, left = np.full(len(every), np.nan), every
     while len(left):
         integral.measure(left)
-        each, sums = integral.lacking[:, left], integral.sums[:, left].sum(axis=0)
-        allowed, lacking[left] = TOLERANCE * np.abs(integral.difference[left]), np.abs(each.sum(axis=0))
-        good = (lacking[left] <= allowed) & (np.abs(each).sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
-        found[left[good]] = sums[good]
+        state = integral.convergence(left)
+        lacking[left], good = state.lacking, state.good
+        found[left[good]], changed[left[good]] = state.sums[good], state.changed[good]
         left = left[~good]
-        if not len(left) or not integral.halve(_worst(np.abs(each[:, ~good]), allowed[~good])):
+        if not len(left) or not integral.halve(state.worst):
             break
-    return Gradients(gradient, found, integral.difference, lacking, integral.points)
+    return Gradients(gradient, found, changed, integral.difference, lacking, integral.points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Convergence:
+    """How far some tokens are.
+
+    Attributes:
+        sums: [token, input], integrated gradients.
+        changed: [token, input], by how much the wider parts gave other numbers.
+        lacking: [token], how far their sum is from the difference.
+        good: [token] of bool.
+        worst: [part] of bool, what is to be halved for the others.
+    """
+
+    sums: Array
+    changed: Array
+    lacking: Array
+    good: Array
+    worst: Array
 
 
 def _worst(lacking: Array, allowed: Array) -> Array:
@@ -108,18 +139,20 @@ class _Integral:
     Attributes:
         difference: [token], over the whole way.
         sums: [part, token, input], integrated gradients of each part.
+        changed: [part, token, input], how far they are from those of the part that this one is a half of, which both halves share.
         points: how many were used so far.
     """
 
     def __init__(self, scorer: Scorer, ends: Ends, on_count: OnCount) -> None:
-        self._scorer, self._ends, self._on_count = scorer, ends, on_count
+        self._weighing, self._on_count = _Weighing(scorer, ends), on_count
         self._places, self._weights = np.polynomial.legendre.leggauss(POINTS)
         self._edges = np.linspace(0, 1, PARTS + 1)
-        self._scores = self._score(self._edges)
-        self._done = np.zeros(PARTS, bool)
+        self._scores = self._weighing.scores(self._edges)
+        self._done, self._wider = np.zeros(PARTS, bool), dict[float, Array]()
         self.points, self._gradients = 0, 0
         self.difference: Array = self._scores[-1] - self._scores[0]
         self.sums: Array = np.zeros((PARTS, len(self.difference), sum(x.shape[1] for x in ends[1].values())))
+        self.changed: Array = np.zeros_like(self.sums)
 
     @property
     def lacking(self) -> Array:
@@ -128,19 +161,31 @@ class _Integral:
 
     def measure(self, tokens: Array) -> None:
         """Computes the parts that were not computed yet, for some tokens."""
-        ahead = np.flatnonzero(~self._done)
-        known = self._gradients + len(ahead) * POINTS * len(tokens)
-        at_once = max(1, self._scorer.rows(graph=True) // POINTS)
-        for begin in range(0, len(ahead), at_once):
-            parts = ahead[begin : begin + at_once]
-            width = np.diff(self._edges)[parts, None] / 2
-            places = self._edges[parts, None] + width * (self._places + 1)
-            found = _weighed(self._scorer, self._ends, places.ravel(), (width * self._weights).ravel(), tokens)
-            self.sums[parts[:, None], tokens] = found.reshape(len(parts), POINTS, *found.shape[1:]).sum(axis=1)
-            self._gradients += places.size * len(tokens)
-            self._on_count(self._gradients, known)
-        self.points += len(ahead) * POINTS
+        parts = np.flatnonzero(~self._done)
+        width = np.diff(self._edges)[parts, None] / 2
+        places, weights = self._edges[parts, None] + width * (self._places + 1), width * self._weights
+        before, known = self._gradients, self._gradients + places.size * len(tokens)
+        found = self._weighing.weighed(places.ravel(), weights.ravel(), tokens, lambda done: self._on_count(before + done, known))
+        self.sums[np.ix_(parts, tokens)] = found.reshape(len(parts), POINTS, *found.shape[1:]).sum(axis=1)
+        self._gradients = known
+        self.points += places.size
         self._done[:] = True
+        for first in parts[:-1]:  # halves follow each other
+            if (wider := self._wider.pop(self._edges[first], None)) is not None:
+                half = np.abs(self.sums[first] + self.sums[first + 1] - wider)[tokens] / 2
+                self.changed[first, tokens] = self.changed[first + 1, tokens] = half
+
+    def convergence(self, tokens: Array) -> _Convergence:
+        """How far some tokens are, for which all parts were measured."""
+        each, changes = np.abs(self.lacking[:, tokens]), self.changed[:, tokens]
+        sums, lacking = self.sums[:, tokens].sum(axis=0), np.abs(self.lacking[:, tokens].sum(axis=0))
+        most_lacking = TOLERANCE * np.abs(self.difference[tokens])
+        most_changed = CHANGE * np.repeat(np.abs(sums).max(axis=1, keepdims=True), sums.shape[1], axis=1)
+        is_sum = (lacking <= most_lacking) & (each.sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
+        are_words = (changes.sum(axis=0) <= most_changed).all(axis=1)
+        words = changes[:, ~are_words].reshape(len(changes), -1), most_changed[~are_words].ravel()
+        worst = _worst(each[:, ~is_sum], most_lacking[~is_sum]) | _worst(*words)
+        return _Convergence(sums, changes.sum(axis=0), lacking, is_sum & are_words, worst)
 
     def halve(self, which: Array) -> bool:
         """Halves some parts; False, and nothing is halved: one is too narrow, or that would be too many points."""
@@ -148,39 +193,75 @@ class _Integral:
             return False
         middles = (self._edges[:-1] + self._edges[1:])[which] / 2
         copies, behind = 1 + which, np.flatnonzero(which) + 1
+        self._wider = {float(self._edges[part]): self.sums[part] for part in np.flatnonzero(which)}
         self._done = np.repeat(~which, copies)
-        self.sums = np.repeat(self.sums, copies, axis=0)
+        self.sums, self.changed = (np.repeat(array, copies, axis=0) for array in (self.sums, self.changed))
         self._edges = np.insert(self._edges, behind, middles)
-        self._scores = np.insert(self._scores, behind, self._score(middles), axis=0)
+        self._scores = np.insert(self._scores, behind, self._weighing.scores(middles), axis=0)
         return True
 
-    def _score(self, places: Array) -> Array:
-        """[place, token], log-probabilities at some places of the way."""
-        example, size = self._scorer.example, self._scorer.rows(graph=True)
 
-        def scores(own: Array) -> Array:
-            return _ask(self._scorer, lambda: _interpolated(example, *self._ends, own).scores)
+class _Weighing:
+    """Scores and weighed gradients at points of the way, in batches of a moment each (pace.py).
 
-        return np.concatenate([scores(places[begin : begin + size]) for begin in range(0, len(places), size)])
-
-
-def _weighed(scorer: Scorer, ends: Ends, places: Array, weights: Array, tokens: Array) -> Array:
-    """[point, token, input]: weight · gradient · (input − baseline) at each of some points between baseline and input.
-
-    Half of the points at a time where memory does not suffice.
+    Args:
+        ends: of the way.
     """
 
-    def computed() -> Tensor:
-        steps = {name: x.clone() - ends[0][name].clone() for name, x in ends[1].items()}
-        return _interpolated(scorer.example, *ends, places).attributed(weights, tokens, steps)
+    def __init__(self, scorer: Scorer, ends: Ends) -> None:
+        self._scorer, self._ends = scorer, ends
+        self._pace = Pace(scorer.operations, scorer.clock)
+        self._most = scorer.rows(graph=True)
 
-    try:
-        return _ask(scorer, computed)
-    except OutOfMemory:
-        if len(places) == 1:
-            raise
-    parts = np.array_split(np.arange(len(places)), 2)
-    return np.concatenate([_weighed(scorer, ends, places[part], weights[part], tokens) for part in parts])
+    def scores(self, places: Array) -> Array:
+        """[place, token], log-probabilities at some places of the way."""
+        found, left = list[Array](), places
+        while len(left):
+            own, left = np.split(left, [self._pace.units(self._most * FORWARD) // FORWARD or 1])
+            found.append(self._ask(lambda own=own: self._points(own).scores, FORWARD * len(own)))  # type: ignore[misc]
+        return np.concatenate(found)
+
+    def weighed(self, places: Array, weights: Array, tokens: Array, on_done: Callable[[int], None] = lambda done: None) -> Array:
+        """[point, token, input]: weight · gradient · (input − baseline) at each of some points between baseline and input.
+
+        Args:
+            on_done: called with the number of gradients computed so far.
+        """
+        found, begin = list[Array](), 0
+        while begin < len(places):
+            units = self._pace.units(self._most * (FORWARD + len(tokens)))
+            own = slice(begin, begin + max(1, units // (FORWARD + len(tokens))))
+            parts, rows = list[Array](), len(places[own])
+            left = tokens
+            while len(left):  # one point for all tokens can take longer than a moment: the forward pass is computed again then
+                size = max(1, self._pace.units(rows * (FORWARD + len(left))) // rows - FORWARD)
+                some, left = np.split(left, [size])
+                parts.append(self._attributed(places[own], weights[own], some))
+                on_done(begin * len(tokens) + rows * (len(tokens) - len(left)))
+            found.append(np.concatenate(parts, axis=1))
+            begin += rows
+        return np.concatenate(found)
+
+    def _attributed(self, places: Array, weights: Array, tokens: Array) -> Array:
+        """As `weighed`, in one call; half of the points at a time where memory does not suffice."""
+
+        def computed() -> Tensor:
+            steps = {name: x.clone() - self._ends[0][name].clone() for name, x in self._ends[1].items()}
+            return self._points(places).attributed(weights, tokens, steps)
+
+        try:
+            return self._ask(computed, len(places) * (FORWARD + len(tokens)))
+        except OutOfMemory:
+            if len(places) == 1:
+                raise
+        halves = np.array_split(np.arange(len(places)), 2)
+        return np.concatenate([self._attributed(places[half], weights[half], tokens) for half in halves])
+
+    def _points(self, places: Array) -> "_Points":
+        return _interpolated(self._scorer.example, *self._ends, places)
+
+    def _ask(self, compute: Callable[[], Tensor], units: int) -> Array:
+        return _ask(self._scorer, compute, units, self._pace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,11 +341,11 @@ def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]
     return {stack: torch.zeros_like(x) if stack in zeros else x for stack, x in found.items()}
 
 
-def _ask(scorer: Scorer, compute: Callable[[], Tensor]) -> Array:
-    """The result of `compute`, computed with gradients as a call of the queue."""
+def _ask(scorer: Scorer, compute: Callable[[], Tensor], units: int = 1, pace: Pace | None = None) -> Array:
+    """The result of `compute`, computed with gradients as a call of the queue; `units` and `pace` as for Scorer.computed."""
 
     def computed() -> Tensor:
         with torch.inference_mode(False), torch.enable_grad():
             return compute().detach()
 
-    return scorer.computed(computed)
+    return scorer.computed(computed, units, pace)

@@ -15,11 +15,10 @@ n-Person Games"; Castro, Gómez and Tejada 2009, "Polynomial calculation of the 
 Mitchell et al. 2022, "Sampling Permutations for Shapley Value Estimation", for their reverses (antithetic sampling).
 
 Pruning is greedy: each step silences the head whose silence leaves the target most likely (`least`), or least likely (`most`),
-given those that are silent already. With `every`, all others are measured again after each step. Without it, only the most
-promising ones are: in the order of what their silence changed when it was measured last, TOGETHER at a time, until the best one of
-this step is at least as good as the last value of all that are left. A head whose value became better unnoticed is then silenced a
-little later; no head is silenced on an old value. `most` always measures all, because heads that replace each other matter only
-after some are silent.
+given those that are silent already; all others are measured again after each step. Without `every`, the order of `least` is an
+approximation: only the most promising heads are measured again, in the order of what their silence changed when it was measured
+last, TOGETHER at a time, until the best one of this step is at least as good as the last value of all that are left. A head whose
+value became better unnoticed is then silenced a little later; no head is silenced on an old value.
 
 Sources: Michel, Levy and Neubig 2019, section 4, who rank heads once; Minoux 1978, "Accelerated greedy algorithms for maximizing
 submodular set functions", for measuring only the most promising again.

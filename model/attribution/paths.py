@@ -90,15 +90,17 @@ def path_effects(
 
     def both_numbers(count: int, also: dict[str, Intervention]) -> Array:
         """The logit difference and the log-probability of the token in each of `count` copies: [2, copy]."""
-        return scorer.computed(lambda: numbers_of(example, ids, asked.token, count, also))
+        return scorer.computed(lambda: numbers_of(example, ids, asked.token, count, also), count)
 
     def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
         """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
         found = [np.zeros((2, 0))]
-        for begin in range(0, len(copies), size):
-            own = copies[begin : begin + size]
+        left = copies
+        while left:
+            count = scorer.pace.units(size)
+            own, left = left[:count], left[count:]
             found.append(both_numbers(len(own), changed(own)))
-            on_count(done + begin + len(own), of)
+            on_count(done + len(copies) - len(left), of)
         return np.concatenate(found, axis=1)
 
     effects = np.full((len(SIDES), len(wanted.heads), len(wanted.heads)), np.nan)

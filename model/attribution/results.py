@@ -8,7 +8,7 @@ As bytes, arrays are safetensors bit by bit, and all other fields JSON in its me
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar, get_type_hints
 
@@ -165,6 +165,7 @@ class WordEffects(Result):
         rollout: [token, input], attention rollout of that row.
         baseline: what every position of the baseline holds: the unknown token, padding, the end token, or zeros.
         missing: measures that are not there, for some or all target tokens, each with the reason.
+        integrated_change: [token, input], by how much `integrated` is another number with half as many steps.
     """
 
     inputs: tuple[str, ...]
@@ -180,6 +181,16 @@ class WordEffects(Result):
     rollout: Array
     baseline: str
     missing: Mapping[str, Words]
+    integrated_change: Array | None = None
+
+    @property
+    def largest_change(self) -> Array:
+        """[token], the largest of `integrated_change`, as a share of the token's largest integrated gradient; NaN where unknown."""
+        if self.integrated_change is None:  # of an older engine
+            return np.full(len(self.tokens), np.nan)
+        with np.errstate(all="ignore"):
+            sizes = np.fmax.reduce(np.abs(self.integrated), axis=1)
+            return np.asarray(np.fmax.reduce(self.integrated_change, axis=1) / sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +235,12 @@ def plain(value: Any) -> Any:
 def _numbers(name: str, array: Array | None, index: int) -> dict[str, Any]:
     """One row of [head or site, token]: its sum, and each token's number."""
     return {} if array is None else {name: plain(array[index].sum()), f"{name}_tokens": plain(array[index])}
+
+
+def without_arrays(data: bytes, names: Collection[str]) -> bytes:
+    """The bytes of a result without some of its arrays, for a client that does not know them."""
+    arrays, metadata = tensors_and_metadata(data)
+    return save({name: np.ascontiguousarray(own) for name, own in arrays.items() if name not in names}, metadata=dict(metadata))
 
 
 Kind = TypeVar("Kind", bound=Arrays)

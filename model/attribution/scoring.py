@@ -5,6 +5,7 @@ up a part of the vocabulary at a time (example.py). Copies that read other ids, 
 network, a row for each; those that differ in the decoder alone share one pass through the encoder.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from torch import Tensor
 from model.attribution.copies import Copies, chained
 from model.attribution.example import VOCAB_CHUNK, Example, ForcedLogits, ForcedStates
 from model.attribution.layerwise import Layerwise
+from model.attribution.pace import Pace
 from model.errors import OutOfMemory
 from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.inference.calls import Ask, Call
@@ -33,7 +35,7 @@ BATCH_BYTES = 128 * 2**20
 """Memory that one batch of copies may take where the configuration says nothing else."""
 
 MOST_ROWS = 128
-"""Most copies of one batch: other runs wait for it, and more rows would save no time."""
+"""Most copies of one batch: more rows would save no time."""
 
 OnCount: TypeAlias = Callable[[int, int], None]
 """Called with the number of copies measured so far, 0 at first, and the number of all copies, as far as it is known."""
@@ -50,12 +52,14 @@ class Scorer:
     Attributes:
         ask: answers calls of the network, alone or through a scheduler.
         most_bytes: memory of one batch.
+        clock: the time in seconds.
         read: the encoder's output and its mask where no copy changes the encoder, once they were computed.
     """
 
     example: Example
     ask: Ask
     most_bytes: int = BATCH_BYTES
+    clock: Callable[[], float] = time.perf_counter
     read: list[tuple[Tensor, Mask]] = field(default_factory=list)
 
     def score(self, copies: Copies, on_count: OnCount = ignore_count) -> Array:
@@ -75,7 +79,7 @@ class Scorer:
         """Numbers [..., row, token] of each copy, float64."""
         found, order, done = list[Array](), list[Array](), 0
         on_count(0, len(copies))
-        for rows in copies.batches(self.rows()):
+        for rows in copies.batches(lambda: self.pace.units(self.rows())):
             found.append(self._batch(copies.rows(rows), read))
             order.append(rows)
             done += len(rows)
@@ -101,16 +105,36 @@ class Scorer:
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, min(self.most_bytes // needed, MOST_ROWS))
 
-    def computed(self, compute: Callable[[], Tensor]) -> Array:
-        """What `compute` returns, in float64: a call that waits in the queue like one of the example's network."""
+    @cached_property
+    def pace(self) -> Pace:
+        """The pace of copies, one unit each."""
+        return Pace(self.operations, self.clock)
+
+    @property
+    def operations(self) -> float:
+        """About how many operations one pass of the example takes."""
         example = self.example
-        found: Array = self.ask(Call(example.runner.network, Run(), example.fed, computed_by=compute)).cpu().double().numpy()
+        positions = example.fed.shape[1] + (0 if example.source is None else example.source.shape[1])
+        return 2.0 * positions * sum(part.numel() for part in example.runner.network.parameters())
+
+    def computed(self, compute: Callable[[], Tensor], units: int = 1, pace: Pace | None = None) -> Array:
+        """What `compute` returns, in float64: a call that waits in the queue, behind those of runs.
+
+        Args:
+            units: how much work that is, in units of the pace.
+            pace: of this kind of work; None: that of copies.
+        """
+        network, pace = self.example.runner.network, pace or self.pace
+        call = Call(
+            network, Run(), self.example.fed, computed_by=lambda: pace.timed(units, lambda: compute().cpu()), gives_way=True
+        )
+        found: Array = self.ask(call).double().numpy()
         return found
 
     def _batch(self, copies: Copies, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""
         try:
-            return self.computed(lambda: read(self._forced(copies)))
+            return self.computed(lambda: read(self._forced(copies)), len(copies))
         except OutOfMemory:
             if len(copies) == 1:
                 raise

@@ -75,7 +75,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
     example, spec = scorer.example, scorer.example.runner.info.spec
     inputs = _Inputs(0 if example.source is None else example.source.shape[1], example.fed.shape[1])
     missing = dict[str, Phrase]()
-    tally = _Tally(on_count, 2 * (1 + len(inputs)) + PARTS * POINTS * len(example.following))
+    tally = _Tally(on_count, 2 * (1 + len(inputs)) + 3 * PARTS * POINTS * len(example.following))
     base, unknown = _left_out(scorer, inputs, dict.fromkeys(spec.stacks, spec.unk_id), tally.first)
     padding = _left_out(scorer, inputs, _padding(spec), tally.first)[1]
     if np.isnan(unknown).all():
@@ -92,6 +92,7 @@ def word_effects(scorer: Scorer, trace: Trace, on_count: OnCount = ignore_count)
         "padding": padding,
         "gradient": by_gradient.gradient,
         "integrated": by_gradient.integrated,
+        "integrated_change": by_gradient.changed,
         "attention": attention,
         "rollout": rolled,
     }

@@ -36,7 +36,9 @@ from model.spec.request import RunRequest
 )
 @click.option("--by", type=click.Choice(("zeros", "mean")), default="zeros", show_default=True, help="what silences a head")
 @click.option("--prune", type=click.Choice(get_args(Order)), help="silence head after head, the one that costs least or most first")
-@click.option("--every", is_flag=True, help="with --prune least: measure all heads again after each, not the most promising ones")
+@click.option(
+    "--every/--quick", default=True, help="with --prune least: after each head measure all again, or the most promising ones alone"
+)
 @click.option("--words", is_flag=True, help="what each target token depended on")
 @click.option("--edges", type=int, metavar="TOKEN", help="which edges this target token depended on, counted from 0")
 @click.option("--site", default="", help="with --edges: each head of this site alone")
@@ -144,7 +146,9 @@ def _of_words(found: WordEffects) -> Iterator[str]:
             numbers = [getattr(found, name)[row, column] for name in MEASURES]
             if not np.isnan(numbers).all():
                 yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(map(_cell, numbers))
-        residue = "no integrated gradients" if np.isnan(found.residue[row]) else f"residue {found.residue[row]:z.4f}"
+        residue = "no integrated gradients"
+        if not np.isnan(found.residue[row]):
+            residue = f"residue {found.residue[row]:z.4f}, words settled within {found.largest_change[row]:.1%} of the largest"
         yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:z.4f}, {residue}"
     yield from (f"{name}: {why}" for name, why in found.missing.items())
     for strip, own in _correlations(found).items():

@@ -29,6 +29,7 @@ class Call:
         computed_by: computes the result instead of one forward pass; such a call is never batched.
         then: given the result, returns the run's next call, which goes on without waking the run's thread; it must return at once.
             None, or a None that it returns: the run's thread gets the result.
+        gives_way: whether calls of runs are computed before it: it is one of many of a measurement.
     """
 
     network: AnyNetwork
@@ -39,6 +40,7 @@ class Call:
     start: int = 0
     computed_by: Callable[[], Tensor] | None = None
     then: Callable[[Tensor], "Call | None"] | None = None
+    gives_way: bool = False
 
     @property
     def queries(self) -> int:

@@ -59,8 +59,9 @@ ADDED_FIELDS = (
     ("models", "sampling"),
     ("describe", "sampling"),
     ("inspect", "shared"),
+    ("words", "integrated_change"),
 )
-"""Fields of JSON replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
+"""Fields of replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
 fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.
 Who does not know PHRASES gets their sentences in English."""
 
@@ -130,9 +131,11 @@ def _plain(value: Any) -> Any:
 
 
 def without_unknown_fields(reply: bytes, endpoint: Endpoint, known: str) -> bytes:
-    """A JSON reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
+    """A reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
     first = whole_number(known, 0, 999) or 0
     unknown = {name for path, name in ADDED_FIELDS[first:] if endpoint.path.endswith(f"/{path}") or not path}
+    if endpoint.media == ARRAYS and (arrays := unknown - {PHRASES}):
+        return attributions.without_arrays(reply, arrays)
     if not unknown or endpoint.media != JSON:
         return reply
 

@@ -2,11 +2,14 @@
 
 It guards the one decision that batching depends on: compute now, or wait a moment for runs that are likely to call, too? Waiting
 for each other, runs of many visitors stay in step and cost hardly more than one; waiting too long, one slow run delays them all.
+
+A measurement (`Call.gives_way`), which makes hundreds of long calls, gives way to runs: it is taken where no run calls or is
+about to call, and else once in MEASURED_EVERY seconds, so that many visitors do not stop it for good.
 """
 
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -18,6 +21,9 @@ from model.inference.calls import Call
 GATHER_SECONDS = 0.02
 """Longest time that a call waits for others to be batched with it."""
 
+MEASURED_EVERY = 2.0
+"""Seconds after which a measurement that waits comes before the runs."""
+
 
 @dataclass(eq=False)
 class PendingCall:
@@ -26,7 +32,7 @@ class PendingCall:
     Attributes:
         ticket: the run that made the call.
         key: its batch key.
-        since: time of the call on `time.monotonic`.
+        since: time of the call, on the clock of the queue.
         answered: set when the answer is there.
         answer: a tensor, or an exception to raise.
     """
@@ -34,7 +40,7 @@ class PendingCall:
     ticket: Ticket
     call: Call
     key: Hashable | None
-    since: float = field(default_factory=time.monotonic)
+    since: float = 0.0
     answered: threading.Event = field(default_factory=threading.Event)
     answer: Tensor | Exception | None = None
 
@@ -49,10 +55,12 @@ class CallQueue:
 
     Args:
         gather: most seconds that a call waits for others to be batched with it.
+        clock: the time in seconds.
     """
 
-    def __init__(self, gather: float = GATHER_SECONDS) -> None:
-        self._gather = gather
+    def __init__(self, gather: float = GATHER_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._gather, self._clock = gather, clock
+        self._measured = clock()  # when a measurement was taken last
         self._pending: list[PendingCall] = []
         self._expected: dict[Ticket, float] = {}
 
@@ -63,43 +71,54 @@ class CallQueue:
     def add(self, ticket: Ticket, call: Call) -> PendingCall:
         """Appends a call of a run."""
         self._expected.pop(ticket, None)
-        self._pending.append(PendingCall(ticket, call, batching.batch_key(call)))
+        self._pending.append(PendingCall(ticket, call, batching.batch_key(call), self._clock()))
         return self._pending[-1]
 
     def follow(self, pending: PendingCall, call: Call) -> None:
         """Appends the next call of a run whose last one has just been answered."""
-        pending.call, pending.key, pending.since = call, batching.batch_key(call), time.monotonic()
+        pending.call, pending.key, pending.since = call, batching.batch_key(call), self._clock()
         self._pending.append(pending)
 
     def expect(self, ticket: Ticket) -> None:
         """Notes that a run has begun or got an answer: it will call again or end."""
-        self._expected[ticket] = time.monotonic()
+        self._expected[ticket] = self._clock()
 
     def end(self, ticket: Ticket) -> None:
         """Notes that a run has ended."""
         self._expected.pop(ticket, None)
 
     def patience(self) -> float:
-        """Seconds that the oldest call still waits for others; 0 or less: it is due.
+        """Seconds that the next call still waits for others; 0 or less: it is due.
 
         It waits for runs that began or got an answer less than `gather` seconds ago, since these usually call next, and never
-        longer than `gather`. A call that cannot be batched does not wait.
+        longer than `gather`. A call of a run that cannot be batched does not wait; a measurement does, since it gives way.
 
         Example, with `gather` of 20 ms: A called at 0, B got an answer at −5 and has not called again. A waits until 15, when B has
         had its time, or until B calls. Had B been answered at +10, A would wait until 20: its own time counts, too.
         """
-        oldest = self._pending[0]
-        if oldest.key is None or not self._expected:
+        first = self._first()
+        if not self._expected or (first.key is None and not first.call.gives_way):
             return 0.0
-        return min(oldest.since, max(self._expected.values())) + self._gather - time.monotonic()
+        return min(first.since, max(self._expected.values())) + self._gather - self._clock()
 
     def take(self) -> list[PendingCall]:
-        """Removes and returns the oldest call and all that can be batched with it."""
-        oldest = self._pending[0]
-        group = [oldest] if oldest.key is None else [pending for pending in self._pending if pending.key == oldest.key]
+        """Removes and returns the next call and all that can be batched with it."""
+        first = self._first()
+        group = [first] if first.key is None else [pending for pending in self._pending if pending.key == first.key]
         group = group[: batching.room([pending.call for pending in group])]
         self._pending = [pending for pending in self._pending if pending not in group]
+        if first.call.gives_way:
+            self._measured = self._clock()
         return group
+
+    def _first(self) -> PendingCall:
+        """The call whose turn it is: the oldest one of a run, or the oldest of all."""
+        run = next((pending for pending in self._pending if not pending.call.gives_way), None)
+        measurement = next((pending for pending in self._pending if pending.call.gives_way), None)
+        if run is None or measurement is None:
+            return self._pending[0]
+        waits = self._clock() - max(measurement.since, self._measured)
+        return measurement if waits >= MEASURED_EVERY else run
 
     def refuse(self, error: Exception) -> None:
         """Answers all pending calls with an error."""

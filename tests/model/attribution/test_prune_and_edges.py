@@ -16,7 +16,7 @@ from tests.runs import SPECS
 @pytest.mark.parametrize("order", ["least", "most"])
 @pytest.mark.parametrize("name", ["paper", "language model"])
 def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, order: Order) -> None:
-    pruned = answered(name, Prune(asked(), order, every=True))
+    pruned = answered(name, Prune(asked(), order))
     silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS[name])}
     left = {(site, head) for site, heads in sites(SPECS[name]).items() for head in range(heads)}
     choose = max if order == "least" else min
@@ -32,7 +32,7 @@ def test_each_step_silences_the_head_that_costs_least_or_most_now(name: str, ord
     assert not left
 
 
-def test_the_lazy_order_is_of_heads_that_were_measured_now() -> None:
+def test_the_quick_order_is_of_heads_that_were_measured_now() -> None:
     name = "modern, tied"
     pruned, everything = (answered(name, Prune(asked(), every=every)) for every in (False, True))
     silent: dict[Site, set[int]] = {site: set() for site in sites(SPECS[name])}

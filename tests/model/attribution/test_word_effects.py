@@ -1,6 +1,7 @@
 """What tokens depended on: leaving out against runs one by one, gradients against finite differences and against completeness."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from model.attribution import gradients, words
 from model.attribution.questions import Words
 from model.attribution.results import WordEffects, from_bytes, to_bytes
 from model.attribution.words import MEASURES, mean_correlation, rank_correlations
+from model.engine.http.protocol import ADDED_FIELDS, ENDPOINTS, without_unknown_fields
 from model.trace.rollout import rollout
 from model.trace.types import Array, Site
 from model.transformer.attention import Run
@@ -143,12 +145,12 @@ def test_gradients_of_one_point_at_a_time_are_the_same(effects: WordEffects) -> 
 
 
 def test_integrals_that_are_not_found_are_left_out_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gradients, "MOST_POINTS", gradients.PARTS * gradients.POINTS)
+    monkeypatch.setattr(gradients, "MOST_POINTS", 3 * gradients.PARTS * gradients.POINTS)
     effects = answered("paper", Words(asked()))
     unsettled = np.isnan(effects.integrated).all(axis=1)
     assert unsettled.any()
     assert np.isnan(effects.residue[unsettled]).all()
-    assert f"not found for {unsettled.sum()} of {len(effects.tokens)} target tokens: with 16 points" in str(
+    assert f"not found for {unsettled.sum()} of {len(effects.tokens)} target tokens: with 24 points" in str(
         effects.missing["integrated"]
     )
     column = MEASURES.index("integrated")
@@ -190,3 +192,35 @@ def test_without_unknown_token_and_padding_the_end_token_is_the_baseline() -> No
     spec = replace(SPECS["language model"], unk_id=None, pad_id=None)
     example: Any = SimpleNamespace(source=None)
     assert words._baseline(spec, example) == ({"decoder": spec.end_id}, "the end token")
+
+
+def test_each_words_integral_has_converged_and_says_how_far(effects: WordEffects) -> None:
+    """Against a sum over many points in float64: it is closer than what the halving of the steps still changed."""
+    network, source = deepcopy(translator(SPECS["paper"])).double(), torch.tensor([SOURCE])
+    ends = [vectors(*ids) for ids in (((UNKNOWN,) * len(SOURCE), (UNKNOWN,) * len(TARGET)), (SOURCE, TARGET))]
+    begin, end = ({name: value.double() for name, value in own.items()} for own in ends)
+    expected, points = np.zeros_like(effects.integrated), 400
+    for share in (np.arange(points) + 0.5) / points:
+        leaves = {name: torch.lerp(begin[name], end[name], share).requires_grad_() for name in end}
+        run = Run(interventions={name: lambda value, start, own=own: own for name, own in leaves.items()})
+        mask = network.source_mask(source)
+        logits = network.decode(torch.tensor([TARGET[:-1]]), network.encode(source, mask, run), mask, run)
+        for token, id_ in enumerate(TARGET[1:]):
+            score = logits[0, token].log_softmax(-1)[id_]
+            slopes = torch.autograd.grad(score, list(leaves.values()), retain_graph=True)
+            parts = [(slope * (end[name] - begin[name])).sum(dim=2)[0] for name, slope in zip(leaves, slopes, strict=True)]
+            expected[token] += torch.cat(parts).numpy() / points
+    later = np.isnan(effects.integrated)
+    largest = np.abs(effects.integrated[~later]).max()
+    assert effects.integrated_change is not None
+    np.testing.assert_array_equal(np.isnan(effects.integrated_change), later)
+    assert (np.abs(effects.integrated - expected)[~later] <= effects.integrated_change[~later] + 1e-3 * largest).all()
+    assert (effects.largest_change <= gradients.CHANGE + 1e-9).all()
+
+
+def test_a_client_that_knows_no_changes_of_steps_gets_none(effects: WordEffects) -> None:
+    data, endpoint = to_bytes(effects), ENDPOINTS[Words]
+    older = without_unknown_fields(data, endpoint, str(ADDED_FIELDS.index(("words", "integrated_change"))))
+    assert from_bytes(WordEffects, older).integrated_change is None
+    np.testing.assert_array_equal(from_bytes(WordEffects, older).integrated, effects.integrated)
+    assert without_unknown_fields(data, endpoint, str(len(ADDED_FIELDS))) == data

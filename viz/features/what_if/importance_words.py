@@ -115,10 +115,11 @@ def _complete(found: WordEffects, token: int) -> str:
         return ""
     return _(
         "Integrated gradients sum to {sum}; the log-probability is {difference} above that of the baseline. The two "
-        "differ by {share}.",
+        "differ by {share}. With half as many steps, no word’s number changes by more than {change} of the largest.",
         sum=number(difference - residue, decimals(4)),
         difference=number(difference, decimals(4)),
         share=number(abs(residue) / max(abs(difference), 1e-9), ".2%"),
+        change=number(float(found.largest_change[token]), ".2%"),
     )
 
 

@@ -1,6 +1,7 @@
 """The compute thread takes the oldest call and those that can be batched with it, and leaves the others in their order."""
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,3 +88,44 @@ def test_a_scheduler_that_is_well_starts_and_logs_nothing(caplog: pytest.LogCapt
         assert not scheduler.alive()
     assert caplog.records == []
     assert scheduler._compute is thread
+
+
+class Clock:
+    """A clock that tests set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def taken(queue: CallQueue, clock: Clock, seconds: float) -> str:
+    """Who is computed, in order, where each call takes so long and is followed by the next one at once."""
+    order = ""
+    for _ in range(6):
+        (pending,) = queue.take()
+        order += str(pending.ticket.request)
+        clock.now += seconds
+        queue.follow(pending, pending.call)
+    return order
+
+
+def test_a_measurement_gives_way_to_every_step_of_a_run_but_not_for_good() -> None:
+    clock = Clock()
+    queue = CallQueue(clock=clock)
+    run = Call(None, None, torch.zeros(1, 1), computed_by=torch.zeros)  # type: ignore[arg-type]
+    measurement = replace(run, gives_way=True)
+    queue.add(Ticket("m", print), measurement)
+    queue.add(Ticket("r", print), run)
+    assert taken(queue, clock, 0.25) == "rrrrrr"
+    assert taken(queue, clock, 0.25) == "rrmrrr", "once in two seconds"
+
+
+def test_a_measurement_waits_a_moment_for_a_run_that_is_about_to_call() -> None:
+    clock = Clock()
+    queue = CallQueue(gather=0.02, clock=clock)
+    queue.expect(Ticket("r", print))
+    queue.add(Ticket("m", print), Call(None, None, torch.zeros(1, 1), computed_by=torch.zeros, gives_way=True))  # type: ignore[arg-type]
+    assert queue.patience() == pytest.approx(0.02)
+    clock.now += 0.03
+    assert queue.patience() <= 0
