@@ -13,9 +13,8 @@ from model.attribution.pace import GROWTH, MOMENT, Pace
 from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
 from model.attribution.scoring import Scorer
 from model.inference.calls import Call, alone
+from model.transformer.stacks import EncoderDecoder
 from tests.model.attribution.conftest import answered, asked, tiny
-from tests.networks import translator
-from tests.runs import SPECS
 
 
 @dataclass
@@ -44,7 +43,8 @@ class Slow:
 
 def paced(question: Attribution[Any], seconds: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[float]]:
     """The answer on a slow processor, and the seconds of each call of the compute thread."""
-    slow, network = Slow(seconds), translator(SPECS["paper"])
+    slow, network = Slow(seconds), tiny("paper").network
+    assert isinstance(network, EncoderDecoder)
     hooks = [slow.watching(layer) for stack in (network.encoder, network.decoder) for layer in stack.layers]
     monkeypatch.setattr("model.attribution.pace.OPERATIONS_AT_FIRST", 0)
     monkeypatch.setattr(answers, "Scorer", lambda example, ask, most: Scorer(example, ask, most, lambda: slow.now))
