@@ -139,15 +139,18 @@ class Copies:
             first = np.minimum(first, [numbers[edge.site] if edge else len(numbers) for edge in self.edges])
         return first
 
-    def batches(self, size: Callable[[], int]) -> Iterator[Array]:
+    def batches(self, most: int, passes: Array, units: Callable[[], float]) -> Iterator[Array]:
         """The rows in batches, in the order of the sites where they begin to differ.
 
         Args:
-            size: says how many rows the next batch may have.
+            most: rows of a batch.
+            passes: [row], how much of the network each goes through.
+            units: says how many passes the next batch should take; it has one row at least.
         """
         left = np.argsort(self.first_sites(), kind="stable")
         while len(left):
-            batch, left = np.split(left, [size()])
+            within = int(np.searchsorted(np.cumsum(passes[left]), units(), side="right"))
+            batch, left = np.split(left, [max(1, min(most, within))])
             yield batch
 
     def interventions(self, stack: str, device: torch.device) -> dict[str, Intervention]:

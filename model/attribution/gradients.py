@@ -10,8 +10,8 @@ The integrated gradients of a token sum to F(x) − F(b), and so do those of eac
 own F(β) − F(α). What its sum lacks is therefore known for every part. Errors of single words can cancel out in that sum, so each
 word is compared, too: what a part gives it with what both halves of the part give it. The parts that lack or change most are
 halved again and again (adaptive Gauss-Legendre quadrature), until what is lacking is at most TOLERANCE of the difference and no
-chance (CHANCE), and no word changed by more than CHANGE of the token's largest one. The halves, which count, are off
-by less: by at most half of it in the bundled networks.
+chance (CHANCE), and no word changed by more than TOLERANCE of the token's largest one. Changes of
+parts are added as squares, since the parts are off independently of each other.
 
 Where that is not reached with MOST_POINTS, or the parts become too narrow for float32, the token has no integrated gradients.
 
@@ -48,7 +48,7 @@ FORWARD = 2
 MOST_POINTS, NARROWEST = 2048, 2.0**-18
 """Points after which a token is given up, and the width of a part that float32 still divides well."""
 
-TOLERANCE, CHANGE, CHANCE = 0.01, 0.02, 0.1
+TOLERANCE, CHANCE = 0.01, 0.1
 """How much the integrated gradients of a token may lack, as a share of the difference; how much each word may change, as a share of
 the token's largest word; and how much the lacks of all parts may be without their signs, as a share of all amounts."""
 
@@ -139,7 +139,7 @@ class _Integral:
     Attributes:
         difference: [token], over the whole way.
         sums: [part, token, input], integrated gradients of each part.
-        changed: [part, token, input], how far they are from those of the part that this one is a half of, which both halves share.
+        squares: [part, token, input], the square of how far both halves are from the part that they are of, shared by them.
         points: how many were used so far.
     """
 
@@ -152,7 +152,7 @@ class _Integral:
         self.points, self._gradients = 0, 0
         self.difference: Array = self._scores[-1] - self._scores[0]
         self.sums: Array = np.zeros((PARTS, len(self.difference), sum(x.shape[1] for x in ends[1].values())))
-        self.changed: Array = np.zeros_like(self.sums)
+        self.squares: Array = np.zeros_like(self.sums)
 
     @property
     def lacking(self) -> Array:
@@ -172,20 +172,21 @@ class _Integral:
         self._done[:] = True
         for first in parts[:-1]:  # halves follow each other
             if (wider := self._wider.pop(self._edges[first], None)) is not None:
-                half = np.abs(self.sums[first] + self.sums[first + 1] - wider)[tokens] / 2
-                self.changed[first, tokens] = self.changed[first + 1, tokens] = half
+                squares = (self.sums[first] + self.sums[first + 1] - wider)[tokens] ** 2
+                self.squares[first, tokens] = self.squares[first + 1, tokens] = squares / 2
 
     def convergence(self, tokens: Array) -> _Convergence:
         """How far some tokens are, for which all parts were measured."""
-        each, changes = np.abs(self.lacking[:, tokens]), self.changed[:, tokens]
+        each, squares = np.abs(self.lacking[:, tokens]), self.squares[:, tokens]
         sums, lacking = self.sums[:, tokens].sum(axis=0), np.abs(self.lacking[:, tokens].sum(axis=0))
-        most_lacking = TOLERANCE * np.abs(self.difference[tokens])
-        most_changed = CHANGE * np.repeat(np.abs(sums).max(axis=1, keepdims=True), sums.shape[1], axis=1)
+        changed = np.sqrt(squares.sum(axis=0))
+        most_lacking, most_changed = TOLERANCE * np.abs(self.difference[tokens]), TOLERANCE * np.abs(sums).max(axis=1)
         is_sum = (lacking <= most_lacking) & (each.sum(axis=0) <= CHANCE * np.abs(sums).sum(axis=1))
-        are_words = (changes.sum(axis=0) <= most_changed).all(axis=1)
-        words = changes[:, ~are_words].reshape(len(changes), -1), most_changed[~are_words].ravel()
-        worst = _worst(each[:, ~is_sum], most_lacking[~is_sum]) | _worst(*words)
-        return _Convergence(sums, changes.sum(axis=0), lacking, is_sum & are_words, worst)
+        are_words = changed.max(axis=1) <= most_changed
+        allowed = np.repeat(most_changed[~are_words] ** 2, sums.shape[1])
+        worst = _worst(each[:, ~is_sum], most_lacking[~is_sum])
+        worst |= _worst(squares[:, ~are_words].reshape(len(squares), -1), allowed)
+        return _Convergence(sums, changed, lacking, is_sum & are_words, worst)
 
     def halve(self, which: Array) -> bool:
         """Halves some parts; False, and nothing is halved: one is too narrow, or that would be too many points."""
@@ -195,7 +196,7 @@ class _Integral:
         copies, behind = 1 + which, np.flatnonzero(which) + 1
         self._wider = {float(self._edges[part]): self.sums[part] for part in np.flatnonzero(which)}
         self._done = np.repeat(~which, copies)
-        self.sums, self.changed = (np.repeat(array, copies, axis=0) for array in (self.sums, self.changed))
+        self.sums, self.squares = (np.repeat(array, copies, axis=0) for array in (self.sums, self.squares))
         self._edges = np.insert(self._edges, behind, middles)
         self._scores = np.insert(self._scores, behind, self._weighing.scores(middles), axis=0)
         return True
@@ -217,7 +218,7 @@ class _Weighing:
         """[place, token], log-probabilities at some places of the way."""
         found, left = list[Array](), places
         while len(left):
-            own, left = np.split(left, [self._pace.units(self._most * FORWARD) // FORWARD or 1])
+            own, left = np.split(left, [self._pace.whole(self._most * FORWARD) // FORWARD or 1])
             found.append(self._ask(lambda own=own: self._points(own).scores, FORWARD * len(own)))  # type: ignore[misc]
         return np.concatenate(found)
 
@@ -229,12 +230,12 @@ class _Weighing:
         """
         found, begin = list[Array](), 0
         while begin < len(places):
-            units = self._pace.units(self._most * (FORWARD + len(tokens)))
+            units = self._pace.whole(self._most * (FORWARD + len(tokens)))
             own = slice(begin, begin + max(1, units // (FORWARD + len(tokens))))
             parts, rows = list[Array](), len(places[own])
             left = tokens
             while len(left):  # one point for all tokens can take longer than a moment: the forward pass is computed again then
-                size = max(1, self._pace.units(rows * (FORWARD + len(left))) // rows - FORWARD)
+                size = max(1, self._pace.whole(rows * (FORWARD + len(left))) // rows - FORWARD)
                 some, left = np.split(left, [size])
                 parts.append(self._attributed(places[own], weights[own], some))
                 on_done(begin * len(tokens) + rows * (len(tokens) - len(left)))
@@ -260,7 +261,7 @@ class _Weighing:
     def _points(self, places: Array) -> "_Points":
         return _interpolated(self._scorer.example, *self._ends, places)
 
-    def _ask(self, compute: Callable[[], Tensor], units: int) -> Array:
+    def _ask(self, compute: Callable[[], Tensor], units: float) -> Array:
         return _ask(self._scorer, compute, units, self._pace)
 
 
@@ -341,7 +342,7 @@ def _vectors(scorer: Scorer, ids: Mapping[str, int | None]) -> dict[str, Tensor]
     return {stack: torch.zeros_like(x) if stack in zeros else x for stack, x in found.items()}
 
 
-def _ask(scorer: Scorer, compute: Callable[[], Tensor], units: int = 1, pace: Pace | None = None) -> Array:
+def _ask(scorer: Scorer, compute: Callable[[], Tensor], units: float = 1, pace: Pace | None = None) -> Array:
     """The result of `compute`, computed with gradients as a call of the queue; `units` and `pace` as for Scorer.computed."""
 
     def computed() -> Tensor:

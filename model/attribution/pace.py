@@ -23,18 +23,22 @@ class Pace:
     """Sizes batches by the time that the last one took. Of one measurement, whose batches follow each other.
 
     Args:
-        operations: of one unit of work, such as a copy of a run: about two for each parameter and position.
+        operations: of one unit of work, such as a pass of a run: about two for each parameter and position.
         clock: the time in seconds.
     """
 
     def __init__(self, operations: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self._next, self._clock = OPERATIONS_AT_FIRST / max(operations, 1.0), clock
 
-    def units(self, most: int) -> int:
-        """How many units of work the next batch may hold, from 1 to `most`."""
+    def units(self) -> float:
+        """How many units of work the next batch should hold."""
+        return self._next
+
+    def whole(self, most: int) -> int:
+        """The same as a whole number from 1 to `most`, where a unit cannot be divided."""
         return max(1, min(most, int(self._next)))
 
-    def timed(self, units: int, compute: Callable[[], Computed]) -> Computed:
+    def timed(self, units: float, compute: Callable[[], Computed]) -> Computed:
         """What `compute` returns for a batch of so many units. It must have ended when it returns, on a GPU, too."""
         began = self._clock()
         computed = compute()

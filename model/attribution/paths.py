@@ -97,7 +97,7 @@ def path_effects(
         found = [np.zeros((2, 0))]
         left = copies
         while left:
-            count = scorer.pace.units(size)
+            count = scorer.pace.whole(size)
             own, left = left[:count], left[count:]
             found.append(both_numbers(len(own), changed(own)))
             on_count(done + len(copies) - len(left), of)

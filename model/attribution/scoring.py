@@ -79,8 +79,9 @@ class Scorer:
         """Numbers [..., row, token] of each copy, float64."""
         found, order, done = list[Array](), list[Array](), 0
         on_count(0, len(copies))
-        for rows in copies.batches(lambda: self.pace.units(self.rows())):
-            found.append(self._batch(copies.rows(rows), read))
+        passes = self.passes(copies)
+        for rows in copies.batches(self.rows(), passes, self.pace.units):
+            found.append(self._batch(copies.rows(rows), passes[rows], read))
             order.append(rows)
             done += len(rows)
             on_count(done, len(copies))
@@ -105,9 +106,15 @@ class Scorer:
         needed = 4 * (3 * len(example.following) * vocab + held * layer)
         return max(1, min(self.most_bytes // needed, MOST_ROWS))
 
+    def passes(self, copies: Copies) -> Array:
+        """[row], how much of the network each copy goes through: from the site on where it begins to differ, or all of it."""
+        if not Layerwise.can(self.example, copies):
+            return np.ones(len(copies))
+        return np.asarray(1 - copies.first_sites() / (len(copies.sites) + 1))
+
     @cached_property
     def pace(self) -> Pace:
-        """The pace of copies, one unit each."""
+        """The pace of copies; a unit is a pass through the network."""
         return Pace(self.operations, self.clock)
 
     @property
@@ -117,7 +124,7 @@ class Scorer:
         positions = example.fed.shape[1] + (0 if example.source is None else example.source.shape[1])
         return 2.0 * positions * sum(part.numel() for part in example.runner.network.parameters())
 
-    def computed(self, compute: Callable[[], Tensor], units: int = 1, pace: Pace | None = None) -> Array:
+    def computed(self, compute: Callable[[], Tensor], units: float = 1, pace: Pace | None = None) -> Array:
         """What `compute` returns, in float64: a call that waits in the queue, behind those of runs.
 
         Args:
@@ -131,15 +138,16 @@ class Scorer:
         found: Array = self.ask(call).double().numpy()
         return found
 
-    def _batch(self, copies: Copies, read: Callable[[Forced], Tensor]) -> Array:
+    def _batch(self, copies: Copies, passes: Array, read: Callable[[Forced], Tensor]) -> Array:
         """The copies of one batch; half of them at a time where memory does not suffice."""
         try:
-            return self.computed(lambda: read(self._forced(copies)), len(copies))
+            return self.computed(lambda: read(self._forced(copies)), passes.sum())
         except OutOfMemory:
             if len(copies) == 1:
                 raise
         half, every = len(copies) // 2, np.arange(len(copies))
-        return np.concatenate([self._batch(copies.rows(part), read) for part in (every[:half], every[half:])], axis=-2)
+        parts = (every[:half], every[half:])
+        return np.concatenate([self._batch(copies.rows(part), passes[part], read) for part in parts], axis=-2)
 
     def _forced(self, copies: Copies) -> Forced:
         """The target fed to a batch of copies, layer by layer where that can be."""

@@ -36,9 +36,7 @@ from model.spec.request import RunRequest
 )
 @click.option("--by", type=click.Choice(("zeros", "mean")), default="zeros", show_default=True, help="what silences a head")
 @click.option("--prune", type=click.Choice(get_args(Order)), help="silence head after head, the one that costs least or most first")
-@click.option(
-    "--every/--quick", default=True, help="with --prune least: after each head measure all again, or the most promising ones alone"
-)
+@click.option("--quick", is_flag=True, help="with --prune least: measure only the most promising heads again after each")
 @click.option("--words", is_flag=True, help="what each target token depended on")
 @click.option("--edges", type=int, metavar="TOKEN", help="which edges this target token depended on, counted from 0")
 @click.option("--site", default="", help="with --edges: each head of this site alone")
@@ -60,7 +58,7 @@ def _question(
     permutations: int,
     by: Literal["zeros", "mean"],
     prune: Order | None,
-    every: bool,
+    quick: bool,
     words: bool,
     edges: int | None,
     site: str,
@@ -71,7 +69,7 @@ def _question(
     if site and edges is None:
         raise BadSetting(name="--site", found=site, allowed="left out without --edges")
     if prune is not None:
-        return Prune(request, prune, every)
+        return Prune(request, prune, every=not quick)
     if words:
         return Words(request)
     if edges is not None:

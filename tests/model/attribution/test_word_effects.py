@@ -140,8 +140,10 @@ def test_rank_correlations_compare_amounts(effects: WordEffects) -> None:
     assert mean_correlation(effects, "unknown", "attention", "source") == pytest.approx(found[:, first, second].mean())
 
 
-def test_gradients_of_one_point_at_a_time_are_the_same(effects: WordEffects) -> None:
-    np.testing.assert_allclose(answered("paper", Words(asked()), most_bytes=1).integrated, effects.integrated, atol=1e-4)
+def test_gradients_of_one_point_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gradients, "TOLERANCE", 0.2)  # a few points are enough
+    all_, alone = (answered("paper", Words(asked()), **place) for place in ({}, {"most_bytes": 1}))
+    np.testing.assert_allclose(alone.integrated, all_.integrated, atol=1e-4)
 
 
 def test_integrals_that_are_not_found_are_left_out_and_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,27 +197,30 @@ def test_without_unknown_token_and_padding_the_end_token_is_the_baseline() -> No
 
 
 def test_each_words_integral_has_converged_and_says_how_far(effects: WordEffects) -> None:
-    """Against a sum over many points in float64: it is closer than what the halving of the steps still changed."""
-    network, source = deepcopy(translator(SPECS["paper"])).double(), torch.tensor([SOURCE])
-    ends = [vectors(*ids) for ids in (((UNKNOWN,) * len(SOURCE), (UNKNOWN,) * len(TARGET)), (SOURCE, TARGET))]
-    begin, end = ({name: value.double() for name, value in own.items()} for own in ends)
-    expected, points = np.zeros_like(effects.integrated), 400
-    for share in (np.arange(points) + 0.5) / points:
-        leaves = {name: torch.lerp(begin[name], end[name], share).requires_grad_() for name in end}
-        run = Run(interventions={name: lambda value, start, own=own: own for name, own in leaves.items()})
-        mask = network.source_mask(source)
-        logits = network.decode(torch.tensor([TARGET[:-1]]), network.encode(source, mask, run), mask, run)
-        for token, id_ in enumerate(TARGET[1:]):
-            score = logits[0, token].log_softmax(-1)[id_]
-            slopes = torch.autograd.grad(score, list(leaves.values()), retain_graph=True)
-            parts = [(slope * (end[name] - begin[name])).sum(dim=2)[0] for name, slope in zip(leaves, slopes, strict=True)]
-            expected[token] += torch.cat(parts).numpy() / points
+    """Against a sum over many points in float64: no word is off by more than the share that is allowed."""
+    network, points = deepcopy(translator(SPECS["paper"])).double(), 400
+    begin, end = (
+        {name: value.double() for name, value in vectors(*ids).items()}
+        for ids in (((UNKNOWN,) * len(SOURCE), (UNKNOWN,) * len(TARGET)), (SOURCE, TARGET))
+    )
+    shares = ((torch.arange(points, dtype=torch.float64) + 0.5) / points)[:, None, None]
+    leaves = {name: torch.lerp(begin[name], end[name], shares).requires_grad_() for name in end}
+    run = Run(interventions={name: lambda value, start, own=own: own for name, own in leaves.items()})
+    source, target = torch.tensor([SOURCE]).expand(points, -1), torch.tensor([TARGET[:-1]]).expand(points, -1)
+    mask = network.source_mask(source)
+    scores = network.decode(target, network.encode(source, mask, run), mask, run).log_softmax(-1)
+    rows = []
+    for token, id_ in enumerate(TARGET[1:]):
+        slopes = torch.autograd.grad(scores[:, token, id_].mean(), list(leaves.values()), retain_graph=True)
+        parts = [(slope.sum(dim=0) * (end[name] - begin[name])[0]).sum(dim=1) for name, slope in zip(leaves, slopes, strict=True)]
+        rows.append(torch.cat(parts).numpy())
+    expected = np.stack(rows)
     later = np.isnan(effects.integrated)
-    largest = np.abs(effects.integrated[~later]).max()
+    largest = np.nanmax(np.abs(effects.integrated), axis=1, keepdims=True)
     assert effects.integrated_change is not None
     np.testing.assert_array_equal(np.isnan(effects.integrated_change), later)
-    assert (np.abs(effects.integrated - expected)[~later] <= effects.integrated_change[~later] + 1e-3 * largest).all()
-    assert (effects.largest_change <= gradients.CHANGE + 1e-9).all()
+    assert np.nanmax(np.abs(effects.integrated - expected) / largest) <= 0.01
+    assert (effects.largest_change <= gradients.TOLERANCE + 1e-9).all()
 
 
 def test_a_client_that_knows_no_changes_of_steps_gets_none(effects: WordEffects) -> None:
