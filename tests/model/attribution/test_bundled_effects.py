@@ -1,14 +1,18 @@
 """What mattered in the bundled models: every one can be asked, and what is known of one sentence comes out again."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from model.attribution.copies import Copies
+from model.attribution.pace import Pace
 from model.attribution.questions import Edges, Heads, Words
 from model.attribution.scoring import Scorer
 from model.checkpoints import loader
 from model.engine.local import CHECKPOINTS
 from model.spec.request import Decoding, RunRequest
-from model.trace.types import sites
+from model.trace.types import Array, sites
 from tests.model.attribution.conftest import answered
 from tests.runs import CPU
 
@@ -48,10 +52,11 @@ def test_many_heads_and_long_inputs_are_split_by_memory(monkeypatch: pytest.Monk
     sizes: list[int] = []
     batch = Scorer._batch
 
-    def counted(self: Scorer, copies: object, read: object) -> object:
-        sizes.append(len(copies))  # type: ignore[arg-type]
-        return batch(self, copies, read)  # type: ignore[arg-type]
+    def counted(self: Scorer, copies: Copies, passes: Array, read: Any) -> Array:
+        sizes.append(len(copies))
+        return batch(self, copies, passes, read)
 
+    monkeypatch.setattr(Pace, "units", lambda self: np.inf)
     monkeypatch.setattr(Scorer, "_batch", counted)
     runner = loader.load(loader.locate("reverse-digits", CHECKPOINTS), {}, CPU)
     long = RunRequest("reverse-digits", " ".join("0123456789" * 2))

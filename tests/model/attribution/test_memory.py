@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.attribution.copies import Copies
+from model.attribution.pace import Pace
 from model.attribution.scoring import Scorer
 from model.inference.calls import alone
 from tests.model.attribution.test_layerwise import example, some
@@ -46,15 +47,16 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     found = list[tuple[int, int]]()
     computed: Callable[..., Any] = Scorer._batch
 
-    def counted(self: Scorer, copies: Copies, read: Any) -> Any:
+    def counted(self: Scorer, copies: Copies, passes: Any, read: Any) -> Any:
         network = self.example.runner.network
         assert isinstance(network, nn.Module)
         with Live(network) as live:
-            answer = computed(self, copies, read)
+            answer = computed(self, copies, passes, read)
         found.append((len(copies), live.most))
         return answer
 
     monkeypatch.setattr(Scorer, "_batch", counted)
+    monkeypatch.setattr(Pace, "units", lambda self: np.inf)
     return found
 
 
