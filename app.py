@@ -13,12 +13,12 @@ from threadpoolctl import threadpool_limits
 
 from viz.canvas.wire.transport import ROUTE
 from viz.feature import features
+from viz.features.live import route, sessions
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.file_limit import allow_many_connections
 from viz.lectures.classroom.join_codes import process
 from viz.lectures.presenter.routes import REGISTRY
 from viz.lectures.presenter.routes import ROUTES as LECTURES
-from viz.live import route, sessions
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.appearing import AppearsWhenStill

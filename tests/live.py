@@ -11,8 +11,8 @@ from starlette.routing import Route
 from model.engine.api import Engine, Models
 from model.engine.scheduling.queue import Session
 from viz.canvas.wire.transport import unpack
-from viz.live import route
-from viz.live.sessions import LiveSession, PageContext
+from viz.features.live import route
+from viz.features.live.sessions import LiveSession, PageContext
 from viz.session.background_calls import Calls
 from viz.session.patient_engine import NonBlockingEngine
 from viz.url.view_state import ViewState

@@ -15,10 +15,11 @@ from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, features
+from viz.features.live import sessions as live
+from viz.features.tour import tour
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
-from viz.live import sessions as live
 from viz.session import patient_engine, visits
 from viz.session.background_calls import NotCached, Pending, Stopped
 from viz.session.state import (
@@ -39,7 +40,6 @@ from viz.views import mask_panels, masks, positions, run_page
 from viz.views.checkpoint import opener, uploads
 from viz.views.checkpoint import page as checkpoint
 from viz.views.explore import page as explore
-from viz.views.explore import tour
 from viz.views.page_panels import pages_of_steps
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step

@@ -16,7 +16,7 @@ import app
 from benchmarks import one_line
 from tests.app.visiting import Visitor
 from tests.counting import calls_in_threads, files_in_threads
-from viz.live import route
+from viz.features.live import route
 from viz.session import memory_metrics
 
 MOST = 220_000
@@ -65,7 +65,7 @@ def test_a_sentence_through_the_live_route_passes_a_bounded_number_of_files(stoc
     visitor = Visitor(text="w4 w5")
     ask(visitor, "w5 w6")
     found = files_in_threads(lambda: in_a_thread(lambda: ask(visitor, "w4 w6 w7")))
-    assert {"viz/live/route.py", "viz/views/run_page.py", "model/engine/local.py"} <= found, (
+    assert {"viz/features/live/route.py", "viz/views/run_page.py", "model/engine/local.py"} <= found, (
         "the files of a sentence are no longer counted"
     )
     assert len(found) <= LIVE_FILES, (

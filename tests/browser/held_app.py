@@ -12,7 +12,7 @@ from model.engine.api import Models
 from model.engine.local import CHECKPOINTS
 from tests.held import HeldEngine
 from viz.canvas.wire.transport import ROUTE
-from viz.live import route
+from viz.features.live import route
 from viz.session import patient_engine, state
 
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"

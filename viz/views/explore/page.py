@@ -13,6 +13,7 @@ import streamlit as st
 from viz import canvas
 from viz.canvas.scenes import overlay
 from viz.feature import folded_parts
+from viz.features.tour import first_picture, tour
 from viz.i18n.translate import _, _n, join_list, translated
 from viz.i18n.translate import number as shown_number
 from viz.labels import measures, tokens
@@ -21,7 +22,7 @@ from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead, update
 from viz.url import links
 from viz.url.parsers import part_names, parts
-from viz.views.explore import continuations, exports, first_picture, logit_lens, reading, reading_card, sound, tour
+from viz.views.explore import continuations, exports, logit_lens, reading, reading_card, sound
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel

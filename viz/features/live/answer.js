@@ -1,6 +1,6 @@
 // Reads the answer of the live route: a stream of frames.
 
-/** The frames of an answer, each {header, scenes}; viz/live/route.py makes them. */
+/** The frames of an answer, each {header, scenes}; viz/features/live/route.py makes them. */
 async function* framesOf(body) {
   const reader = body.getReader();
   let held = new Uint8Array();

@@ -5,13 +5,15 @@ from html import escape
 import streamlit as st
 
 from model.engine.api import ModelInfo, Models
-from viz.canvas.scenes import first_picture, overlay
+from viz.canvas.scenes import overlay
+from viz.features.tour import first_scene as first_picture
+from viz.features.tour import tour
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
 from viz.session.state import Page, update
 from viz.url.links import language_model
 from viz.url.view_state import another_model
-from viz.views.explore import reading, tour
+from viz.views.explore import reading
 from viz.widgets.sentence_box import reads_a_language
 
 

@@ -32,8 +32,8 @@ from model.trace.progress import Progress
 from model.trace.types import Trace, chat_of
 from viz.canvas.wire import transport
 from viz.canvas.wire.transport import pack
+from viz.features.live.sessions import BY_TOKEN, LiveSession, PageContext, Question, fields_of
 from viz.i18n.translate import _, error_message, number
-from viz.live.sessions import BY_TOKEN, LiveSession, PageContext, Question, fields_of
 from viz.session.background_calls import Call
 from viz.url.view_state import ViewState
 from viz.views import run_page

@@ -17,7 +17,7 @@ from tests.hosts import listening
 from tests.live import HERE, answered, asking, framed, live_session
 from tests.networks import save_checkpoint
 from viz.canvas.wire.transport import unpack
-from viz.live import route
+from viz.features.live import route
 
 
 @pytest.fixture(scope="module")

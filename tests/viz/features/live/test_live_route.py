@@ -26,9 +26,9 @@ from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
 from viz.canvas.wire.transport import unpack
+from viz.features.live import route, sessions
+from viz.features.live.sessions import BY_TOKEN, LiveSession, Question
 from viz.i18n import translate
-from viz.live import route, sessions
-from viz.live.sessions import BY_TOKEN, LiveSession, Question
 from viz.session.background_calls import Calls, Pending, Stopped
 from viz.session.patient_engine import NonBlockingEngine
 from viz.url.view_state import ViewState

@@ -7,7 +7,8 @@ from html import escape
 import streamlit as st
 
 from viz import canvas
-from viz.canvas.scenes import first_picture, overlay
+from viz.canvas.scenes import overlay
+from viz.features.tour import first_scene as first_picture
 from viz.i18n.translate import _, _n
 from viz.session import visits
 from viz.session.state import TOUR, Page, update

@@ -13,7 +13,7 @@ from tests.browser.patience import expect
 from tests.browser.tabs import forget
 from tests.browser.visits import drawing, has_parameters, middle, opened, overflow, parameters, rest, tiles, type_sentence
 from tests.known import bundled_engine
-from viz.canvas.scenes.first_picture import clearest_head
+from viz.features.tour.first_scene import clearest_head
 
 pytestmark = pytest.mark.browser
 

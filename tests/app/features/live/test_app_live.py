@@ -7,7 +7,7 @@ import pytest
 
 from tests.app.visiting import Visitor
 from tests.live import answered
-from viz.live.sessions import BY_TOKEN, LiveSession
+from viz.features.live.sessions import BY_TOKEN, LiveSession
 
 
 def live_of(visitor: Visitor) -> LiveSession | None:

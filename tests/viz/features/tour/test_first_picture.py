@@ -18,8 +18,8 @@ from model.trace.types import Attention, Site
 from tests import traces
 from tests.known import bundled_engine
 from tests.pages import MadeUpEngine, open_view, words
-from viz.canvas.scenes import first_picture
 from viz.canvas.wire.transport import unpack
+from viz.features.tour import first_scene as first_picture
 from viz.session import visits
 from viz.session.state import FIRST_PICTURE
 
