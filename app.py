@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 
 from viz.canvas.wire.transport import ROUTE
 from viz.feature import features
-from viz.features.live import route, sessions
 from viz.lectures.classroom.event_feed import end_streams_at_exit
 from viz.lectures.classroom.file_limit import allow_many_connections
 from viz.lectures.classroom.join_codes import process
@@ -37,7 +36,7 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     threads wait for each other on processors that others could use.
     """
     threadpool_limits(1, "blas")
-    start(sessions.pause_ms, process)
+    start(*(setting for feature in features() for setting in feature.settings), process)
     memory_metrics.register()
     ignore_forged_values()
     end_streams_at_exit()
@@ -65,7 +64,6 @@ async def first_page(request: Request) -> Response:
 
 ROUTES = [
     patient_engine.ROUTE,
-    route.ROUTE,
     cell_route.ROUTE,
     *LECTURES,
     *(one for feature in features() for one in feature.routes),

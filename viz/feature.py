@@ -9,6 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from starlette.routing import Route
 
+Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "help"]
+"""Where a page of the core draws what features bring; `Feature.parts` says what each is given."""
+
 DrawingFiles: TypeAlias = tuple[tuple[str | Path, ...], tuple[str | Path, ...]]
 """The JavaScript files and the CSS files of a drawing: names in viz/canvas/frontend, or whole paths of a feature's own."""
 
@@ -88,7 +91,9 @@ class Feature:
         pages: its pages, in their order in the navigation.
         parts: what it draws in pages of the core, by the place: `steps`, below the steps of a decode, given the page; `stage`,
             below a stage of the computation, given the page and its run; `masks`, below the masks, given the page and how they
-            are written.
+            are written; `sentence`, beside the sentence box of Explore; `run`, before each run of Explore, given the model and the
+            view; `help`, at the end of the sidebar.
+        instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded`.
         panels: what a lecture shows of `parts`, by the place and by the names of `opens`: `viz.panels.Panel`s, given the page.
@@ -100,10 +105,12 @@ class Feature:
         help: the help of its panels by their names: title, sentences, and a page of docs/.
         drawings: the files of its drawings by the name of their JavaScript class.
         routes: what the server answers for it.
+        settings: read its settings when the server starts; each raises an error if its setting is not valid.
     """
 
     pages: tuple[FeaturePage, ...] = ()
-    parts: Mapping[Literal["steps", "stage", "masks"], Callable[..., None]] = field(default_factory=dict)
+    parts: Mapping[Place, Callable[..., None]] = field(default_factory=dict)
+    instead: Callable[[Any], bool] | None = None
     folded: tuple[FoldedPart, ...] = ()
     opens: tuple[str, ...] = ()
     panels: Mapping[str, Mapping[str, Callable[[Any], Iterable[Any]]]] = field(default_factory=dict)
@@ -114,6 +121,7 @@ class Feature:
     help: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
+    settings: tuple[Callable[[], object], ...] = ()
 
 
 @cache
@@ -123,7 +131,7 @@ def features() -> tuple[Feature, ...]:
     return tuple(import_module(f"viz.features.{name}.feature").FEATURE for name in names)
 
 
-def draw_parts(place: Literal["steps", "stage", "masks"], *given: Any) -> None:
+def draw_parts(place: Place, *given: Any) -> None:
     """Draws what features bring to a place of a page.
 
     Args:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -14,9 +15,7 @@ from streamlit.navigation.page import StreamlitPage
 from model.engine.api import Describe, ModelInfo, Models
 from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
-from viz.feature import FeaturePage, features
-from viz.features.live import sessions as live
-from viz.features.tour import tour
+from viz.feature import FeaturePage, draw_parts, features
 from viz.i18n.translate import _, problem, speak, translated
 from viz.lectures import editor
 from viz.lectures.presenter import lobby
@@ -26,7 +25,8 @@ from viz.session.state import (
     FIRST_PICTURE,
     Page,
     get_view_state,
-    instead,
+    instead_of_explore,
+    keep_pages,
     my_engine,
     opened,
     remember,
@@ -43,7 +43,7 @@ from viz.views.explore import page as explore
 from viz.views.page_panels import pages_of_steps
 from viz.views.run_page import PageFrame, PageSpec
 from viz.views.step import page as step
-from viz.widgets import conversation, media_box, navigation, recorded_run, sidebar
+from viz.widgets import conversation, media_box, recorded_run, sidebar
 from viz.widgets.appearance import big_mode_button, big_mode_style, redraw_on_change
 from viz.widgets.cards import banner, say
 from viz.widgets.sentence_box import remark_on_language, sentence_box
@@ -72,7 +72,7 @@ def main() -> None:
     pages = _pages(drawing)
     if begins := FIRST_PICTURE not in st.session_state:
         visits.begin({page.url_path for page in pages} - {""})
-    settings: Literal["collapsed", "auto"] = "collapsed" if instead() == "first" else "auto"
+    settings: Literal["collapsed", "auto"] = "collapsed" if instead_of_explore() == "first" else "auto"
     st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide", initial_sidebar_state=settings)
     st.html(STYLE)
     big_mode_style()
@@ -80,8 +80,8 @@ def main() -> None:
         redraw_on_change()
 
     chosen = st.navigation(pages)
-    navigation.keep(pages)
-    if chosen.url_path and instead() == "first":
+    keep_pages(pages)
+    if chosen.url_path and instead_of_explore() == "first":
         visits.leave_first_picture()
     if begins and (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
         st.switch_page(there[0], query_params=left[1])
@@ -112,9 +112,8 @@ def main() -> None:
     if frame is not None and st.session_state.get(sidebar.ASKS):
         opener.dialog()
     sidebar.languages()
-    if frame is not None and st.sidebar.button(_("Help: a tour in five steps"), icon=":material/help:", key="tour-help"):
-        tour.begin()
-        st.switch_page(pages[0])
+    if frame is not None:
+        draw_parts("help")
     big_mode_button(get_view_state()[0])
     reads = "" if frame is None else frame.info.reads
     uploads.take_drops(my_engine(), media_box.refuse if reads in MEDIA else None)
@@ -188,8 +187,8 @@ def _frame(view: ViewState, problems: list[str]) -> PageFrame | None:
 @st.fragment
 def _sentence_and_page(around: PageFrame, drawn: PageSpec) -> None:
     """Draws the sentence box and everything that depends on the sentence. A new sentence reruns only this function."""
-    follows = drawn.show is explore.show and not instead()
-    sentence_box(around.info, live.switch if follows else lambda: None)
+    follows = drawn.show is explore.show and not instead_of_explore()
+    sentence_box(around.info, partial(draw_parts, "sentence") if follows else lambda: None)
     _page(around, drawn, get_view_state()[0].text)
 
 
@@ -206,8 +205,8 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         store_view(view)
     if (sidebar.shows(view), view.text) != (sidebar.shows(around.view), text):
         st.rerun()
-    if drawn.show is explore.show and not instead():
-        live.attend(around.info, view)
+    if drawn.show is explore.show and not instead_of_explore():
+        draw_parts("run", around.info, view)
     foot = st.sidebar.container()  # always, even if the run fails: a fragment cannot start writing there later
     page: Page | None = None
     talk = media_box.place(around.info) if around.info.reads in MEDIA else conversation.place(around.info, view)

@@ -14,8 +14,8 @@ from model.trace.types import Site, Trace
 from tests import traces
 from tests.browser.conftest import Serve
 from tests.browser.engines import ENGINES, EVERYWHERE, Visitor, browsing
+from tests.browser.features.tour.test_first_visit import WHOLE
 from tests.browser.servers import APP
-from tests.browser.test_first_visit import WHOLE
 from tests.browser.visits import middle
 from viz.canvas import standalone
 from viz.session.visits import COOKIE

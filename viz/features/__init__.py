@@ -6,5 +6,5 @@ Taking one out is removing its folder and its name.
 May import: nothing of this project.
 """
 
-FEATURES = ("compare", "what_if", "circuit", "modern_attention", "survey", "training")
+FEATURES = ("live", "tour", "compare", "what_if", "circuit", "modern_attention", "survey", "training")
 """Their names in the order of their imports: a feature imports the core, and features before it."""

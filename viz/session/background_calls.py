@@ -176,7 +176,7 @@ class Calls:
         return call.answer()
 
     def start_live(self, key: Hashable, compute: Callable[[], Any]) -> Call:
-        """Starts a call that follows what is typed (viz/live). It replaces the older one of this kind, and no other."""
+        """Starts a call that follows what is typed (viz/features/live). It replaces the older one of this kind, and no other."""
         with self._lock:
             older, self._live = self._live, Call(key, compute, runs=True)
             if older is not None:

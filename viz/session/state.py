@@ -3,12 +3,13 @@
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import log, open_engine
@@ -16,6 +17,7 @@ from model.engine.api import Engine, ModelInfo, Models, SharedEngine
 from model.engine.http.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
+from viz.feature import features
 from viz.i18n import translate
 from viz.i18n.translate import _
 from viz.session import access
@@ -24,7 +26,7 @@ from viz.session.patient_engine import NonBlockingEngine
 from viz.url import links, view_state
 from viz.url.view_state import ViewState
 
-_VIEW, _URL, _REPLACED, _LANGUAGE, _OPENED = "view", "url", "replaced", "language", "opened"
+_VIEW, _URL, _REPLACED, _LANGUAGE, _OPENED, _PAGES = "view", "url", "replaced", "language", "opened", "pages"
 
 MOST_REPLACED = 20
 """Most URLs that a session remembers to have replaced: a browser sends no more before it hears of a new one."""
@@ -102,8 +104,10 @@ def known_view() -> bool:
     return _VIEW in st.session_state
 
 
-def instead() -> Literal["", "first", "tour"]:
+def instead_of_explore() -> Literal["", "first", "tour"]:
     """What this session sees in place of the page Explore: the first picture of a new visitor, the tour, or nothing else."""
+    if all(feature.instead is None for feature in features()):
+        return ""
     if TOUR in st.session_state:
         return "tour"
     return "first" if st.session_state.get(FIRST_PICTURE) else ""
@@ -205,6 +209,21 @@ def show_failure(exception: Exception) -> bool:
     )
     st.error(text, icon=":material/error:")
     return True
+
+
+def keep_pages(pages: Iterable[StreamlitPage]) -> None:
+    """Remembers the pages of the navigation; its first one has the path of Explore, which Streamlit serves at the root."""
+    st.session_state[_PAGES] = {page.url_path or "explore": page for page in pages}
+
+
+def page_at(path: str) -> StreamlitPage:
+    """The page of a path, for links and buttons that lead from one page to another.
+
+    Raises:
+        KeyError: there is no such page.
+    """
+    page: StreamlitPage = st.session_state[_PAGES][path]
+    return page
 
 
 FIRST_PICTURE, TOUR = "first-picture", "tour"

@@ -13,7 +13,7 @@ import streamlit as st
 from viz.i18n import translate
 from viz.i18n.translate import N_, _, current, translated
 from viz.session import visits
-from viz.session.state import get_view_state, instead, update
+from viz.session.state import get_view_state, instead_of_explore, update
 from viz.url.view_state import ViewState
 from viz.widgets import panel_help
 
@@ -157,7 +157,7 @@ export default ({ parentElement, data, setTriggerValue }) => {
 
 def redraw_on_change() -> None:
     """Reruns the script when the reader's scheme changes. Takes no space on the page."""
-    data = {"language": translate.current(), "words": words(), "keeps": instead() != "first"}
+    data = {"language": translate.current(), "words": words(), "keeps": instead_of_explore() != "first"}
     _WATCH(key="scheme", data=data, on_changed_change=_rerun_is_enough, height="content")
 
 

@@ -1,4 +1,4 @@
-// Live scenes: what the sentence box holds, drawn without a script run (viz/live). The drawings of the page register here.
+// Live scenes: what the sentence box holds, drawn without a script run (viz/features/live). The drawings of the page register here.
 
 const HELD_MS = 50; // how often a scene that is held back is looked at
 

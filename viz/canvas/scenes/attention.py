@@ -35,7 +35,7 @@ def strips(trace: Trace, site: Site, query: int, hidden: Mapping[str, Sequence[i
 
     Args:
         hidden: by strip whose tokens a click hides, the positions of those that are hidden; None: a click selects a row.
-        live: whether the drawing follows what is typed (viz/live).
+        live: whether the drawing follows what is typed (viz/features/live).
     """
     attention = trace.at(site)
     described = trace.image is not None and "target" in trace.tokens
@@ -71,7 +71,7 @@ def atlas(
         rest: whether it is the reading without the first token. Where that token has most of the weight, the drawing says which of
             the two readings it is, and reports a wish for the other as `hide`.
         marks: what edits changed, by head, where the drawing takes edits; None: it takes none.
-        live: whether the drawing follows what is typed (viz/live).
+        live: whether the drawing follows what is typed (viz/features/live).
         writes: whether the run still decodes: a map of a single cell, whose weight is always 1, is left blank then.
     """
     selected = trace.at(site)
@@ -110,7 +110,7 @@ def lines(trace: Trace, site: Site, head: int, query: int, read: ReadingScene | 
 
     Args:
         read: what the lines show instead of the head's weights. Its cells have no calculation to open.
-        live: whether the drawing follows what is typed (viz/live).
+        live: whether the drawing follows what is typed (viz/features/live).
     """
     attention = trace.at(site)
     part = parts.exact(trace, site, head) if read is None else parts.read(trace, site, head, read.name, read.values)
@@ -151,7 +151,7 @@ def cells(trace: Trace, stage: Stage, head: int, query: int, key: int, live: boo
 
     Args:
         query, key: the opened cell, counted from 0; -1: none.
-        live: whether the drawing follows what is typed (viz/live).
+        live: whether the drawing follows what is typed (viz/features/live).
         writes: how a cell says which tokens its value pushes up and down; None: a cell opens its calculation.
     """
     attention = trace.at(stage.place)

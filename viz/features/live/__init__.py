@@ -2,7 +2,4 @@
 
 `sessions.py` describes what a browser session may ask for and mounts the scripts, `route.py` answers it. `live.js` listens to the
 sentence box, and its first lines list the others.
-
-May import: model.engine, model.errors, model.spec, model.trace, viz.canvas, viz.i18n, viz.session, viz.url, viz.views,
-viz.widgets.
 """

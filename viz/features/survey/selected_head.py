@@ -21,9 +21,9 @@ from viz.figures.heatmap import head_weights
 from viz.i18n.translate import _, error_message, join_sentences, number
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
-from viz.session.state import Page, decimals, update
+from viz.session.state import Page, decimals, page_at, update
 from viz.url.view_state import new_sentence
-from viz.widgets import navigation, numeric_tables
+from viz.widgets import numeric_tables
 from viz.widgets.cards import chart, heading, say
 
 
@@ -223,4 +223,4 @@ def open_button(
     fields |= {"edits": "; ".join(map(str, edits))}
     fields |= {"max_length": 0} if page.info.spec.get("encoder") is None else {}
     if st.button(_("Open in Explore"), icon=":material/grid_view:", key=key, on_click=partial(update, **fields)):
-        st.switch_page(navigation.page_at("explore"))
+        st.switch_page(page_at("explore"))

@@ -6,8 +6,7 @@ import streamlit as st
 
 from model.engine.api import ModelInfo, Models
 from viz.canvas.scenes import overlay
-from viz.features.tour import first_scene as first_picture
-from viz.features.tour import tour
+from viz.features.tour import first_scene, tour
 from viz.i18n.translate import _, join_sentences
 from viz.labels import tokens
 from viz.session.state import Page, update
@@ -21,7 +20,7 @@ def show(page: Page) -> None:
     """Draws the first picture of a new visitor; everything else comes after a click."""
     with st.container(key="first-picture", gap="small"):
         st.html(f"<h1>{_title(page)}</h1><p>{join_sentences((_sentence(page), escape(_hint(page))))}</p>")
-        head = first_picture.clearest_head(page.trace, page.attention)
+        head = first_scene.clearest_head(page.trace, page.attention)
         tour.picture(page, head, "first-lines")
         with st.container(horizontal=True, horizontal_alignment="center"):
             if reading.fits(page):  # its map is a step of the tour
@@ -51,7 +50,7 @@ def _hint(page: Page) -> str:
         said.append(_("Type the beginning of a text into the box above; the network continues it."))
     elif info.reads == "words" and reads_a_language(info):
         said.append(_("Type a sentence in {language} into the box above.", language=info.languages["source"]))
-    first, last = first_picture.boundaries(page.trace.tokens[page.attention.key_tokens])
+    first, last = first_scene.boundaries(page.trace.tokens[page.attention.key_tokens])
     if first and last:
         said.append(_("{first} and {last} are special tokens that mark the beginning and the end.", first=first, last=last))
     elif first:

@@ -8,10 +8,10 @@ import streamlit as st
 
 from viz import canvas
 from viz.canvas.scenes import overlay
-from viz.features.tour import first_scene as first_picture
+from viz.features.tour import first_scene
 from viz.i18n.translate import _, _n
 from viz.session import visits
-from viz.session.state import TOUR, Page, update
+from viz.session.state import TOUR, Page, page_at, update
 from viz.views.explore import reading
 from viz.views.step import cell_dialog
 from viz.widgets.cards import by_pointer
@@ -50,6 +50,13 @@ export default ({ parentElement, setTriggerValue }) => {
 def begin() -> None:
     """Shows the first step from now on; for callbacks."""
     st.session_state[TOUR] = 0
+
+
+def help_button() -> None:
+    """Draws the button of the sidebar that begins the tour, on Explore."""
+    if st.sidebar.button(_("Help: a tour in five steps"), icon=":material/help:", key="tour-help"):
+        begin()
+        st.switch_page(page_at("explore"))
 
 
 def leave() -> None:
@@ -166,13 +173,13 @@ def _draw(page: Page, at: int) -> None:
 
 
 def _head(page: Page) -> int:
-    return first_picture.clearest_head(page.trace, page.attention)
+    return first_scene.clearest_head(page.trace, page.attention)
 
 
 def _emphasized(page: Page) -> str:
     """The word whose lines stand out in the second step."""
     trace, attention = page.trace, page.attention
-    return first_picture.rows(trace, attention)[first_picture.inviting_row(trace, attention, _head(page))]
+    return first_scene.rows(trace, attention)[first_scene.inviting_row(trace, attention, _head(page))]
 
 
 def picture(page: Page, head: int, key: str, emphasized: bool = False) -> None:
@@ -185,7 +192,7 @@ def picture(page: Page, head: int, key: str, emphasized: bool = False) -> None:
     if overlay.fits(trace, site):
         canvas.draw("overlay", overlay.scene(trace, site, head, -1, "smooth"), key=key, chosen=_stays)
     else:
-        canvas.draw("lines", first_picture.scene(trace, page.attention, head, emphasized), key=key, chosen=_stays)
+        canvas.draw("lines", first_scene.scene(trace, page.attention, head, emphasized), key=key, chosen=_stays)
 
 
 def _stays(**_fields: str | int) -> None:

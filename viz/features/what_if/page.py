@@ -27,11 +27,11 @@ from viz.features.what_if.undo import begin_with, change_edits
 from viz.i18n.translate import _, join_clauses
 from viz.labels import edits as edit_words
 from viz.labels import tokens
-from viz.session.state import Page, get_view_state, update
+from viz.session.state import Page, get_view_state, page_at, update
 from viz.url import links
 from viz.url.parsers import ALL_OFF
 from viz.url.view_state import WITHOUT_EDITS
-from viz.widgets import navigation, recorded_run
+from viz.widgets import recorded_run
 from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_screen, say
 
 
@@ -125,7 +125,7 @@ def _links(page: Page, edits: EditList) -> None:
     told = write_edits(edits.active)
     stepped = replace(page.view, **{**WITHOUT_EDITS, "edits": told})
     compared = page.view.changed(**WITHOUT_EDITS, against=differing(edits=told))
-    steps, comparison = navigation.page_at("step"), navigation.page_at("compare")
+    steps, comparison = page_at("step"), page_at("compare")
     st.page_link(steps, label=_("Step through this run"), icon=":material/step:", query_params=links.write(stepped))
     st.page_link(comparison, label=_("Compare both runs"), icon=":material/compare:", query_params=links.write(compared))
 

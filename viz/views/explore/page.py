@@ -12,14 +12,13 @@ import streamlit as st
 
 from viz import canvas
 from viz.canvas.scenes import overlay
-from viz.feature import folded_parts
-from viz.features.tour import first_picture, tour
+from viz.feature import features, folded_parts
 from viz.i18n.translate import _, _n, join_list, translated
 from viz.i18n.translate import number as shown_number
 from viz.labels import measures, tokens
 from viz.metrics import heads
 from viz.metrics.similar_heads import most_alike
-from viz.session.state import Page, decimals, instead, update
+from viz.session.state import Page, decimals, instead_of_explore, update
 from viz.url import links
 from viz.url.parsers import part_names, parts
 from viz.views.explore import continuations, exports, logit_lens, reading, reading_card, sound
@@ -32,10 +31,8 @@ def show(page: Page) -> None:
     """Draws the page; in big mode one of its pictures, as large as the screen."""
     if page.view.big:
         return _one_picture(page)
-    if instead() == "tour" and reading.fits(page):
-        return tour.show(page)
-    if instead() == "first" and (reading.fits(page) or overlay.fits(page.trace, page.attention.site)):
-        return first_picture.show(page)
+    if instead_of_explore() and any(feature.instead(page) for feature in features() if feature.instead is not None):
+        return None
     overview = reading.overview(page)
     _strips(page, overview["strips"])
     if page.trace.sound is not None:

@@ -17,7 +17,7 @@ from viz.features.tour.first_scene import clearest_head
 
 pytestmark = pytest.mark.browser
 
-APP = Path(__file__).parents[2] / "app.py"
+APP = Path(__file__).parents[4] / "app.py"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
 TYPED = "Ein Hund spielt im Schnee."
 
