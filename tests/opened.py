@@ -1,5 +1,6 @@
 """Traces of files, for tests of what opens them: a run of ours, and the recording of a program."""
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,15 @@ from model.trace.serialization import to_bytes
 from model.trace.types import Attention, Site, Tokens, Trace
 from tests import traces
 
-GREEDY = Path(__file__).parent / "made_before" / "greedy.trace.safetensors"
+GREEDY = Path(__file__).parent / "trace_files" / "greedy.trace.safetensors"
 """The file of a run of ours: 2 layers of 2 heads, everything kept."""
+
+
+def stored(name: str) -> bytes:
+    """A file of a run: `greedy`, `beam` (with its tree) or `long` (without the weights)."""
+    path = GREEDY.with_name(f"{name}.trace.safetensors")
+    return path.read_bytes() if path.exists() else gzip.decompress(path.with_name(f"{path.name}.gz").read_bytes())
+
 
 FACTS = {
     "name": "vit",

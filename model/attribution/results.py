@@ -245,20 +245,12 @@ def without_arrays(data: bytes, names: Collection[str]) -> bytes:
 
 Kind = TypeVar("Kind", bound=Arrays)
 
-_PARTS = ("headlight", "phrases")
-"""Entries of the metadata: the fields, and the phrases among their sentences."""
-
 
 def to_bytes(result: Arrays) -> bytes:
-    """A result as bytes."""
+    """A result as bytes: its arrays, and its other fields as JSON in the metadata."""
     arrays = {name: np.ascontiguousarray(array) for name, array in result.arrays().items()}
     others = {name: value for name, value in asdict(result).items() if name not in arrays}
-    said: Mapping[str, Words] = getattr(result, "missing", {})
-    others |= {"missing": {name: str(why) for name, why in said.items()}} if said else {}
-    phrases = [why.to_json() for why in said.values() if isinstance(why, Phrase)]  # beside: older clients read the English
-    return save(
-        arrays, metadata={name: json.dumps(own, ensure_ascii=False) for name, own in zip(_PARTS, (others, phrases), strict=True)}
-    )
+    return save(arrays, metadata={"headlight": json.dumps(others, ensure_ascii=False)})
 
 
 def from_bytes(kind: type[Kind], data: bytes) -> Kind:
@@ -269,11 +261,7 @@ def from_bytes(kind: type[Kind], data: bytes) -> Kind:
     """
     try:
         arrays, metadata = tensors_and_metadata(data)
-        found: dict[str, Any] = {**arrays, **_others(get_type_hints(kind), json.loads(metadata[_PARTS[0]]))}
-        phrases = json.loads(metadata.get(_PARTS[1], "[]"))  # older engines send none
-        known = {str(each): each for each in map(Phrase.from_json, phrases)}
-        if "missing" in found:
-            found["missing"] = {name: known.get(why, why) for name, why in found["missing"].items()}
+        found = {**arrays, **_others(get_type_hints(kind), json.loads(metadata["headlight"]))}
         return kind(**found)
     except (SafetensorError, BadSetting, KeyError, TypeError, ValueError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error

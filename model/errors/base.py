@@ -92,7 +92,7 @@ class Phrase:
 
 
 Words: TypeAlias = str | Phrase
-"""What is shown: a text as it is, such as a name or what an older version wrote, or a phrase in the language of the page."""
+"""What is shown: a text as it is, such as a name, or a phrase in the language of the page."""
 
 
 def message(template: str, /) -> str:
@@ -158,15 +158,13 @@ def gap_of(data: Any, depth: int = 1) -> Gap:
             return _phrase_of(data, depth)
         case str() | int() | float():
             return data
-        case None:  # older versions wrote it
-            return str(data)
         case Sequence():
             return tuple(each if isinstance(each, str) else _phrase_of(each, depth + 1) for each in data)
     raise ValueError(f"a {type(data).__name__} fills no gap")
 
 
 def in_english(found: dict[str, Any]) -> Any:
-    """An object of a JSON text, a phrase as its English sentence: the `object_hook` for programs that know no phrases."""
+    """An object of a JSON text, a phrase as its English sentence: the `object_hook` for JSON that people read."""
     return str(gap_of(found)) if {"template", "fields"} <= found.keys() else found
 
 

@@ -262,27 +262,8 @@ def _refuse_foreign(ids: Mapping[str, int | None], stack: StackSpec) -> None:
 
 
 def to_json(spec: Any) -> dict[str, Any]:
-    """A ModelSpec, or the spec of a library's network, as plain JSON values.
-
-    Fields that came later are left out where they have their default, since older readers refuse a name that they do not know.
-    """
-    found = asdict(spec)
-    if isinstance(spec, ModelSpec):
-        for stack in (found["encoder"], found["decoder"]):
-            if stack is None:
-                continue
-            later = [(stack, StackSpec, name) for name in ("norm_epsilon", "gated", "rotary_base")]
-            for data, kind, name in (*later, (stack["attention"], AttentionSpec, "key_heads")):
-                if data[name] == getattr(kind, name):
-                    del data[name]
-    for name in ("recorded", "more_ends"):  # of a library's network
-        if not found.get(name):
-            found.pop(name, None)
-    if found["encoder"] is not None and not found["encoder"].get("image"):
-        found["encoder"].pop("image", None)
-    if found["decoder"] is not None:
-        found["decoder"].pop("image", None)
-    return found
+    """A ModelSpec, or the spec of a library's network, as plain JSON values."""
+    return asdict(spec)
 
 
 def from_json(data: Mapping[str, Any]) -> ModelSpec:

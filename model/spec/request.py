@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyCharacters, TooManyTokens, Words, phrase
-from model.spec.edits import Edit, bounded, silences
+from model.spec.edits import Edit, bounded
 from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Chat, Given
 from model.spec.validation import Between, read
 
@@ -157,14 +157,6 @@ class Decoding:
         check(self)
 
 
-@dataclass(frozen=True)
-class _Silenced:
-    """A silenced head as earlier versions wrote it."""
-
-    site: str
-    head: int
-
-
 def allowed_characters(positions: int = POSITIONS) -> int:
     """Length of the longest text that is accepted for a model with this many positions."""
     return CHARACTERS_PER_POSITION * min(max(positions, FEW_POSITIONS), POSITIONS)
@@ -276,23 +268,13 @@ class RunRequest:
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
 
     def to_json(self) -> dict[str, Any]:
-        """The request as plain JSON values, edits as their text; without `begin` if it is empty, as older versions know it."""
-        values = asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
-        return values if self.begin else {name: value for name, value in values.items() if name != "begin"}
-
-    @staticmethod
-    def today(data: Any) -> Any:
-        """JSON values of earlier versions, whose `interventions` silenced heads, as `edits`."""
-        if not isinstance(data, Mapping) or "interventions" not in data or "edits" in data:
-            return data
-        silenced = read(tuple[_Silenced, ...], data["interventions"], "run request.interventions")
-        edits = [str(edit) for edit in silences((one.site, one.head) for one in silenced)]
-        return {name: value for name, value in data.items() if name != "interventions"} | {"edits": edits}
+        """The request as plain JSON values, edits as their text."""
+        return asdict(replace(self, edits=())) | {"edits": [str(edit) for edit in self.edits]}
 
     @staticmethod
     def edits_in(data: Mapping[str, Any]) -> tuple[Edit, ...]:
-        """The edits of a request in JSON values, such as `Trace.request`, of this version or an earlier one."""
-        return tuple(map(Edit.from_text, RunRequest.today(data).get("edits", ())))
+        """The edits of a request in JSON values, such as `Trace.request`."""
+        return tuple(map(Edit.from_text, data.get("edits", ())))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

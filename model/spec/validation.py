@@ -3,7 +3,7 @@ it.
 
 The field types are the rules: `int` accepts neither a bool nor 1.0, a Literal only its choices, `Annotated[int, Between(1, 8)]`
 only numbers within its limits. An unknown field is an error; none is ignored. A class with a method `from_text` is read from its
-text; a dataclass with a method `today` turns data of earlier versions into today's.
+text.
 """
 
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ def _read(kind: Any, data: Any, name: str) -> Any:
     if kind is Phrase:
         return _read_phrase(data, name)
     if is_dataclass(kind):
-        return _read_dataclass(kind, kind.today(data) if hasattr(kind, "today") else data, name)
+        return _read_dataclass(kind, data, name)
     if origin in (Union, UnionType):
         return _read_union(choices, data, name)
     if origin is Annotated:

@@ -30,7 +30,7 @@ COMPARED = b"headlight.compared"
 """Where the metadata hold the comparison of heads, as safetensors."""
 
 RELATIONS = b"headlight.relations"
-"""Where the metadata hold the counts along dependencies, as safetensors; older files have none."""
+"""Where the metadata hold the counts along dependencies, as safetensors; empty where none were counted."""
 
 MOST_VALUES = 2**26
 """Numbers that a file of a survey may hold: about two hundred times those of 72 heads. Packed files can claim any number."""

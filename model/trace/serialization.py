@@ -25,10 +25,10 @@ ENTRY = "headlight"
 """Key of the metadata entry that holds everything that is not an array."""
 
 SUMS = "sums"
-"""Key of the metadata entry that holds sums, where a run was saved with them; beside the other, for older readers."""
+"""Key of the metadata entry that holds sums, where a run was saved with them."""
 
 PHRASES = "phrases"
-"""Key, among the facts in a file, of the phrases that its notes and reasons are; these stand there in English for older readers."""
+"""Key, among the facts in a file, of the phrases that its notes and reasons are; these stand there in English, for others."""
 
 DTYPES = {"F32": np.float32, "U8": np.uint8, "I64": np.int64}
 """Number types of a trace, by their names in a safetensors file."""
@@ -98,15 +98,13 @@ def to_bytes(trace: Trace) -> bytes:
         tree=trace.tree,
         recorded=trace.recorded,
     )
-    entries = {
-        name: value for name, value in asdict(header).items() if name != "recorded" or value
-    }  # older readers refuse the name
+    entries = {name: value for name, value in asdict(header).items() if name != "recorded" or value}
     sums = {SUMS: json.dumps(dict(trace.sums), ensure_ascii=False)} if trace.sums else {}
     return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)} | sums)
 
 
 def _plain(trace: Trace) -> dict[str, Any]:
-    """The facts of a trace as older readers know them: the words in English, and beside them the phrases that said them."""
+    """The facts of a trace: their words in English, which every program can show, and beside them their phrases."""
     device, notes = trace.model.get("device"), trace.model.get("notes", ())
     facts = dict(trace.model) | ({"notes": list(map(str, notes))} if notes else {})
     facts |= {"device": str(device)} if device else {}

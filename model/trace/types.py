@@ -347,7 +347,7 @@ class ImageFacts:
 
 
 def image_facts(trace: Trace) -> ImageFacts | None:
-    """The facts about the image of a trace; None: there is no image, or its recording is older than they are.
+    """The facts about the image of a trace; None: there is no image.
 
     Raises:
         BadSetting: the fact has another form.

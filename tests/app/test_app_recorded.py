@@ -71,7 +71,7 @@ def test_a_click_on_another_next_token_keeps_the_run_that_was_recorded(filled: P
 
 
 def test_the_search_of_a_recorded_beam_shows_the_hypothesis_that_the_file_holds(shelf: Path) -> None:
-    (shelf / "beam.trace.safetensors").write_bytes(opened.GREEDY.with_name("beam.trace.safetensors").read_bytes())
+    (shelf / "beam.trace.safetensors").write_bytes(opened.stored("beam"))
     visitor = Visitor("step", model="beam.trace.safetensors", hypothesis="1")
     assert not visitor.problems
     assert "it holds the attention of only one hypothesis" in said(visitor)

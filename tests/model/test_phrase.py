@@ -2,16 +2,15 @@
 
 import json
 import pickle
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, replace
 
 import pytest
 
 from model import errors
-from model.engine.api import Run
 from model.errors import BadSetting, Busy, Phrase, counted, in_english, phrase, rewritten
 from model.spec.validation import read
 from model.trace.serialization import from_bytes, to_bytes
+from tests import traces
 
 SAID = (
     phrase("a whole number from 0 to {last:,}", last=2000),
@@ -80,9 +79,9 @@ def test_phrases_in_phrases_end() -> None:
         Phrase.from_json(data)
 
 
-def test_an_error_of_an_older_host_is_shown_as_it_is() -> None:
-    found = errors.from_json({"error": "CannotMeasure", "fields": {"reason": "it is an older one"}})
-    assert str(found).startswith("What matters cannot be measured here: it is an older one.")
+def test_a_reason_that_is_a_plain_text_is_shown_as_it_is() -> None:
+    found = errors.from_json({"error": "CannotMeasure", "fields": {"reason": "it is too old"}})
+    assert str(found).startswith("What matters cannot be measured here: it is too old.")
     assert "HoldsNothing" in str(errors.from_json({"error": "HoldsNothing", "fields": {}}))
 
 
@@ -91,16 +90,9 @@ def test_what_counts_has_a_sentence_for_one() -> None:
     assert "2 requests are ahead" in str(Busy(ahead=2))
 
 
-def test_a_trace_keeps_its_phrases_and_older_readers_their_english(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from model.engine.local import LocalEngine
-    from model.spec.request import RunRequest
-    from tests.runs import CPU
-
-    engine = LocalEngine(Path(__file__).parents[1] / "made_before" / "checkpoints", CPU)
+def test_a_trace_keeps_its_phrases_and_is_in_english_for_other_readers() -> None:
     note, why = phrase("It has {count:,} heads.", count=2000), phrase("not recorded: ask for it with --keep {name}", name="scores")
-    made = engine.ask(Run(RunRequest("tiny", "w4 w5")))
+    made = traces.translation()
     trace = replace(made, model={**made.model, "notes": (note, "typed by hand")}, missing={"attention/*/scores": why, "x": "old"})
     data = to_bytes(trace)
     found = from_bytes(data)

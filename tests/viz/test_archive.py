@@ -1,7 +1,6 @@
 """The archive of a run: it holds the numbers of the run, opens again, and its notebook is one that notebooks accept."""
 
 import ast
-import gzip
 import io
 import json
 import zipfile
@@ -112,7 +111,7 @@ def test_its_notebook_is_valid_and_names_no_token_in_its_code(found: dict[str, b
 @pytest.mark.slow
 def test_its_notebook_reads_what_a_long_run_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second cell, run here: weights of a run whose file holds queries and keys instead."""
-    data = gzip.decompress(opened.GREEDY.with_name("long.trace.safetensors.gz").read_bytes())
+    data = opened.stored("long")
     long = serialization.from_bytes(data)
     site = next(iter(long.attention))
     code = json.loads(files(long, Place(site), makers=())["notebook.ipynb"])["cells"][1]["source"]

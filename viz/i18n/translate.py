@@ -260,7 +260,7 @@ def error_message(error: HeadlightError) -> str:
 
 
 def said(words: Words) -> str:
-    """What `model` says, in the current language; a plain text, such as a name or a sentence of an older version, as it is."""
+    """What `model` says, in the current language; a plain text, such as a name, as it is."""
     if isinstance(words, str):
         return words
     localize_info = catalogue(current())

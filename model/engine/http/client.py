@@ -18,9 +18,7 @@ from model.engine.api import Batches, Export, Fetch, Find, Gauges, Healthy, Offe
 from model.engine.client_address import FORWARDED_HEADER
 from model.engine.http import progress_stream, protocol
 from model.engine.http.protocol import (
-    ADDED_FIELDS,
     ENDPOINTS,
-    FIELDS_HEADER,
     RECEIVE,
     SESSION_HEADER,
     WIRE_VERSION,
@@ -199,7 +197,7 @@ class RemoteEngine:
             return self._post(endpoint.path, data, protocol.JSON, endpoint.runs)
 
     def _post(self, path: str, data: bytes, media: str, runs: bool = False, **options: Any) -> bytes:
-        session, headers = SESSION.get(), {"content-type": media, FIELDS_HEADER: str(len(ADDED_FIELDS))}
+        session, headers = SESSION.get(), {"content-type": media}
         headers |= {SESSION_HEADER: session.id} if session.id else {}
         headers |= {FORWARDED_HEADER: session.client} if session.client else {}
         if runs and progress_stream.is_wanted():

@@ -6,7 +6,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from model.engine.http.progress_stream import MEDIA
-from model.engine.http.protocol import ENDPOINTS, FIELDS_HEADER, JSON, RECEIVE, SESSION_HEADER, VERSION
+from model.engine.http.protocol import ENDPOINTS, JSON, RECEIVE, SESSION_HEADER, VERSION
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -62,8 +62,6 @@ def _operation(summary: str, body: dict[str, Any] | None, *medias: str) -> dict[
     content = {media: {"schema": {} if media == JSON else binary} for media in medias}
     replies = {"200": {"description": "The answer.", "content": content}}
     replies |= dict.fromkeys(("400", "401", "403", "404", "408", "413", "422", "429", "503", "507"), refused)
-    headers = [
-        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}} for name in (SESSION_HEADER, FIELDS_HEADER)
-    ]
+    headers = [{"name": SESSION_HEADER, "in": "header", "required": False, "schema": {"type": "string"}}]
     found: dict[str, Any] = {"summary": summary, "security": [{"token": []}, {}], "parameters": headers, "responses": replies}
     return found | ({"requestBody": body} if body else {})

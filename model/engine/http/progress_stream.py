@@ -45,10 +45,8 @@ def is_wanted() -> bool:
 
 def progress_line(progress: Progress) -> bytes:
     """The line of one progress."""
-    fields = {"ids": progress.ids, "texts": progress.texts, "most": progress.most, "seconds": progress.seconds}
-    if progress.measured is not None:  # older clients do not know this field
-        fields["measured"] = progress.measured
-    return pack(fields) + b"\n"
+    names = ("ids", "texts", "most", "seconds", "measured")
+    return pack({name: getattr(progress, name) for name in names}) + b"\n"
 
 
 def trace_block(so_far: Callable[[], Trace]) -> bytes:

@@ -20,12 +20,11 @@ from model.attribution.costs import CacheRun, Measures, Sizes, TimeLengths, Time
 from model.attribution.questions import QUESTIONS
 from model.attribution.sums import CellWords, CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
-from model.errors import Phrase, WireError, in_english
+from model.errors import Phrase, WireError
 from model.inspection.report import Inspection
 from model.spec.edits import Edit
 from model.spec.questions import Question, RunQuestion
 from model.spec.request import RunRequest
-from model.spec.sent_text import whole_number
 from model.spec.validation import read
 from model.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.survey.reading import HeadRead, ReadHead
@@ -43,29 +42,6 @@ WIRE_VERSION = f"{VERSION}.{SCHEMA}"
 WIRE_VERSION_HEADER, SESSION_HEADER = "headlight-speaks", "x-session-id"
 """Headers with the version that an answer is written in, and with the session of a question."""
 
-PHRASES = "phrases"
-
-ADDED_FIELDS = (
-    ("models", "example_labels"),
-    ("describe", "example_labels"),
-    ("inspect", "problem"),
-    ("models", "recorded"),
-    ("describe", "recorded"),
-    ("", PHRASES),
-    ("inspect", "proposal"),
-    ("inspect", "bits"),
-    ("models", "chats"),
-    ("describe", "chats"),
-    ("models", "sampling"),
-    ("describe", "sampling"),
-    ("inspect", "shared"),
-    ("words", "integrated_change"),
-)
-"""Fields of replies that did not exist at first, by endpoint, oldest first: append new ones, with a default. Clients refuse
-fields that they do not know, so FIELDS_HEADER of a request says how many of these its client knows; the server omits the others.
-Who does not know PHRASES gets their sentences in English."""
-
-FIELDS_HEADER = "headlight-fields"
 JSON, TRACE, ARRAYS = "application/json", "application/x-headlight-trace", "application/x-safetensors"
 """The media types of answers."""
 
@@ -118,7 +94,7 @@ class Endpoint:
 
 
 def pack(value: Any) -> bytes:
-    """Plain values, dataclasses and questions as JSON bytes, edits as their text, requests without what older hosts do not know."""
+    """Plain values, dataclasses and questions as JSON bytes, edits as their text."""
     return json.dumps(value, ensure_ascii=False, default=_plain).encode("utf-8", "surrogatepass")
 
 
@@ -128,23 +104,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, RunRequest | Phrase):
         return value.to_json()
     return str(value) if isinstance(value, Edit) else {field.name: getattr(value, field.name) for field in fields(value)}
-
-
-def without_unknown_fields(reply: bytes, endpoint: Endpoint, known: str) -> bytes:
-    """A reply of an endpoint for a client that knows the first `known` of ADDED_FIELDS; "", as it sent no header: none."""
-    first = whole_number(known, 0, 999) or 0
-    unknown = {name for path, name in ADDED_FIELDS[first:] if endpoint.path.endswith(f"/{path}") or not path}
-    if endpoint.media == ARRAYS and (arrays := unknown - {PHRASES}):
-        return attributions.without_arrays(reply, arrays)
-    if not unknown or endpoint.media != JSON:
-        return reply
-
-    def told(found: dict[str, Any]) -> Any:
-        """An object of the reply as this client knows it; phrases within a phrase came first."""
-        known = {name: each for name, each in found.items() if name not in unknown}
-        return in_english(known) if PHRASES in unknown else known
-
-    return pack(json.loads(reply, object_hook=told))
 
 
 def pack_explanation(explanation: Explanation) -> bytes:

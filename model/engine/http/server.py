@@ -25,7 +25,6 @@ from model.engine.http.metrics import EngineMetrics
 from model.engine.http.progress_stream import Answer, with_progress
 from model.engine.http.protocol import (
     ENDPOINTS,
-    FIELDS_HEADER,
     JSON,
     RECEIVE,
     SESSION_HEADER,
@@ -33,7 +32,6 @@ from model.engine.http.protocol import (
     WIRE_VERSION_HEADER,
     Endpoint,
     pack,
-    without_unknown_fields,
 )
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Session, in_session
@@ -107,8 +105,7 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
             question = _read(endpoint, data)
             access.check_question(question)
             access.admit_cost(question, request.client.host if request.client else "", request.headers.getlist(FORWARDED_HEADER))
-            reply = endpoint.pack(engine.ask(question))
-            return without_unknown_fields(reply, endpoint, request.headers.get(FIELDS_HEADER, "")), endpoint.media
+            return endpoint.pack(engine.ask(question)), endpoint.media
 
         return answer
 

@@ -111,6 +111,5 @@ def test_what_cannot_be_begun_is_refused_in_words() -> None:
         runs.traced(TRANSLATOR, asked((7,) * 900, max_length=900))
 
 
-def test_a_request_without_chosen_tokens_says_nothing_of_them_to_older_programs() -> None:
-    assert "begin" not in asked().to_json()
+def test_chosen_tokens_come_back_from_json() -> None:
     assert RunRequest.from_json(asked((7, 8)).to_json()) == asked((7, 8))
