@@ -8,7 +8,7 @@ As bytes, arrays are safetensors bit by bit, and all other fields JSON in its me
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar, get_type_hints
 
@@ -159,13 +159,13 @@ class WordEffects(Result):
         padding: [token, input], the change where it is replaced by padding, which the masks hide, too.
         gradient: [token, input], gradient × input: how the log-probability would change with the input's vector, to first order.
         integrated: [token, input], integrated gradients from the baseline to the input; NaN for a token without any (`missing`).
+        integrated_change: [token, input], by how much `integrated` is another number with half as many steps.
         difference: [token], log-probability minus that of the baseline: what the integrated gradients of a token sum to.
         residue: [token], what their sum lacks.
         attention: [token, input], weights of the row that wrote the token, the mean over heads and layers, for each strip.
         rollout: [token, input], attention rollout of that row.
         baseline: what every position of the baseline holds: the unknown token, padding, the end token, or zeros.
         missing: measures that are not there, for some or all target tokens, each with the reason.
-        integrated_change: [token, input], by how much `integrated` is another number with half as many steps.
     """
 
     inputs: tuple[str, ...]
@@ -175,19 +175,17 @@ class WordEffects(Result):
     padding: Array
     gradient: Array
     integrated: Array
+    integrated_change: Array
     difference: Array
     residue: Array
     attention: Array
     rollout: Array
     baseline: str
     missing: Mapping[str, Words]
-    integrated_change: Array | None = None
 
     @property
     def largest_change(self) -> Array:
         """[token], the largest of `integrated_change`, as a share of the token's largest integrated gradient; NaN where unknown."""
-        if self.integrated_change is None:  # of an older engine
-            return np.full(len(self.tokens), np.nan)
         with np.errstate(all="ignore"):
             sizes = np.fmax.reduce(np.abs(self.integrated), axis=1)
             return np.asarray(np.fmax.reduce(self.integrated_change, axis=1) / sizes)
@@ -235,12 +233,6 @@ def plain(value: Any) -> Any:
 def _numbers(name: str, array: Array | None, index: int) -> dict[str, Any]:
     """One row of [head or site, token]: its sum, and each token's number."""
     return {} if array is None else {name: plain(array[index].sum()), f"{name}_tokens": plain(array[index])}
-
-
-def without_arrays(data: bytes, names: Collection[str]) -> bytes:
-    """The bytes of a result without some of its arrays, for a client that does not know them."""
-    arrays, metadata = tensors_and_metadata(data)
-    return save({name: np.ascontiguousarray(own) for name, own in arrays.items() if name not in names}, metadata=dict(metadata))
 
 
 Kind = TypeVar("Kind", bound=Arrays)

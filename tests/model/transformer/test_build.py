@@ -86,4 +86,11 @@ def test_the_spec_has_no_choice_that_these_tests_do_not_know() -> None:
     rotary = "gated rotary_base"
     odd = "norm norm_epsilon wiring causal decode_positions"  # in the networks of tests/model/checkpoints/layouts
     assert {f.name for f in fields(StackSpec)} == {*known.split(), *rotary.split(), *odd.split()}
-    assert set(to_json(VARIANTS["paper"])["decoder"]["attention"]) == {"heads", "head_dim", "bias", "empty_rows", "projections"}
+    assert set(to_json(VARIANTS["paper"])["decoder"]["attention"]) == {
+        "heads",
+        "head_dim",
+        "bias",
+        "empty_rows",
+        "projections",
+        "key_heads",
+    }
