@@ -229,6 +229,38 @@ def test_the_parts_of_the_canvas_import_downwards() -> None:
             assert not wrong, f"{part} may not import what stands above it: {module} imports {wrong}"
 
 
+def asked_by_class(tree: ast.AST) -> set[str]:
+    """The names of classes that `isinstance` and `match` ask for."""
+    classes = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            classes |= {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+        elif isinstance(node, ast.MatchClass):
+            classes.add(ast.unparse(node.cls))
+    return classes
+
+
+def names_from(module: str, room: str) -> set[str]:
+    """The names that a module imports from a room."""
+    nodes = (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ImportFrom))
+    return {alias.asname or alias.name for node in nodes if within(node.module or "", room) for alias in node.names}
+
+
+def test_networks_answer_for_themselves() -> None:
+    for module in modules("model.inference", "model.engine", "model.cli"):
+        wrong = sorted(name for name in imports(module) if within(name, "model.huggingface"))
+        assert not wrong, f"A network answers for itself (model/transformer/networks.py): {module} imports {wrong}"
+    for module in modules("model"):
+        if not within(module, "model.huggingface", "model.checkpoints"):
+            wrong = sorted(asked_by_class(tree_of(module)) & names_from(module, "model.huggingface"))
+            assert not wrong, f"A network answers for itself (model/transformer/networks.py): {module} asks for the classes {wrong}"
+
+
+def test_a_class_that_is_asked_for_is_found() -> None:
+    code = "isinstance(network, Own | Foreign)\nmatch network:\n    case Other() as other: ...\n"
+    assert asked_by_class(ast.parse(code)) == {"Own", "Foreign", "Other"}
+
+
 def test_model_has_nothing_but_rooms_at_its_root() -> None:
     loose = sorted(path.name for path in (ROOT / "model").glob("*.py") if path.name not in ("__init__.py", "__main__.py"))
     assert not loose, f"A file of model belongs into a room: {loose}"

@@ -16,13 +16,13 @@ from model.attribution.scoring import OnCount, ignore_count
 from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import CannotMeasure, phrase
 from model.huggingface.network import ForeignWriter
-from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.calls import Ask, Call, alone, cache_of, computed, dtype_of
+from model.inference.calls import Ask, Call, alone, computed
 from model.inference.inputs import valid_positions
 from model.spec.request import RunRequest
 from model.trace.types import Trace
 from model.transformer.attention import MultiHeadAttention, Run, attend
 from model.transformer.layers import CrossAttentionLayer
+from model.transformer.networks import RunsWhole, Writes
 from model.transformer.shared_head import SharedProjection
 from model.transformer.stacks import CausalLM, EncoderDecoder, Output
 
@@ -35,14 +35,14 @@ def sizes_of(network: AnyNetwork) -> Sizes:
     Raises:
         CannotMeasure: it has no decoder, or one that the count does not fit.
     """
-    if isinstance(network, ForeignWriter):
-        return _of_library(network)
-    if isinstance(network, RecordedNetwork):
+    if isinstance(network, RunsWhole):
         raise CannotMeasure(reason=network.why)
     if isinstance(network, CausalLM):
         modules, passes = list(network.layers), network.passes
     elif isinstance(network, EncoderDecoder):
         modules, passes = list(network.decoder.layers), network.decoder.passes
+    elif isinstance(network, Writes):
+        return _of_library(network)
     else:
         raise CannotMeasure(reason=NO_DECODER)
     attentions = [[part for part in layer.modules() if isinstance(part, MultiHeadAttention)] for layer in modules]
@@ -127,7 +127,7 @@ def without_cache(trace: Trace, runner: Runner, device: torch.device, ask: Ask =
     with torch.inference_mode():
         read, lengths = _reader(runner, request, trace, device, ask), passes_of(trace)
         read(lengths[-1], 0, Run())  # what is allocated at first is not measured
-        cache, times, weights, logits = cache_of(runner.network), np.zeros((2, len(lengths))), 0.0, 0.0
+        cache, times, weights, logits = runner.network.new_cache(), np.zeros((2, len(lengths))), 0.0, 0.0
         for place, (before, now) in enumerate(pairwise((0, *lengths))):
             maps: tuple[dict[str, Tensor], dict[str, Tensor]] = {}, {}
             one, times[0, place] = read(now, before, Run(record=maps[0].__setitem__, cache=cache))
@@ -192,7 +192,7 @@ def times_of(network: AnyNetwork, device: torch.device, ask: Ask = alone) -> Tim
     while not rows or (4 * float(np.nanmax(rows[-1][1:])) <= LIMIT_MS and tokens <= MOST_TOKENS):
         generator = torch.Generator().manual_seed(tokens)
         widths = (one.key_width, one.key_width, one.value_width)
-        q, k, v = (torch.randn(1, one.heads, tokens, width, generator=generator).to(device, dtype_of(network)) for width in widths)
+        q, k, v = (torch.randn(1, one.heads, tokens, width, generator=generator).to(device, network.dtype) for width in widths)
         small = one.heads * tokens**2 * q.element_size() <= MOST_WRITTEN
         took = [_timed(way, q, k, v, ask, network) if way is not _written or small else math.nan for way in ways]
         rows.append((tokens, *took))

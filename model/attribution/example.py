@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotMeasure, TooManyTokens, phrase
-from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Reader, valid_positions
 from model.inference.run import run
@@ -20,6 +18,7 @@ from model.spec.edits import Allow
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Intervention
+from model.transformer.networks import RunsWhole
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ def forced_run(runner: Runner, request: RunRequest, device: torch.device, most: 
         InputError: the text or the ids cannot be read.
     """
     spec = runner.info.spec
-    if isinstance(runner.network, RecordedNetwork):
+    if isinstance(runner.network, RunsWhole):
         raise CannotMeasure(reason=runner.network.why)
     if spec.decoder is None or spec.output is None:
         raise CannotMeasure(reason=phrase("it has no output layer, so no target has a probability"))
@@ -140,7 +139,7 @@ def _source(runner: Runner, request: RunRequest, trace: Trace, device: torch.dev
     if ids := trace.tokens["source"].ids:
         return torch.tensor([ids], device=device)
     features = Reader.of(runner, device, most).inputs(request, runner.info.spec).source
-    return features.to(dtype_of(runner.network)).tensor
+    return features.to(runner.network.dtype).tensor
 
 
 ROW_CHUNK, VOCAB_CHUNK = 1024, 256

@@ -34,10 +34,9 @@ from model.attribution.example import Example
 from model.attribution.questions import MOST_EXACT, Heads, Prune
 from model.attribution.results import Head, HeadEffects, PruneCurve
 from model.attribution.scoring import OnCount, Scorer, ignore_count
-from model.huggingface.network import ForeignTranslator
 from model.spec.network import StackSpec
 from model.trace.types import Array, Site, sites
-from model.transformer.stacks import EncoderDecoder
+from model.transformer.networks import Translates
 
 
 def head_effects(question: Heads, scorer: Scorer, on_count: OnCount = ignore_count) -> HeadEffects:
@@ -70,7 +69,7 @@ def _silencer(question: Heads, example: Example) -> Silencer:
     if question.by == "zeros":
         return ZEROS
     padding = None
-    if isinstance(network, EncoderDecoder | ForeignTranslator) and example.source is not None:
+    if isinstance(network, Translates) and example.source is not None:
         padding = network.source_mask(example.source, example.valid).padding[0, 0, 0]
     return Silencer(True, padding, of_source=isinstance(decoder, StackSpec) and decoder.wiring == "memory")
 

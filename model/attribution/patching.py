@@ -16,7 +16,6 @@ from model.attribution.score_parts import ran
 from model.attribution.scoring import Scorer, forced
 from model.attribution.stream import ResidualStream
 from model.errors import BadSetting, CannotMeasure, UnknownHead, phrase
-from model.inference.calls import dtype_of
 from model.inference.inputs import Reader
 from model.trace.types import Array, Trace, sites
 from model.transformer.attention import Intervention
@@ -78,7 +77,7 @@ class Patching:
         spec, network = self._example.runner.info.spec, self._example.runner.network
         self.heads = tuple(Head(str(site), head) for site, count in sites(spec).items() for head in range(count))
         self._stream = ResidualStream(self._clean, ran(network, self._clean).stacks)
-        self._dtype = dtype_of(network)
+        self._dtype = network.dtype
         self._groups = {
             name: stack.attention.heads // (stack.attention.key_heads or stack.attention.heads)
             for name, stack in spec.stacks.items()

@@ -12,13 +12,12 @@ from model.attribution.stream import ResidualStream
 from model.attribution.sums import Closed, Part, ScoreSum, Why
 from model.checkpoints.loader import AnyNetwork
 from model.errors import EditedCell, NotTakenApart, TooManyTokens
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.stack_edits import reordered
 from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
 from model.spec.request import KEEP, RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell
 from model.trace.types import Array, Attention, Trace
+from model.transformer.networks import BuiltNetwork, RunsWhole
 
 KEYS_AT_ONCE = 256
 """Keys of a row whose parts are held at once where their mean is asked for: at 330 parts of 64 numbers, 43 MB."""
@@ -99,14 +98,13 @@ def ran(network: AnyNetwork, trace: Trace) -> Anatomy:
     Raises:
         NotTakenApart: another program ran it, and its maps are not known here.
     """
-    if isinstance(network, RecordedNetwork | ForeignNetwork):
-        anatomy = library_anatomy(network) if isinstance(network, ForeignNetwork) else None
-        if anatomy is None:
-            raise NotTakenApart
-        return anatomy
-    found = reordered(network, [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)])
-    assert not isinstance(found, RecordedNetwork | ForeignNetwork)
-    return anatomy_of(found)
+    if isinstance(network, BuiltNetwork):
+        swaps = [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, SwapLayers)]
+        return anatomy_of(reordered(network, swaps))
+    anatomy = None if isinstance(network, RunsWhole) else library_anatomy(network)
+    if anatomy is None:
+        raise NotTakenApart
+    return anatomy
 
 
 def refuse_changed_scores(trace: Trace, site: str, head: int) -> None:

@@ -20,13 +20,12 @@ from model.attribution.example import VOCAB_CHUNK, Example, ForcedLogits, Forced
 from model.attribution.layerwise import Layerwise
 from model.attribution.pace import Pace
 from model.errors import OutOfMemory
-from model.huggingface.network import ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.inference.calls import Ask, Call
-from model.inference.inputs import LONG, can_fuse, needs_weights
+from model.inference.inputs import LONG, needs_weights
 from model.trace.types import Array, sites
 from model.transformer.attention import Intervention, Run
 from model.transformer.masks import Mask
-from model.transformer.stacks import CausalLM, EncoderDecoder
+from model.transformer.networks import BuiltNetwork, Translates, Writes
 
 Forced: TypeAlias = ForcedLogits | ForcedStates
 """The network's log-probabilities of the measured tokens, given the tokens before them."""
@@ -95,7 +94,7 @@ class Scorer:
             graph: whether everything that is computed is held for gradients.
         """
         spec, example = self.example.runner.info.spec, self.example
-        apart = graph or isinstance(example.runner.network, ForeignNetwork)
+        apart = graph or not isinstance(example.runner.network, BuiltNetwork)
         queries = example.fed.shape[1]
         keys = queries if example.source is None else max(example.source.shape[1], queries)
         widest = max(stack.d_model * 10 for stack in spec.stacks.values())
@@ -174,12 +173,12 @@ def forced(
         read: as for Scorer; None: the encoder runs in any case.
     """
     network = example.runner.network
-    wide = isinstance(network, ForeignNetwork) or copies.source is not None or copies.fed is not None
+    wide = not isinstance(network, BuiltNetwork) or copies.source is not None or copies.fed is not None
     run = _Batch(example, copies, wide, also or {})
     match network:
-        case CausalLM() | ForeignWriter():
+        case Writes():
             logits = network(run.fed, run.run("decoder"))
-        case EncoderDecoder() | ForeignTranslator():
+        case Translates():
             shared = read is not None and not wide and not copies.changes("encoder")
             if read is None or not shared:
                 memory, mask = run.memory(network)
@@ -218,7 +217,7 @@ class _Batch:
         edits = chained(example.interventions, (copies or self.copies).interventions(stack, example.device))
         interventions = chained(chained(edits, self._padded() if stack == "decoder" else {}), self.also)
         longest = max(example.fed.shape[1], 0 if example.source is None else example.source.shape[1])
-        fused = can_fuse(example.runner.network) and longest > LONG and not needs_weights(interventions)
+        fused = example.runner.network.fuses and longest > LONG and not needs_weights(interventions)
         return Run(interventions=interventions, fused=fused)
 
     def _padded(self) -> dict[str, Intervention]:
@@ -232,7 +231,7 @@ class _Batch:
         sites = (site for site in self.copies.sites if site.stack == "decoder" and site.kind == "self")
         return {f"attention/{site}/mask": lambda mask, start: mask & seen for site in sites}
 
-    def memory(self, network: EncoderDecoder | ForeignTranslator) -> tuple[Tensor, Mask]:
+    def memory(self, network: Translates) -> tuple[Tensor, Mask]:
         """The encoder's output [row or 1, key, model] and its mask: each different encoder runs once."""
         assert self.example.source is not None
         changes = self.copies.of("encoder")
@@ -249,7 +248,7 @@ class _Batch:
         padding = mask.padding.expand(len(firsts), -1, -1, -1)[rows] if self.wide else mask.padding
         return memory.expand(len(firsts), -1, -1)[rows], Mask(padding)
 
-    def _source_mask(self, network: EncoderDecoder | ForeignTranslator, source: Tensor) -> Mask:
+    def _source_mask(self, network: Translates, source: Tensor) -> Mask:
         """The mask of the run, in which tokens that a copy replaced by padding are hidden, too."""
         mask, spec = network.source_mask(source, self.example.valid), self.example.runner.info.spec
         pad_id = spec.source_padding

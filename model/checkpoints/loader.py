@@ -18,15 +18,14 @@ from model.hub import cache, names
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
 from model.huggingface.loaded import Foreign
-from model.huggingface.network import AnyForeign
-from model.huggingface.recorded.network import RecordedNetwork
+from model.huggingface.network import AnyForeign, WholeNetwork
 from model.inspection.report import Inspection
 from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
 from model.spec.request import Precision
 from model.spec.snapshots import at_step, without_step
 from model.transformer.build import Network
 
-AnyNetwork: TypeAlias = Network | AnyForeign | RecordedNetwork
+AnyNetwork: TypeAlias = Network | AnyForeign | WholeNetwork
 Runner: TypeAlias = Checkpoint | Foreign
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,16 @@ class Info:
         """
         check_labels(self.examples, self.example_labels)
 
+    @property
+    def sampling(self) -> None:
+        """How its authors have it sample: they do not say."""
+        return None
+
+    @property
+    def own_examples(self) -> bool:
+        """Whether its authors chose the examples."""
+        return True
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -98,6 +108,28 @@ class Checkpoint:
     def parameters(self) -> int:
         """The number of weights."""
         return sum(parameter.numel() for parameter in self.network.parameters())
+
+    @property
+    def images(self) -> None:
+        """What prepares images: it reads none."""
+        return None
+
+    @property
+    def sounds(self) -> None:
+        """What prepares sounds: it reads none."""
+        return None
+
+    @property
+    def converts(self) -> bool:
+        """Whether its weights can be converted to other number types."""
+        return True
+
+    def untrained(self) -> "Checkpoint":
+        """The same with new random weights, the same ones every time: what the network's form alone makes of a text."""
+        device = next(iter(self.network.parameters())).device
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return replace(self, network=build(self.info.spec).to(device).eval())
 
 
 def check_labels(examples: tuple[str, ...], found: tuple[str, ...]) -> None:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loader import AnyNetwork
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
+from model.huggingface.network import ForeignNetwork, WholeNetwork
 from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.positions import angles, rotary_pairs
@@ -31,7 +30,7 @@ def rotation(network: AnyNetwork, site: Site) -> Tensor | None:
 
     Source: Su et al. 2021, "RoFormer", equation 15.
     """
-    if isinstance(network, RecordedNetwork) or site.kind != "self":
+    if isinstance(network, WholeNetwork) or site.kind != "self":
         return None
     if isinstance(network, ForeignNetwork):
         return _library_rotation(network, site)
@@ -76,7 +75,7 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
 
     Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer", section 2.1.
     """
-    if isinstance(network, RecordedNetwork):
+    if isinstance(network, WholeNetwork):
         return _slopes(network, site)
     if not isinstance(network, ForeignNetwork) or network.places.positions != "relative" or site.kind != "self":
         return None
@@ -88,7 +87,7 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
     return table[0, :, FARTHEST].detach().cpu().double()
 
 
-def _slopes(network: RecordedNetwork, site: Site) -> Tensor | None:
+def _slopes(network: WholeNetwork, site: Site) -> Tensor | None:
     """What ALiBi adds to the scores of a head: its slope times the distance, as `biases`, from the library's own function.
 
     Source: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables Input Length Extrapolation".
@@ -117,7 +116,7 @@ def wordless(network: AnyNetwork, site: Site) -> Tensor | None:
 
     Source: He et al. 2021, "DeBERTa: Decoding-enhanced BERT with Disentangled Attention", equation 4.
     """
-    parts = network.library.modules() if isinstance(network, RecordedNetwork) else ()
+    parts = network.library.modules() if isinstance(network, WholeNetwork) else ()
     encoder: Any = next((part for part in parts if getattr(part, "relative_attention", False) and hasattr(part, "layer")), None)
     attention = encoder and encoder.layer[site.layer].attention.self
     if encoder is None or site.kind != "self" or not hasattr(attention, "disentangled_attention_bias"):

@@ -10,11 +10,11 @@ from model.checkpoints import relative_positions
 from model.checkpoints.loader import AnyNetwork
 from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
 from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.build import Network
-from model.transformer.stacks import CausalLM, Embedding, EmbeddingAlone
+from model.transformer.networks import BuiltNetwork
+from model.transformer.stacks import Embedding, EmbeddingAlone
 
 NEIGHBOURS = 12
 """Nearest tokens that are listed for one."""
@@ -48,7 +48,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     what, _, place = name.partition("/")
     if what in _IN_ATTENTION and (inside := _in_attention(network, what, place)) is not None:
         return inside
-    if isinstance(network, ForeignNetwork | RecordedNetwork):
+    if not isinstance(network, BuiltNetwork):
         more = network.added() if isinstance(network, ForeignNetwork) else {}
         there = network.tables() | more | dict(network.state_dict())
         if name not in there:
@@ -69,8 +69,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
 
 
 def _embeddings(network: Network) -> dict[str, Embedding]:
-    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
-    found = {name: getattr(stack, "embedding", None) for name, stack in stacks.items()}
+    found = {name: getattr(stack, "embedding", None) for name, stack in network.stacks().items()}
     return {name: embedding for name, embedding in found.items() if isinstance(embedding, Embedding)}
 
 

@@ -25,7 +25,6 @@ from model.attribution.sums import CellWrites, Why, Writes
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
 from model.checkpoints.loader import Runner, own_precision
-from model.checkpoints.native import Checkpoint
 from model.checkpoints.surveyed import FILE as SURVEY
 from model.checkpoints.surveyed import FILM
 from model.engine import environment, memory, offers
@@ -244,8 +243,8 @@ class LocalEngine:
     def _traced(self, request: RunRequest) -> tuple[Trace, Runner]:
         """The trace of a run and the network that ran, cached under the version of the network's files."""
         base = _usable(self._models.network(request.model, request.settings))
-        ours = isinstance(base.runner, Checkpoint)
-        default = self._precision if ours or self._precision == "float32" else None
+        converts = base.runner.converts
+        default = self._precision if converts or self._precision == "float32" else None
         self._usual.keep((request.model, request.settings, base.key.version), usual := default or own_precision(base.runner))
         request = replace(request, precision=request.precision or usual)
         lower = _usable(self._models.in_precision(base, request.precision))
@@ -253,7 +252,7 @@ class LocalEngine:
         visitor = SESSION.get().page, base.key
         if (trace := self._traces.get(asked)) is None:
             earlier, most = self._drafts.get(visitor) or (), self._most_positions
-            runners = base.runner if ours else lower.runner, lower.runner
+            runners = base.runner if converts else lower.runner, lower.runner
 
             def work(ask: Ask, report: Report) -> Trace:
                 return run_in(*runners, request, self._device, self._device_name, ask, most, report, earlier)

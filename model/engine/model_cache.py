@@ -15,7 +15,6 @@ import torch
 
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner, lowered, own_precision
-from model.checkpoints.native import Checkpoint
 from model.engine.api import ModelInfo
 from model.engine.model_list import FILES_AT_ONCE, CheckpointStore, Stamp, describe
 from model.engine.sent_files import uses_sent_vocabulary
@@ -173,7 +172,7 @@ class ModelCache:
         if precision in (None, own_precision(loaded.runner)):
             return loaded
         key = ModelKey(loaded.key.name, loaded.key.settings, loaded.key.version, precision)
-        again = precision == "float32" and not isinstance(loaded.runner, Checkpoint)
+        again = precision == "float32" and not loaded.runner.converts
         if again:
             found = self._variants.get(key, lambda: self._unchanged(key, self._load))
         else:

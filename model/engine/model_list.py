@@ -194,14 +194,14 @@ def describe(name: str, loaded: Runner) -> ModelInfo:
         summary=info.summary,
         languages=info.languages,
         examples=own[:1] if own else info.examples or _example(loaded),
-        parameters=sum(p.numel() for p in loaded.network.parameters()),
+        parameters=loaded.parameters,
         spec=to_json(spec_),
         max_source=(spec_.encoder or spec_.writer).max_positions,
         max_target=spec_.writer.max_positions,
         reads=reads,
         example_labels=own[1:] if own else info.example_labels,
         chats=isinstance(reader := loaded.tokenizers.get("source"), ReadsChats) and reader.template is not None,
-        sampling=None if isinstance(loaded, native.Checkpoint) else loaded.info.sampling,
+        sampling=info.sampling,
     )
 
 

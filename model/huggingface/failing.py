@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
 
-import torch
-
 from model.errors import HeadlightError, RunFailed
+from model.transformer.networks import is_out_of_memory
 
 MOST_WORDS = 20
 """Most words of what the library says."""
@@ -29,11 +28,6 @@ def in_one_sentence() -> Iterator[None]:
         if is_out_of_memory(error) or _is_ours(error):
             raise
         raise RunFailed(error=f"{type(error).__name__}: {' '.join(str(error).split()[:MOST_WORDS])}") from error
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether a device is out of memory: torch has an error class for it, but on a CPU only a message."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator: can't allocate memory" in str(error)
 
 
 def _is_ours(error: Exception) -> bool:

@@ -1,13 +1,16 @@
 """A network of the transformers library, loaded and ready to run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
-from model.errors import Words
+import torch
+
+from model.errors import CannotSurvey, Words, phrase
 from model.huggingface.images import ImageReader
-from model.huggingface.network import AnyForeign
-from model.huggingface.recorded.network import RecordedNetwork
+from model.huggingface.network import AnyForeign, ForeignNetwork, WholeNetwork
 from model.huggingface.sounds import SoundReader
 from model.spec.external import ForeignSpec
 from model.spec.request import Decoding
@@ -33,6 +36,11 @@ class ForeignInfo:
     example_labels: tuple[str, ...] = ()
     sampling: Decoding | None = None
 
+    @property
+    def own_examples(self) -> bool:
+        """Whether its authors chose the examples."""
+        return False
+
 
 @dataclass(frozen=True)
 class Foreign:
@@ -50,10 +58,37 @@ class Foreign:
     """
 
     info: ForeignInfo
-    network: AnyForeign | RecordedNetwork
+    network: AnyForeign | WholeNetwork
     tokenizers: Mapping[str, Tokenizer]
     fingerprint: str
     notes: tuple[Words, ...] = ()
     folder: Path | None = None
     images: ImageReader | None = None
     sounds: SoundReader | None = None
+
+    @property
+    def converts(self) -> bool:
+        """Whether its weights can be converted to other number types: the library may need some of its numbers in float32."""
+        return False
+
+    @cached_property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    def untrained(self) -> "Foreign":
+        """The same with new random weights, the same ones every time: what the network's form alone makes of a text.
+
+        Raises:
+            CannotSurvey: it is known how to run the network, but not how it is built.
+        """
+        network = self.network
+        if not isinstance(network, ForeignNetwork):
+            raise CannotSurvey(
+                reason=phrase("this network is recorded as a whole, so it cannot be built again without its weights")
+            )
+        device = next(iter(network.parameters())).device
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            library = type(network.library)(deepcopy(network.library.config))
+            return replace(self, network=network.with_library(library.to(device).eval()))

@@ -158,7 +158,7 @@ def _network(
 def _probe(network: AnyForeign, folder: Folder, device: torch.device) -> None:
     """Runs two tokens, so that a network that cannot run or gives no attention is refused now, not on a page."""
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
-    run = Run(cache=network.past())
+    run = Run(cache=network.new_cache())
     with running_a_short_input(folder):
         if isinstance(network, ForeignWriter):
             network(ids, run)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from inspect import signature
 from itertools import product
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,14 @@ from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask, padding_mask, valid_mask
+from model.transformer.networks import Changeable, Encodes, Runnable, RunsWhole, Translates, Writes
 
 
 class Past(KVCache):
     """The library's cache of one decode.
 
     Args:
-        library: the library's own.
+        library: the library's own; None: the run reads everything in one pass, and nothing is kept.
     """
 
     def __init__(self, library: Any) -> None:
@@ -38,7 +39,7 @@ class Past(KVCache):
         self.library.reorder_cache(rows)
 
 
-class LibraryHolder:
+class LibraryHolder(Runnable):
     """Owner of a network of the library: passes on its device and its tensors.
 
     Attributes:
@@ -64,8 +65,16 @@ class LibraryHolder:
         """Its tensors by the library's names."""
         return self.library.state_dict()
 
+    def tables(self) -> dict[str, Tensor]:
+        """The positional encodings by stack, as far as they are known: [position, model]."""
+        return {}
 
-class ForeignNetwork(LibraryHolder):
+
+class WholeNetwork(LibraryHolder, RunsWhole):
+    """A network of the library that is called as a whole."""
+
+
+class ForeignNetwork(LibraryHolder, Changeable):
     """Base class of the three kinds of networks.
 
     Args:
@@ -82,6 +91,8 @@ class ForeignNetwork(LibraryHolder):
         self.library = library
         self.spec = spec
         self.places = places
+        self.fuses = places.products
+        self.feed_forwards = places.feed_forwards
         self._new_past = new_past
         self._windowed = windowed
         self._takes = signature(library.forward).parameters
@@ -96,9 +107,9 @@ class ForeignNetwork(LibraryHolder):
         """The same with another network of the same configuration."""
         return type(self)(library, self.places.moved(self.library, library), self.spec, self._new_past, self._windowed)
 
-    def past(self) -> Past:
-        """A cache for one decode."""
-        return Past(self._new_past())
+    def new_cache(self, decodes: bool = True) -> Past:
+        """The library's cache of one run; one that keeps nothing where everything is read in one pass."""
+        return Past(self._new_past() if decodes else None)
 
     def tables(self) -> dict[str, Tensor]:
         """The positional encodings by stack, all positions that it has: [position, model]."""
@@ -107,6 +118,36 @@ class ForeignNetwork(LibraryHolder):
             rows: Tensor = module.weight if isinstance(module, nn.Embedding) else module.get_buffer("weights")
             found[f"positions/{stack}"] = rows[self._first_position :]
         return found
+
+    def position_rows(self, stack: str) -> Tensor:
+        """The positional encodings that are added to the embeddings of a stack, all that there are: [position, model].
+
+        Raises:
+            CannotChange: none are added, or it is not known where.
+        """
+        rows = self.tables().get(f"positions/{stack}")
+        if rows is None:
+            self.refuse([f"positions/{stack}"])
+        assert rows is not None
+        return rows
+
+    def with_swapped_layers(self, stack: str, a: int, b: int, name: str) -> Self:
+        """Refused: the library's network is used as it is.
+
+        Raises:
+            CannotChange: always.
+        """
+        raise CannotChange(name=name, reason=phrase("the transformers library does not expose the order of its layers"))
+
+    def value_of_scores(self) -> Literal["scores", "q"]:
+        """The queries, since the library returns no scores.
+
+        Raises:
+            CannotChange: its scores are more than products of queries and keys.
+        """
+        if not self.places.products:
+            raise CannotChange(name="attention/*/scores", reason=MORE_THAN_PRODUCTS)
+        return "q"
 
     def added(self) -> dict[str, Tensor]:
         """The positional encodings by stack that no run records: [position, model]."""
@@ -185,7 +226,7 @@ SOME_STAGES = phrase(
 )
 
 
-class ForeignEncoder(ForeignNetwork):
+class ForeignEncoder(ForeignNetwork, Encodes):
     """An encoder that nothing is written from."""
 
     def source_mask(self, source: Tensor, valid: Tensor | None = None) -> Mask:
@@ -222,7 +263,7 @@ class ForeignViewer(ForeignEncoder):
         return states
 
 
-class ForeignTranslator(ForeignEncoder):
+class ForeignTranslator(ForeignEncoder, Translates):
     """An encoder and a decoder."""
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Mask, run: Run = Run(), start: int = 0) -> Tensor:
@@ -277,7 +318,7 @@ class ForeignCaptioner(ForeignViewer, ForeignTranslator):
         return decoder(input_ids=target, encoder_hidden_states=memory, past_key_values=past, use_cache=past is not None)
 
 
-class ForeignWriter(ForeignNetwork):
+class ForeignWriter(ForeignNetwork, Writes):
     """A language model."""
 
     def __call__(self, ids: Tensor, run: Run = Run(), start: int = 0) -> Tensor:

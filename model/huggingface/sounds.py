@@ -82,6 +82,10 @@ class SoundReader:
         made = self.extractor(samples, sampling_rate=self.rate, return_tensors="pt")["input_features"][0]
         return torch.as_tensor(np.asarray(made, np.float32))
 
+    def rows(self, spectrogram: Tensor, sound: ForeignSound) -> Tensor:
+        """[position, number]: the frames of a spectrogram that become one position."""
+        return cut(spectrogram, sound)
+
 
 def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
     """The reader of a folder's sounds; one without an extractor where its files do not say how to prepare them.

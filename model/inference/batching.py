@@ -14,17 +14,15 @@ import torch
 from torch import Tensor, constant_pad_nd, nn
 
 from model.errors import OutOfMemory
-from model.huggingface.failing import is_out_of_memory as is_out_of_memory
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.calls import Call, computed
 from model.inference.recorder import Recorder
 from model.trace.types import AXES, Site
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
+from model.transformer.networks import is_out_of_memory as is_out_of_memory
 from model.transformer.shared_head import MemoryLayer
-from model.transformer.stacks import CausalLM, Embedding, EncoderAlone, EncoderDecoder
+from model.transformer.stacks import CausalLM, Embedding, EncoderDecoder
 
 MOST_POSITIONS = 8192
 """Most rows times positions of one batch; more rows would take memory and save no time."""
@@ -40,7 +38,7 @@ def batch_key(call: Call) -> Hashable | None:
     a decoder that applies its target's mask to the source; runs that change a part of a mask, since only the combined mask is
     checked for padding; and networks of other libraries, which have their own caches.
     """
-    if isinstance(call.network, ForeignNetwork) or call.computed_by is not None:
+    if not call.network.batched or call.computed_by is not None:
         return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(own, MemoryLayer) for own in call.network.decoder.layers
@@ -159,7 +157,7 @@ class Batch:
         if self.call.source_mask is not None:
             own.append(self.call.source_mask.padding.any(-1).all())
         if self.call.source_mask is None or self.call.memory is not None:
-            assert not isinstance(self.call.network, EncoderAlone | ForeignNetwork | RecordedNetwork)
+            assert isinstance(self.call.network, EncoderDecoder | CausalLM)
             mask = self.call.network.target_mask(self.call.ids, self.start).allowed & self._own_keys  # [row, 1, query or 1, key]
             padding = self._keys[self.start :, None] >= self._end  # [row, 1, query, 1]: what these attend to is for nobody
             own += [(padding | ~(mask & (self._keys >= self._end))).all(), (padding | mask.any(-1, keepdim=True)).all()]

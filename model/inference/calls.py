@@ -4,15 +4,11 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-import torch
 from torch import Tensor
 
-from model.checkpoints.loader import AnyNetwork
-from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
 from model.transformer.attention import Run
-from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
-from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
+from model.transformer.networks import Encodes, Runnable, Translates, Writes
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +28,7 @@ class Call:
         gives_way: whether calls of runs are computed before it: it is one of many of a measurement.
     """
 
-    network: AnyNetwork
+    network: Runnable
     run: Run
     ids: Tensor
     source_mask: Mask | None = None
@@ -104,21 +100,11 @@ def computed(call: Call) -> Tensor:
     if call.computed_by is not None:
         return call.computed_by()
     match call.network:
-        case CausalLM() | ForeignWriter() as network:
+        case Writes() as network:
             answer: Tensor = network(call.ids, call.run, call.start)
             return answer
-        case EncoderDecoder() | ForeignTranslator() as network if call.memory is not None and call.source_mask is not None:
+        case Translates() as network if call.memory is not None and call.source_mask is not None:
             return network.decode(call.ids, call.memory, call.source_mask, call.run, call.start)
-        case EncoderDecoder() | EncoderAlone() | ForeignEncoder() as network if call.source_mask is not None:
+        case Encodes() as network if call.source_mask is not None:
             return network.encode(call.ids, call.source_mask, call.run)
     raise TypeError(f"no such call of {type(call.network).__name__}")
-
-
-def cache_of(network: AnyNetwork) -> KVCache:
-    """A key-value cache for one decode."""
-    return network.past() if isinstance(network, ForeignNetwork) else KVCache()
-
-
-def dtype_of(network: AnyNetwork) -> torch.dtype:
-    """The dtype of a network's weights and arithmetic."""
-    return next(iter(network.parameters())).dtype

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.loader import Runner
-from model.checkpoints.native import Checkpoint
 from model.inference.recorder import Recorder
 from model.spec.request import Decoding, RunRequest
 from model.trace.steps import Candidate, Step
@@ -214,10 +213,8 @@ def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder:
     Nothing is guessed where a pass over several tokens computes something else than steps of one token: in networks of other
     libraries, in decoders that are not causal or encode every step at position 0, and in runs with edits.
     """
-    if not isinstance(checkpoint, Checkpoint) or request.edits:
-        return Draft()
     spec = checkpoint.info.spec
-    if spec.writer.wiring == "memory" or not spec.writer.causal or spec.writer.decode_positions != "running":
+    if request.edits or not spec.steps_agree:
         return Draft()
 
     def forget(count: int) -> None:

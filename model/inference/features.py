@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from model.errors import BadSetting, DoesNotFit, Words, phrase
-from model.huggingface.sounds import SoundReader, cut
 from model.inference.sounds import sound
 from model.spec.external import AnyStack, ForeignImage, ForeignSound, ForeignStack
 from model.spec.inputs import Features, RandomFeatures
@@ -103,6 +103,31 @@ def _check_rows(name: str, rows: Tensor, needed: int, width: int) -> None:
         raise DoesNotFit(name=name, reason=reason)
 
 
+class PreparesImages(Protocol):
+    """Makes of an image what a network reads."""
+
+    def read(self, colors: Array, image: ForeignImage) -> tuple[Tensor, Array]:
+        """[patch, number], and [row, column, color] of uint8: what is left of an image [row, column, color]."""
+
+
+class PreparesSounds(Protocol):
+    """Makes of a sound what a network reads."""
+
+    @property
+    def rate(self) -> int:
+        """Samples a second that it reads."""
+
+    @property
+    def most(self) -> int:
+        """Most samples that it reads of a sound."""
+
+    def read(self, samples: Array) -> Tensor:
+        """The spectrogram [band, frame] of samples [sample]."""
+
+    def rows(self, spectrogram: Tensor, sound: ForeignSound) -> Tensor:
+        """[position, number]: the frames of a spectrogram that become one position."""
+
+
 @dataclass(frozen=True, eq=False)
 class Heard:
     """What a network reads of a sound.
@@ -122,7 +147,7 @@ class Heard:
     notes: tuple[Words, ...]
 
 
-def hear(name: str, given: str, reader: SoundReader, read: ForeignSound) -> Heard:
+def hear(name: str, given: str, reader: PreparesSounds, read: ForeignSound) -> Heard:
     """What a network reads of the sound of that name.
 
     Args:
@@ -137,7 +162,7 @@ def hear(name: str, given: str, reader: SoundReader, read: ForeignSound) -> Hear
     found, rate = sound(given), reader.rate
     samples = found.at(rate)[: reader.most]
     spectrogram = reader.read(samples)
-    rows = cut(spectrogram, read)
+    rows = reader.rows(spectrogram, read)
     filled = min(read.positions, ceil(len(samples) / (read.joined * read.hop)))
     notes: list[Words] = []
     if found.channels > 1:

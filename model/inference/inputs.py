@@ -10,14 +10,21 @@ from math import isqrt
 import torch
 from torch import Tensor
 
-from model.checkpoints.loader import AnyNetwork, Runner
+from model.checkpoints.loader import Runner
 from model.errors import BadChat, BadSetting, DoesNotFit, InputError, MustNotBeSet, TooManyTokens, Words, phrase
-from model.huggingface.images import ImageReader
-from model.huggingface.loaded import Foreign
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
-from model.huggingface.sounds import SoundReader
-from model.inference.features import NO_EMBEDDING, Heard, asked, hear, image_of, moments_of, positions_of, rows_of, sound_of
+from model.inference.features import (
+    NO_EMBEDDING,
+    Heard,
+    PreparesImages,
+    PreparesSounds,
+    asked,
+    hear,
+    image_of,
+    moments_of,
+    positions_of,
+    rows_of,
+    sound_of,
+)
 from model.inference.pictures import names_picture, picture
 from model.inference.sounds import names_sound
 from model.spec.external import AnySpec, AnyStack, ForeignImage, ForeignStack
@@ -26,6 +33,7 @@ from model.spec.request import RunRequest, check_size
 from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
 from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Array, ImageFacts, Tokens, sites
+from model.transformer.networks import RunsWhole
 
 
 @dataclass(frozen=True)
@@ -125,14 +133,12 @@ class Reader:
     tokenizers: Mapping[str, Tokenizer]
     device: torch.device
     most: int = POSITIONS
-    images: ImageReader | None = None
-    sounds: SoundReader | None = None
+    images: PreparesImages | None = None
+    sounds: PreparesSounds | None = None
 
     @classmethod
     def of(cls, runner: Runner, device: torch.device, most: int = POSITIONS) -> "Reader":
         """The reader of a loaded network's inputs."""
-        if not isinstance(runner, Foreign):
-            return cls(runner.tokenizers, device, most)
         return cls(runner.tokenizers, device, most, runner.images, runner.sounds)
 
     def inputs(self, request: RunRequest, spec: AnySpec) -> Inputs:
@@ -306,29 +312,24 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
         TooManyTokens: recorded weights and scores would exceed LARGEST.
     """
     longest = max(inputs.longest, request.source_pad_to or 0)
-    if isinstance(checkpoint.network, RecordedNetwork) and request.target is None:  # the recorded pass reads all that was written
-        grown = len(inputs.source) if checkpoint.network.kind == "decoder" else 0
+    network = checkpoint.network
+    if isinstance(network, RunsWhole) and request.target is None:  # the recorded pass reads all that was written
+        grown = len(inputs.source) if network.kind == "decoder" else 0
         longest = max(longest, min(grown + request.decoding.max_length, checkpoint.info.spec.writer.max_positions))
-    foreign = isinstance(checkpoint.network, ForeignNetwork | RecordedNetwork)  # the library's attention never writes scores out
-    scores = not foreign and "scores" in request.keep
-    if (fuses := can_fuse(checkpoint.network)) and not scores and not changed:
+    scores = network.writes_scores and "scores" in request.keep
+    if network.fuses and not scores and not changed:
         return longest > LONG
     heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
     if (needed := bytes_ * heads * longest**2) > LARGEST:
         size = {"heads": heads, "gigabytes": needed / 2**30}
         if scores:
             reason = phrase("scores and weights of {heads:,} heads would take {gigabytes:.1f} GB; without scores, more fit", **size)
-        elif changed and fuses:
+        elif changed and network.fuses:
             reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB; more fit where they are not changed", **size)
         else:
             reason = phrase("weights of {heads:,} heads would take {gigabytes:.1f} GB", **size)
         raise TooManyTokens(found=longest, allowed=isqrt(LARGEST // (bytes_ * heads)), reason=reason)
     return False
-
-
-def can_fuse(network: AnyNetwork) -> bool:
-    """Whether weights can be computed from queries and keys afterwards, so that a run needs not write them out."""
-    return network.places.products if isinstance(network, ForeignNetwork) else not isinstance(network, RecordedNetwork)
 
 
 def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) -> bool:
@@ -343,7 +344,7 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
         return False
     of_a_token = 4 * spec.writer.vocab
     needed = of_a_token * len(fed)
-    if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RecordedNetwork):
+    if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RunsWhole):
         return needed > LARGEST_PROMPT
     if needed > LARGEST:
         reason = phrase(

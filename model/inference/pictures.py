@@ -9,7 +9,6 @@ import numpy as np
 
 from model.checkpoints.loader import Runner
 from model.errors import UnknownImage
-from model.huggingface.loaded import Foreign
 from model.safe_loading.images import read_image
 from model.sharing.caches import LruCache
 from model.spec.inputs import IMAGE_PREFIX
@@ -51,7 +50,7 @@ _KEPT: LruCache[str, Picture] = LruCache(256 * 2**20, lambda picture: int(pictur
 
 def reads_images(runner: Runner) -> bool:
     """Whether images can be given to a network, and its folder says how they are prepared."""
-    return isinstance(runner, Foreign) and runner.images is not None and runner.images.processor is not None
+    return runner.images is not None and runner.images.processor is not None
 
 
 def names_picture(text: object) -> bool:

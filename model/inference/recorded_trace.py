@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from model.checkpoints.loader import AnyNetwork, Runner
+from model.checkpoints.loader import Runner
 from model.errors import Words, phrase
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.calls import dtype_of
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Input
 from model.inference.recorder import Recorder, attentions
@@ -22,7 +19,7 @@ from model.trace.beam_tree import Node
 from model.trace.progress import Progress
 from model.trace.steps import Step
 from model.trace.types import CHAT, IMAGE, SOURCE_NOTES, Array, ChatFacts, Tokens, Trace
-from model.transformer.stacks import CausalLM, EmbeddingAlone
+from model.transformer.networks import RunsWhole
 
 ONE_ROW = phrase("each step computed a row for every source position; the last one, which decides, is kept")
 
@@ -93,7 +90,7 @@ class TraceMaker:
         """
         chosen = [step.chosen for step in written.steps]
         ids, texts = tuple(each.id for each in chosen), tuple(each.text for each in chosen)
-        so_far = None if isinstance(self.checkpoint.network, RecordedNetwork) else self.so_far(shown, written)
+        so_far = None if isinstance(self.checkpoint.network, RunsWhole) else self.so_far(shown, written)
         return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
 
     def _unknown(self, strip: Tokens) -> str:
@@ -117,7 +114,7 @@ class TraceMaker:
         one_row = self.request.target is None and spec.decoder is not None and spec.decoder.wiring == "memory"
         arrays = self.recorder.arrays(written.lineage, one_row)
         network = self.checkpoint.network
-        scale = network.scale if isinstance(network, ForeignNetwork) else None
+        scale = None if isinstance(network, RunsWhole) else network.scale
         found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         found["notes"] += [] if self.edited is None else self.edited.notes()
         found |= {"drafted": written.drafted} if written.drafted else {}
@@ -145,9 +142,7 @@ class TraceMaker:
             image=self.source.image,
             sound=None if self.source.heard is None else self.source.heard.samples,
             spectrogram=None if self.source.heard is None else self.source.heard.spectrogram,
-            missing=self.recorder.missing()
-            | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {})
-            | never_recorded(self.checkpoint.network),
+            missing=self.recorder.missing() | ({"attention/decoder.*/rows": ONE_ROW} if one_row else {}) | network.missing(),
         )
         return trace if written.recording is None else _with_recording(trace, written.recording)
 
@@ -213,20 +208,8 @@ def facts(checkpoint: Runner, name: str, device: Words, milliseconds: float) -> 
         "fingerprint": checkpoint.fingerprint,
         "languages": dict(info.languages),
         "spec": to_json(info.spec),
-        "dtype": str(dtype_of(checkpoint.network)).removeprefix("torch."),
+        "dtype": str(checkpoint.network.dtype).removeprefix("torch."),
         "device": device,
         "milliseconds": round(milliseconds, 3),
         "notes": list(checkpoint.notes),
     }
-
-
-ROTATED = phrase("no positions are added: queries and keys are rotated by their positions")
-
-
-def never_recorded(network: AnyNetwork) -> dict[str, Words]:
-    """Values that runs of a network never record, by name, with the reason."""
-    if isinstance(network, ForeignNetwork | RecordedNetwork):
-        return network.missing()
-    stacks = {"decoder": network} if isinstance(network, CausalLM) else dict(network.named_children())
-    rotated = [name for name, stack in stacks.items() if isinstance(getattr(stack, "embedding", None), EmbeddingAlone)]
-    return {f"positions/{name}": ROTATED for name in rotated}

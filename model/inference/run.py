@@ -16,11 +16,8 @@ from torch import Tensor
 
 from model.checkpoints.loader import Runner
 from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
-from model.huggingface.loaded import Foreign
-from model.huggingface.network import ForeignEncoder, ForeignNetwork, ForeignTranslator, ForeignWriter
-from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.beam_search import BeamMemory, Hypothesis, beam
-from model.inference.calls import Ask, Call, Passes, alone, cache_of, dtype_of
+from model.inference.calls import Ask, Call, Passes, alone
 from model.inference.decoding import (
     Choose,
     Draft,
@@ -39,16 +36,16 @@ from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weight
 from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, Written, differences
 from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
-from model.spec.external import AnySpec, ForeignSpec
+from model.spec.external import AnySpec
 from model.spec.inputs import POSITIONS
 from model.spec.request import RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
-from model.transformer.cache import NO_CACHE, KVCache
+from model.transformer.cache import KVCache
 from model.transformer.masks import Mask
-from model.transformer.stacks import CausalLM, EncoderAlone, EncoderDecoder
+from model.transformer.networks import Encodes, RunsWhole, Translates, Writes
 
 
 def run(
@@ -85,13 +82,13 @@ def run(
         changes = {} if edited is None else edited.interventions
         fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
-        recorder, cache = Recorder(request.keep, fused, last_logits), cache_of(checkpoint.network)
-        once = isinstance(checkpoint.network, ForeignNetwork) and (inputs.target is not None or not request.decoding.max_length)
-        own = Run(recorder, changes, NO_CACHE if once else cache, fused, last_logits=last_logits)
-        inputs = inputs.to(dtype_of(checkpoint.network))
+        decodes = inputs.target is None and request.decoding.max_length > 0
+        recorder, cache = Recorder(request.keep, fused, last_logits), checkpoint.network.new_cache(decodes)
+        state = Run(recorder, changes, cache, fused, last_logits=last_logits)
+        inputs = inputs.to(checkpoint.network.dtype)
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
-        job = _Job(checkpoint, request, inputs, device, own, cache, recorder, ask, dictated, edited, report, maker, draft)
+        job = _Job(checkpoint, request, inputs, device, state, cache, recorder, ask, dictated, edited, report, maker, draft)
         tokens, written = job.result()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -139,16 +136,16 @@ class _Job:
     def result(self) -> Result:
         """Runs the network that the checkpoint holds."""
         match self.checkpoint.network if self.edited is None else self.edited.network:
-            case EncoderDecoder() | ForeignTranslator() as network:
+            case Translates() as network:
                 return self.translate(network)
-            case CausalLM() | ForeignWriter() as network:
+            case Writes() as network:
                 return self.continue_(network)
-            case EncoderAlone() | ForeignEncoder() as network:
+            case Encodes() as network:
                 return self.read(network)
-            case RecordedNetwork() as network:
+            case RunsWhole() as network:
                 return self.record(network)
 
-    def translate(self, network: EncoderDecoder | ForeignTranslator) -> Result:
+    def translate(self, network: Translates) -> Result:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
@@ -170,7 +167,7 @@ class _Job:
         target, steps = self._force(reads, self.inputs.target)
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
-    def continue_(self, network: CausalLM | ForeignWriter) -> Result:
+    def continue_(self, network: Writes) -> Result:
         """Runs a language model: reads the prompt [1, position] and continues it."""
         source = self.inputs.source
 
@@ -188,7 +185,7 @@ class _Job:
         found = self._decode(reads, source.tokens.ids, shown)
         return shown(found.ids), found
 
-    def read(self, network: EncoderAlone | ForeignEncoder) -> Result:
+    def read(self, network: Encodes) -> Result:
         """Runs an encoder without a decoder; nothing is generated."""
         self._refuse_target(phrase("an encoder alone generates nothing"))
         source = self._source()
@@ -197,7 +194,7 @@ class _Job:
         self.ask(Call(network, self.run, ids, mask))
         return {"source": source.tokens}, Written()
 
-    def record(self, network: RecordedNetwork) -> Result:
+    def record(self, network: RunsWhole) -> Result:
         """Runs a network without a row: decodes or is fed in passes over all tokens, and records one more pass over them."""
         alone = network.kind == "decoder"
         source, target = self.inputs.source if alone else self._source(), self.inputs.target
@@ -316,9 +313,8 @@ class _Job:
         spec = self.spec
         tokenizer = self.checkpoint.tokenizers["source" if spec.encoder is None else "target"]
         normalise = certain if spec.output is not None and spec.output.softmax == "batch" else log_probabilities_of
-        opening = spec.opening if isinstance(spec, ForeignSpec) else ()
         last = spec.writer.max_positions
-        return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, last, normalise, opening)
+        return Writer(lambda ids: tokenizer.tokens(ids, "").texts, spec.ends, spec.suppressed, last, normalise, spec.opening)
 
 
 def run_in(
@@ -346,7 +342,7 @@ def run_in(
         HeadlightError: as `run`.
     """
     inputs = Reader.of(found, device, most).inputs(request, found.info.spec)
-    if lower is found or isinstance(found, Foreign):
+    if lower is found or not found.converts:
         return run(lower, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
     trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     written = tuple(step.chosen.id for step in trace.steps)

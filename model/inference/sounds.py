@@ -10,7 +10,6 @@ import numpy as np
 
 from model.checkpoints.loader import Runner
 from model.errors import UnknownSound
-from model.huggingface.loaded import Foreign
 from model.safe_loading.sounds import read_sound
 from model.sharing.caches import LruCache
 from model.spec.inputs import SOUND_PREFIX
@@ -62,7 +61,7 @@ _KEPT: LruCache[str, Sound] = LruCache(256 * 2**20, lambda sound: int(sound.samp
 
 def reads_sounds(runner: Runner) -> bool:
     """Whether sounds can be given to a network, and its folder says how they are prepared."""
-    return isinstance(runner, Foreign) and runner.sounds is not None and runner.sounds.extractor is not None
+    return runner.sounds is not None and runner.sounds.extractor is not None
 
 
 def names_sound(text: object) -> bool:

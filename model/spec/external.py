@@ -201,6 +201,11 @@ class ForeignSpec:
         return (*(() if self.end_id is None else (self.end_id,)), *self.more_ends)
 
     @property
+    def steps_agree(self) -> bool:
+        """Whether a pass over several tokens computes what a step for each of them does: not known of a library's cache."""
+        return False
+
+    @property
     def stacks(self) -> dict[str, ForeignStack]:
         """The stacks of the network by name, in the order in which they run."""
         both = {"encoder": self.encoder, "decoder": self.decoder}

@@ -231,6 +231,16 @@ class ModelSpec:
         return ()
 
     @property
+    def opening(self) -> tuple[tuple[int, ...], ...]:
+        """Ids of which each of the first tokens is one: any may come first."""
+        return ()
+
+    @property
+    def steps_agree(self) -> bool:
+        """Whether a pass over several tokens computes what a step for each of them does, so that a decode may check guesses."""
+        return self.writer.wiring != "memory" and self.writer.causal and self.writer.decode_positions == "running"
+
+    @property
     def writer(self) -> StackSpec:
         """The stack whose vocabulary the spec's ids belong to: the decoder, or the encoder where there is no decoder."""
         return list(self.stacks.values())[-1]

@@ -2,21 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import TypeVar
 
 import numpy as np
-import torch
 
 from model.attribution.answers import Place
 from model.attribution.circuit_parts import copying_scores
 from model.checkpoints.loader import Runner
-from model.checkpoints.native import Checkpoint
 from model.errors import CannotSurvey, HeadlightError, InputError, NotRecorded, NotTakenApart, phrase
-from model.huggingface.network import ForeignNetwork
 from model.inference.run import run
 from model.measures.catalogue import VERSION
 from model.measures.of_run import measured
@@ -27,7 +23,6 @@ from model.survey.questions import MeasuredTexts, MeasureTexts, Text, no_values
 from model.survey.relations import Relations, relations_of
 from model.survey.texts import repetition
 from model.trace.types import Array
-from model.transformer.build import build
 
 AT_ONCE = 8
 """Texts of one question that run at the same time, so that their calls can be batched."""
@@ -75,7 +70,7 @@ def answer(question: MeasureTexts, runner: Runner, place: Place) -> MeasuredText
     if question.version != VERSION:
         reason = phrase("this server computes version {ours} of the measures, not {asked}", ours=VERSION, asked=question.version)
         raise CannotSurvey(reason=reason)
-    network = untrained(runner) if question.variant == "untrained" else runner
+    network = runner.untrained() if question.variant == "untrained" else runner
     if question.variant == "repeated":
         spec, numbers = to_json(runner.info.spec), range(question.first, question.first + len(question.texts))
         question = replace(question, texts=tuple(repetition(number, spec) for number in numbers))
@@ -135,20 +130,3 @@ def _gathered(fingerprint: str, found: Sequence[_Measured | HeadlightError]) -> 
     counts = [each.relations for each in good if each.relations is not None]
     compared, relations = reduce(add, pairs) if pairs else None, reduce(add, counts) if counts else None
     return MeasuredTexts(fingerprint, sites, values, tokens, problems, contexts, compared, relations)
-
-
-def untrained(runner: Runner) -> Runner:
-    """The same network with new random weights, the same ones every time: what its form alone makes of a text.
-
-    Raises:
-        CannotSurvey: only the transformers library knows how it is built.
-    """
-    device = next(iter(runner.network.parameters())).device
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        if isinstance(runner, Checkpoint):
-            return replace(runner, network=build(runner.info.spec).to(device).eval())
-        if isinstance(network := runner.network, ForeignNetwork):
-            library = type(network.library)(deepcopy(network.library.config))
-            return replace(runner, network=network.with_library(library.to(device).eval()))
-    raise CannotSurvey(reason=phrase("this network is recorded as a whole, so it cannot be built again without its weights"))

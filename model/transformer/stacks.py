@@ -7,10 +7,11 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from model.errors import TooManyTokens, phrase
+from model.errors import CannotChange, TooManyTokens, Words, phrase
 from model.transformer.attention import Dropout, Run
 from model.transformer.layers import AttentionLayer, CrossAttentionLayer, ResidualAttentionLayer, SelfAttentionLayer
 from model.transformer.masks import Mask, TargetMask, padding_mask, valid_mask
+from model.transformer.networks import BuiltNetwork, Encodes, Translates, Writes
 from model.transformer.positions import PositionalEncoding, running
 from model.transformer.shared_head import MemoryLayer
 
@@ -24,6 +25,8 @@ class Embedding(nn.Module):
 
     Source: section 3.4.
     """
+
+    never_recorded: Words = ""
 
     def __init__(
         self,
@@ -54,6 +57,10 @@ class Embedding(nn.Module):
         added = run.see(f"positions/{stack}", rows[None].expand(len(ids), -1, -1))  # the same rows for every example
         return run.see(f"embedded/{stack}", self.dropout(scaled + added))  # [batch, position, model]
 
+    def position_rows(self, stack: str) -> Tensor:
+        """The positional encodings that may be added, all that there are: [position, model]."""
+        return self.positions.rows(0, 2**20)
+
     def _rows(self, first: int, count: int, stack: str) -> Tensor:
         rows = self.positions.rows(first, count)
         if len(rows) < count:
@@ -62,8 +69,13 @@ class Embedding(nn.Module):
         return rows
 
 
+ROTATED = phrase("no positions are added: queries and keys are rotated by their positions")
+
+
 class EmbeddingAlone(Embedding):
     """x = E[ids] · scale, and no positions: the layers of this stack tell them apart by rotary queries and keys (positions.py)."""
+
+    never_recorded = ROTATED
 
     def forward(self, ids: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position] of ids, the first at position `start` -> [batch, position, model].
@@ -76,13 +88,33 @@ class EmbeddingAlone(Embedding):
         scaled = run.see(f"stages/{stack}/scaled", embedding * self.scale)
         return run.see(f"embedded/{stack}", self.dropout(scaled))
 
+    def position_rows(self, stack: str) -> Tensor:
+        """There are none.
+
+        Raises:
+            CannotChange: always.
+        """
+        raise CannotChange(name=f"positions/{stack}", reason=ROTATED)
+
 
 class Features(nn.Module):
     """Stands in for the embedding where the input is float features: they are the residual stream already."""
 
+    never_recorded: Words = ""
+
     def forward(self, features: Tensor, start: int, stack: str, run: Run = Run()) -> Tensor:
         """[batch, position, model] -> the same, recorded."""
         return run.see(f"embedded/{stack}", features)
+
+    def position_rows(self, stack: str) -> Tensor:
+        """There are none.
+
+        Raises:
+            CannotChange: always.
+        """
+        raise CannotChange(
+            name=f"positions/{stack}", reason=phrase("its input is float features, and no positions are added to them")
+        )
 
 
 ReadingLayer: TypeAlias = SelfAttentionLayer | ResidualAttentionLayer | AttentionLayer
@@ -155,7 +187,7 @@ class NoOutput(nn.Module):
         return x
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(BuiltNetwork, Translates):
     """The network of the paper's figure 1: source ids and target ids in, logits for the next target token out."""
 
     def __init__(
@@ -202,7 +234,7 @@ class EncoderDecoder(nn.Module):
         return self.decode(target, self.encode(source, mask), mask)
 
 
-class CausalLM(nn.Module):
+class CausalLM(BuiltNetwork, Writes):
     """A decoder without an encoder, which continues a prompt. Its layers belong to a stack called `decoder`."""
 
     def __init__(
@@ -241,8 +273,12 @@ class CausalLM(nn.Module):
         logits: Tensor = self.output(last, run)  # [batch, query, vocab]
         return logits
 
+    def stacks(self) -> dict[str, nn.Module]:
+        """Itself: its layers are those of one stack."""
+        return {"decoder": self}
 
-class EncoderAlone(nn.Module):
+
+class EncoderAlone(BuiltNetwork, Encodes):
     """An encoder without a decoder: its last hidden states are the result."""
 
     def __init__(self, encoder: Encoder, pad_id: int | None) -> None:

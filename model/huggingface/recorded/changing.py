@@ -149,7 +149,7 @@ def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlig
 
 def _states(network: AnyForeign, given: Pass, keep: Any, at_once: bool = True) -> Tensor:
     """Logits of all positions, read at once or in two steps; or an encoder's last states."""
-    run = Run(keep, cache=network.past())
+    run = Run(keep, cache=network.new_cache())
     if isinstance(network, ForeignWriter):
         ids = given.source
         parts = [network(ids[:, :end], run, start) for start, end in _steps(ids.shape[1], at_once)]

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 import headlight
-from model.errors import CannotChange, DoesNotFit, Words, phrase
+from model.errors import DoesNotFit, RunFailed, Words, phrase
+from model.huggingface.failing import in_one_sentence
 from model.huggingface.families import Kind
-from model.huggingface.network import LibraryHolder
+from model.huggingface.network import WholeNetwork
 from model.huggingface.places import encoder_of
 from model.huggingface.recorded.inputs import Reads
+from model.huggingface.recorded.sites import trace_of
 from model.spec.external import ForeignSpec
-from model.spec.request import RunRequest
+from model.trace.types import Tokens, Trace
 
 UNCHANGEABLE = phrase("the transformers library runs it as a whole, and only what it computed is recorded")
 
@@ -36,7 +38,7 @@ class Pass:
     target: Tensor | None = None
 
 
-class RecordedNetwork(LibraryHolder):
+class RecordedNetwork(WholeNetwork):
     """A network without a row.
 
     Args:
@@ -51,10 +53,6 @@ class RecordedNetwork(LibraryHolder):
         self.library, self.kind, self.reads, self.spec, self.why = library, kind, reads, spec, why
         self._takes = signature(library.forward).parameters
         self._encoder = _path_of_encoder(library) if kind == "both" else ""
-
-    def tables(self) -> dict[str, Tensor]:
-        """The positional encodings by stack: none is known."""
-        return {}
 
     def __call__(self, given: Pass, **options: Any) -> Any:
         """The result of the library's forward pass."""
@@ -86,6 +84,38 @@ class RecordedNetwork(LibraryHolder):
             out = self(given)
         self._name_stacks(recording)
         return out, recording
+
+    def logits(self, source: Tensor, valid: Tensor | None = None, target: Tensor | None = None) -> Tensor:
+        """Logits [row, position, vocab] of one pass.
+
+        Raises:
+            RunFailed: the library raised an error.
+        """
+        with in_one_sentence():
+            logits: Tensor = self(Pass(source, valid, target)).logits
+        return logits
+
+    def recorded_pass(
+        self,
+        source: Tensor,
+        valid: Tensor | None,
+        target: Tensor | None,
+        strips: dict[str, Tokens],
+        keep: Sequence[str],
+        limit: int,
+    ) -> tuple[Tensor, Trace]:
+        """The result of one pass, logits or the encoder's states, and the trace of its attention.
+
+        Raises:
+            RunFailed: the library raised an error, or no attention was recognized.
+        """
+        read = {"source": source, "target": target}
+        texts = {name: _texts(strip, read[name]) for name, strip in strips.items()}
+        with in_one_sentence():
+            out, recording = self.recorded(Pass(source, valid, target), texts["source"], texts.get("target"), keep, limit)
+            if not recording.sites:
+                raise RunFailed(error=phrase("no attention was recognized in what it computed"))
+            return out[0] if self.kind == "encoder" else out.logits, trace_of(recording, self.kind)
 
     def _name_stacks(self, recording: headlight.Recording) -> None:
         """Where cross-attention does not tell the stacks of an encoder-decoder, the modules do.
@@ -127,19 +157,17 @@ class RecordedNetwork(LibraryHolder):
             )
             raise DoesNotFit(name="source", reason=reason)
 
-    def refuse_edits(self, request: RunRequest) -> None:
-        """Refuses a run with edits.
-
-        Raises:
-            CannotChange: there are some.
-        """
-        if request.edits:
-            raise CannotChange(name=str(request.edits[0]), reason=self.why)
-
     def missing(self) -> dict[str, Words]:
         """The tensors that a trace of it cannot hold, with the reasons."""
         absent = ("attention/*/scores", "attention/*/output", "hidden", "embedded", "stages", "positions")
         return dict.fromkeys(absent, self.why)
+
+
+def _texts(strip: Tokens, ids: Tensor | None) -> Sequence[str] | None:
+    """Texts of the positions that were read; None: features, whose positions have no texts."""
+    if ids is None or ids.is_floating_point():
+        return None
+    return strip.texts[: ids.shape[1]]
 
 
 def _path_of_encoder(library: Any) -> str:

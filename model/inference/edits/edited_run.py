@@ -7,12 +7,9 @@ from functools import partial, reduce
 
 from torch import Tensor
 
-from model.checkpoints.loader import AnyNetwork, Runner
+from model.checkpoints.loader import Runner
 from model.checkpoints.surveyed import surveyed_means
 from model.errors import CannotChange, Phrase, phrase
-from model.huggingface.network import MORE_THAN_PRODUCTS, ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
-from model.inference.calls import dtype_of
 from model.inference.edits import stack_edits
 from model.inference.edits.attention_edits import Past, finite, masked, rows_set, sharpened, silenced
 from model.inference.edits.examples import example_means, of_what
@@ -36,6 +33,7 @@ from model.spec.edits import (
 from model.spec.request import RunRequest
 from model.trace.types import Array, Site, Tokens, Trace
 from model.transformer.attention import Intervention
+from model.transformer.networks import RunsWhole
 
 Traced = Callable[[RunRequest], Trace]
 """Runs a request on the network of the run."""
@@ -65,8 +63,9 @@ class EditedRun:
     """
 
     def __init__(self, checkpoint: Runner, request: RunRequest, given: Mapping[str, Tokens], traced: Traced) -> None:
-        if isinstance(checkpoint.network, RecordedNetwork):
-            checkpoint.network.refuse_edits(request)
+        network = checkpoint.network
+        if isinstance(network, RunsWhole):
+            raise CannotChange(name=str(request.edits[0]), reason=network.why)
         self._checkpoint, self._request, self._traced = checkpoint, request, traced
         self._spec, self._edits = checkpoint.info.spec, request.edits
         writes = self._spec.output is not None and self._spec.decoder is not None and "target" not in given
@@ -76,11 +75,9 @@ class EditedRun:
         self._pasts: list[Past] = []
         self._masks: dict[str, Tensor] = {}
         self._layers: dict[str, Tensor] = {}
-        network = checkpoint.network
-        exposed = network.places.feed_forwards if isinstance(network, ForeignNetwork) else None
-        self._parts = Parts(self._spec, self.strips, self._notes, exposed)
+        self._parts = Parts(self._spec, self.strips, self._notes, network.feed_forwards)
         self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
-        self.network: AnyNetwork = stack_edits.reordered(network, self._swaps())
+        self.network = stack_edits.reordered(network, self._swaps())
         self.interventions: dict[str, Intervention] = {name: _chained(own) for name, own in self._changes().items()}
 
     # --- While it runs ---
@@ -157,8 +154,7 @@ class EditedRun:
         for stack in dict.fromkeys(edit.stack for edit in own if not isinstance(edit, Forbid | Allow)):  # type: ignore[attr-defined]
             moves = [edit for edit in own if not isinstance(edit, Forbid | Allow) and edit.stack == stack]  # type: ignore[attr-defined]
             self._parts.check_stack(moves[0], stack)
-            table = stack_edits.Table(self._checkpoint.network, stack)
-            yield f"positions/{stack}", stack_edits.moved(table, moves, self.strips)  # type: ignore[arg-type]
+            yield f"positions/{stack}", stack_edits.moved(self.network, stack, moves, self.strips)  # type: ignore[arg-type]
 
     def _one(self, edit: Edit) -> Iterator[tuple[str, Intervention]]:
         """The functions of one edit, each with the name of its value."""
@@ -214,16 +210,14 @@ class EditedRun:
             return found.contexts
         if edit.by == "examples":
             self._notes.say(of_what(self._checkpoint))
-            return example_means(self._checkpoint, str(dtype_of(self._checkpoint.network)), self._traced)
+            return example_means(self._checkpoint, str(self._checkpoint.network.dtype), self._traced)
         return {}
 
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
-        """The scores; in a network of transformers, which returns none, the queries that they are products of."""
-        foreign = isinstance(self._checkpoint.network, ForeignNetwork)
-        if isinstance(self._checkpoint.network, ForeignNetwork) and not self._checkpoint.network.places.products:
-            raise CannotChange(name="attention/*/scores", reason=MORE_THAN_PRODUCTS)
+        """The scores, or the queries that they are products of."""
+        value = self.network.value_of_scores()
         for site in self._parts.of(edit):
-            yield f"attention/{site}/{'q' if foreign else 'scores'}", sharpened(self._parts.place(site), edit)
+            yield f"attention/{site}/{value}", sharpened(self._parts.place(site), edit)
             yield f"attention/{site}/weights", finite(edit)
 
     def _patch(self, edit: Patch) -> Iterator[tuple[str, Intervention]]:

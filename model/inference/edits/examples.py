@@ -7,7 +7,6 @@ from cachetools import LRUCache
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotChange, Phrase, phrase
-from model.huggingface.network import ForeignNetwork
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Array, Site, Trace
 
@@ -45,7 +44,7 @@ def _context(own: object, site: Site) -> Array:
 def of_what(checkpoint: Runner) -> Phrase:
     """Which sentences the mean over examples is of."""
     texts = "; ".join(checkpoint.info.examples)
-    if isinstance(checkpoint.network, ForeignNetwork):
+    if not checkpoint.info.own_examples:
         return phrase(
             "The mean over examples is that of one sentence, the same for every folder, and of what the model writes after it: "
             "{texts}",

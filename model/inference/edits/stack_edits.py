@@ -3,93 +3,59 @@
 A network is never changed: what a run exchanges it gets as another value, or as a second network of the same modules.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from model.checkpoints.loader import AnyNetwork, Runner
+from model.checkpoints.loader import Runner
 from model.errors import CannotChange, phrase
-from model.huggingface.network import ForeignNetwork
-from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.edits.places import Parts, Strips
 from model.spec.edits import Edit, Embed, NoPositions, ShiftPositions, SinusoidalPositions, SwapLayers, SwapPositions
 from model.trace.types import Tokens
 from model.transformer.attention import Intervention
-from model.transformer.build import Network
+from model.transformer.networks import Changeable
 from model.transformer.positions import sinusoids
-from model.transformer.stacks import CausalLM, Embedding, EmbeddingAlone
 
 PositionEdit: TypeAlias = NoPositions | SwapPositions | ShiftPositions | SinusoidalPositions
-
-Module = TypeVar("Module", bound=nn.Module)
 
 Vectors: TypeAlias = Callable[[list[int]], Tensor]
 """The positional encodings of some positions: [batch or 1, position, model]."""
 
 
-class Table:
-    """The positional encodings of one stack of a network, all positions that it has."""
+def moved(network: Changeable, stack: str, edits: Sequence[PositionEdit], strips: Strips) -> Intervention:
+    """Replaces positional encodings: each edit says for a position whose encoding it gets.
 
-    def __init__(self, network: AnyNetwork, stack: str) -> None:
-        self._first: Callable[[int], int] = lambda start: start
-        if isinstance(network, ForeignNetwork):
-            rows = network.tables().get(f"positions/{stack}")
-            if rows is None:
-                network.refuse([f"positions/{stack}"])
-            assert rows is not None
-            self._rows = rows
-            return
-        assert not isinstance(network, RecordedNetwork), "edits of it are refused"
-        embedding = stack_of(network, stack).embedding
-        if not isinstance(embedding, Embedding):
-            raise CannotChange(
-                name=f"positions/{stack}", reason=phrase("its input is float features, and no positions are added to them")
-            )
-        if isinstance(embedding, EmbeddingAlone):
-            raise CannotChange(
-                name=f"positions/{stack}", reason=phrase("no positions are added: queries and keys are rotated by their positions")
-            )
-        self._first, self._rows = embedding.first, embedding.positions.rows(0, 2**20)
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self._rows)
-
-    def first(self, start: int) -> int:
-        """The position as which the first row of a call is encoded."""
-        return self._first(start)
-
-    def rows(self, positions: list[int]) -> Tensor:
-        """[1, position, model]"""
-        return self._rows[positions][None]
-
-
-def moved(table: Table, edits: Sequence[PositionEdit], strips: Strips) -> Intervention:
-    """Replaces positional encodings: each edit says for a position whose encoding it gets."""
+    Raises:
+        CannotChange: no positions are added to the embeddings of the stack.
+    """
+    table = network.position_rows(stack)  # [position, model]
     swaps = [(edit, _pair(edit, strips)) if isinstance(edit, SwapPositions) else (edit, (0, 0)) for edit in edits]
 
     def change(value: Tensor, start: int) -> Tensor:
-        first = table.first(start)
-        own = range(first, first + value.shape[1])
+        first = network.first_position(stack, start)
+        computed = range(first, first + value.shape[1])  # the positions that this call adds; others come from the table
 
         def unmoved(positions: list[int]) -> Tensor:
-            found = [value[:, p - first] if p in own else table.rows([p])[:, 0].to(value).expand(len(value), -1) for p in positions]
-            return torch.stack(found, dim=1)
+            rows = [value[:, p - first] if p in computed else table[[p]].to(value).expand(len(value), -1) for p in positions]
+            return torch.stack(rows, dim=1)
 
         vectors: Vectors = unmoved
         for edit, pair in swaps:
-            vectors = _after(edit, pair, vectors, value, table)
-        return vectors(list(own))
+            vectors = _after(edit, pair, vectors, value, len(table))
+        return vectors(list(computed))
 
     return change
 
 
-def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Tensor, table: Table) -> Vectors:
-    """The positional encodings after one more edit."""
+def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Tensor, count: int) -> Vectors:
+    """The positional encodings after one more edit.
+
+    Args:
+        count: number of positions that there are.
+    """
     if isinstance(edit, NoPositions):
         return lambda positions: torch.zeros_like(value[:, :1]).expand(-1, len(positions), -1)
     if isinstance(edit, SinusoidalPositions):
@@ -99,18 +65,18 @@ def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Te
         return lambda positions: before([other.get(position, position) for position in positions])
 
     def shifted(positions: list[int]) -> Tensor:
-        there = [position + edit.by for position in positions]
-        if min(there) < 0 or max(there) >= len(table):
-            wrong = min(there) if min(there) < 0 else max(there)
+        others = [position + edit.by for position in positions]
+        if min(others) < 0 or max(others) >= count:
+            wrong = min(others) if min(others) < 0 else max(others)
             raise edit.refuse(
                 phrase(
                     "position {value} would become {wrong}, and the positions run from 0 to {last}",
                     value=wrong - edit.by,
                     wrong=wrong,
-                    last=len(table) - 1,
+                    last=count - 1,
                 )
             )
-        return before(there)
+        return before(others)
 
     return shifted
 
@@ -158,36 +124,18 @@ def nothing(value: Tensor, start: int) -> Tensor:
     return torch.zeros_like(value)
 
 
-def stack_of(network: Network, stack: str) -> nn.Module:
-    """The module of a stack; a language model is its own."""
-    return network if isinstance(network, CausalLM) else network.get_submodule(stack)
+Network = TypeVar("Network", bound=Changeable)
 
 
-def reordered(network: AnyNetwork, edits: Sequence[SwapLayers]) -> AnyNetwork:
+def reordered(network: Network, edits: Sequence[SwapLayers]) -> Network:
     """A second network of the same modules, some of its layers exchanged; `network` itself where there is nothing to exchange.
 
     Raises:
-        CannotChange: another program runs the network.
+        CannotChange: the order of its layers cannot be changed.
     """
     for edit in edits:
-        if isinstance(network, ForeignNetwork | RecordedNetwork):
-            raise CannotChange(name=str(edit), reason=phrase("the transformers library does not expose the order of its layers"))
-        network = _shallow(network)
-        stack: nn.Module = network
-        if not isinstance(network, CausalLM):
-            stack = _shallow(network.get_submodule(edit.stack))
-            network.register_module(edit.stack, stack)
-        layers = list(stack.get_submodule("layers").children())
-        layers[edit.a], layers[edit.b] = layers[edit.b], layers[edit.a]
-        stack.register_module("layers", nn.ModuleList(layers))
+        network = network.with_swapped_layers(edit.stack, edit.a, edit.b, str(edit))
     return network
-
-
-def _shallow(module: Module) -> Module:
-    """A module of the same parts, whose parts can be exchanged without changing the first one's."""
-    copied = copy.copy(module)
-    copied.__dict__ = {name: dict(part) if name == "_modules" else part for name, part in vars(module).items()}
-    return copied
 
 
 class ExchangedWords:

@@ -8,15 +8,13 @@ from contextvars import Context
 
 import pytest
 
-from model.checkpoints.loader import AnyNetwork
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.inference import run
-from model.inference.calls import cache_of
 from model.spec.edits import read_edits
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace.progress import LISTENER, ProgressFeed
 from model.transformer.cache import KVCache
+from model.transformer.networks import BuiltNetwork
 from tests.networks import save_checkpoint
 from tests.runs import CPU
 
@@ -68,12 +66,12 @@ def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
     made: list[weakref.ref[KVCache]] = []
     freed: list[threading.Event] = []
 
-    def watched(network: AnyNetwork) -> KVCache:
+    def watched(network: BuiltNetwork, decodes: bool = True) -> KVCache:
         freed.append(event := threading.Event())
-        made.append(weakref.ref(cache := cache_of(network), lambda _: event.set()))
+        made.append(weakref.ref(cache := KVCache(), lambda _: event.set()))
         return cache
 
-    monkeypatch.setattr(run, "cache_of", watched)
+    monkeypatch.setattr(BuiltNetwork, "new_cache", watched)
     feed = ProgressFeed()
     Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.ask(Run(REQUESTS[name]))))
     feed.end()

@@ -26,7 +26,7 @@ def writer(tmp_path: Path, family: str = "gpt2") -> tuple[ForeignWriter, nn.Modu
 
 def ran(network: ForeignWriter, changes: dict[str, Intervention], cuts: tuple[int, ...] = (5,)) -> list[Notes]:
     """What each step of a decode recorded."""
-    past, steps = network.past(), []
+    past, steps = network.new_cache(), []
     with torch.inference_mode():
         for start, end in zip((0, *cuts), cuts, strict=False):
             steps.append(notes := Notes())
@@ -120,7 +120,7 @@ def test_a_translator_hands_every_value_back_as_it_was(tmp_path: Path) -> None:
     def run(changes: dict[str, Intervention]) -> Notes:
         notes, mask = Notes(), network.source_mask(IDS)
         with torch.inference_mode():
-            run = Run(notes, changes, network.past())
+            run = Run(notes, changes, network.new_cache())
             network.decode(IDS[:, :3], network.encode(IDS, mask, run), mask, run)
         return notes
 

@@ -14,6 +14,7 @@ from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import KEEP, Decoding, Keep
 from model.trace.types import Trace
 from model.transformer.cache import KVCache
+from model.transformer.networks import BuiltNetwork
 from tests.networks import VARIANTS
 from tests.runs import SPECS, arrays, checkpoint, request, traced
 
@@ -112,7 +113,7 @@ def test_the_bound_of_a_beam_is_no_less_than_what_it_held_and_not_far_above(
     recorders: list[Watched], monkeypatch: pytest.MonkeyPatch, name: str, keep: tuple[Keep, ...]
 ) -> None:
     caches = list[KVCache]()
-    monkeypatch.setattr("model.inference.run.cache_of", lambda network: caches.append(KVCache()) or caches[-1])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(BuiltNetwork, "new_cache", lambda self, decodes: caches.append(KVCache()) or caches[-1])  # type: ignore[func-returns-value]
     spec = replace(SPECS[name], end_id=None)
     for _ in range(2):
         trace = searched(spec, 5, 10, keep=keep)

@@ -14,7 +14,7 @@ from model.checkpoints.native import Checkpoint
 from model.engine.api import Explain, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, EditedCell, UnknownHead, UnknownSite, UnknownTensor
-from model.inference.cell import attention_at, explain_cell
+from model.inference.cell import explain_cell
 from model.spec.edits import Silence, read_edits
 from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
@@ -56,7 +56,7 @@ def test_the_chain_is_the_formula_worked_out_by_hand() -> None:
     context = sum(e * row for e, row in zip(exponentials, v, strict=True)) / sum(exponentials)
     np.testing.assert_allclose(cell.context, context)
     assert cell.share == pytest.approx(cell.weight * v[3] @ context / (context @ context))
-    columns = attention_at(found.network, Site.parse(CROSS)).output.weight.detach().numpy()[:, 4:8]
+    columns = found.network.attention_at(Site.parse(CROSS)).output.weight.detach().numpy()[:, 4:8]
     assert cell.moved[3] == pytest.approx(np.linalg.norm(cell.weight * (columns @ v[3])))
 
 
@@ -68,7 +68,7 @@ def test_the_shares_of_a_row_are_the_whole() -> None:
 
 def test_what_the_keys_moved_is_what_the_site_put_out() -> None:
     found, trace = made("uneven")
-    attention, output = trace.at(CROSS), attention_at(found.network, Site.parse(CROSS)).output
+    attention, output = trace.at(CROSS), found.network.attention_at(Site.parse(CROSS)).output
     assert attention.heads == 1
     cell = explain_cell(found.network, trace, CROSS, 0, 0, 2)
     assert attention.output is not None
