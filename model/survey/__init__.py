@@ -6,5 +6,5 @@ Parquet. `reading` is one head in many texts again, `plane` draws its queries an
 has the parses of texts. Only `answers` and `reading_answers` need torch.
 
 May import: model.attribution, model.checkpoints, model.errors, model.inference, model.measures, model.spec,
-model.trace, model.transformer.
+model.trace.
 """
