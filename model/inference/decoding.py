@@ -66,10 +66,10 @@ class Writer:
     opening: tuple[tuple[int, ...], ...] = ()
 
     def allowed(self, log_probabilities: Tensor, index: int) -> Tensor:
-        """A copy of [row, vocab] with -inf for the ids that may not be token `index` of what is written."""
+        """[row, vocab] with -inf for the ids that may not be token `index` of what is written."""
         if index < len(self.opening):  # networks that have one are not given guesses: all rows are of this token
             return only(log_probabilities, self.opening[index])
-        return suppress(log_probabilities, self.suppressed)
+        return suppress(log_probabilities, self.suppressed) if self.suppressed else log_probabilities
 
     def steps(
         self, indices: Iterable[int], chosen: Sequence[int], log_probabilities: Tensor, computed: Iterable[tuple[int, int]]

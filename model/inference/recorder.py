@@ -269,20 +269,26 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt:
         places: index of the example's row in the piece of each decoder step; None: the first row.
         prompt: as for Recorder.
     """
-    rows = places if places is not None and _is_decoded(name) else [0] * len(pieces)
-    # A hypothesis may end before the search does. The batch axis stays until the end: that is one operation, not one for each step.
-    own = [piece if len(piece) == 1 else piece[row : row + 1] for piece, row in zip(pieces, rows, strict=False)]
-    kind = name.rpartition("/")[2] if name.startswith("attention/") else ""
-    keys = max(piece.shape[-1] for piece in own)
+    decoded = _is_decoded(name)
+    if places is not None and decoded:  # a hypothesis may end before the search does
+        pieces = [piece[row : row + 1] for piece, row in zip(pieces, places, strict=False)]
     if name.endswith(".self/scores"):
-        own[1:] = [piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in own[1:]]
-        if prompt is not None and _is_decoded(name):
-            own[0] = _unscored_future(own[0], prompt)
-    if kind in _FILL and len(own) > 1:
-        own = [piece if piece.shape[-1] == keys else pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in own]
-    if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
-        own = [own[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in own]
-    whole = (torch.cat(own, dim=-2) if len(own) > 1 else own[0])[0]  # a mask's repeated rows stay one row in memory
+        first = pieces[0] if prompt is None or not decoded else _unscored_future(pieces[0], prompt)
+        pieces = [first, *(piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in pieces[1:])]
+    if len(pieces) > 1 and name.startswith("attention/"):
+        pieces = _as_wide_as_the_last(name.rpartition("/")[2], pieces)
+    # The batch axis stays until the end: taking its first row is then one operation, not one for each step.
+    whole = (torch.cat(pieces, dim=-2) if len(pieces) > 1 else pieces[0])[0]  # a mask's repeated rows stay one row in memory
     lower = whole.dtype in (torch.bfloat16, torch.float16)  # float32 holds these exactly, and numpy has no bfloat16
     array: Array = (whole.float() if lower else whole).cpu().numpy()
     return array
+
+
+def _as_wide_as_the_last(kind: str, pieces: list[Tensor]) -> list[Tensor]:
+    """Pieces [batch, head, query, key] of an attention site with a column for each key that the last step had."""
+    if kind == "mask_padding":  # depends on the keys alone, so the last step's row, which has all keys, holds for every row
+        return [pieces[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in pieces]
+    if kind not in _FILL:
+        return pieces
+    keys = max(piece.shape[-1] for piece in pieces)
+    return [piece if piece.shape[-1] == keys else pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in pieces]
