@@ -1,6 +1,6 @@
 """Time that the KV cache saves, that `Run.see` costs where nothing is recorded, and that a run costs beside a bare loop."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -53,7 +53,7 @@ def beside_a_bare_loop(checkpoint: Checkpoint, repeats: int) -> Iterator[Row]:
     recorded = {keep: partial(run, checkpoint, request, torch.device("cpu"), "cpu") for keep, request in requests.items()}
     written = tuple(step.chosen.id for step in recorded[KEEP]().steps)
     assert bare_decode(checkpoint.network, ids) == written, "the bare loop writes something else"
-    cases = {
+    cases: dict[str, Callable[[], object]] = {
         f"{len(written)} tokens, a bare loop that records nothing": partial(bare_decode, checkpoint.network, ids),
         f"{len(written)} tokens, a run that records weights": recorded[()],
         f"{len(written)} tokens, a run that records everything": recorded[KEEP],
@@ -68,10 +68,12 @@ def bare_decode(network: Any, source: tuple[int, ...]) -> tuple[int, ...]:
 
     def attend(q: Tensor, k: Tensor, v: Tensor, attention: Any) -> Tensor:
         weights = (q @ k.mT * attention.scale).softmax(-1)
-        return attention.output((weights @ v).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        attended: Tensor = attention.output((weights @ v).transpose(1, 2).flatten(2))
+        return attended
 
     def split(x: Tensor) -> Tensor:
-        return x.unflatten(2, (heads, -1)).transpose(1, 2)
+        parts: Tensor = x.unflatten(2, (heads, -1))
+        return parts.transpose(1, 2)
 
     def fed_forward(x: Tensor, layer: Any) -> Tensor:
         hidden = functional.relu(layer.feed_forward.expand(x))
