@@ -101,6 +101,8 @@ class Feature:
         cell_words: how the drawing of the selected head asks what its cells write: a `viz.canvas.scenes.attention.Asks`, given the
             page; None where nobody answers.
         saved_sums: sums that an archive of the run keeps, by their names, given the page.
+        claims: kinds of claims of lectures by their word: `viz.claims.kinds.ClaimKind`s.
+        second_view: the view of side B of a view, for claims about it; a view without one is its own.
         parameters: a frozen dataclass whose fields are URL parameters; a page reads them with `ViewState.of`.
         help: the help of its panels by their names: title, sentences, and a page of docs/.
         drawings: the files of its drawings by the name of their JavaScript class.
@@ -117,6 +119,8 @@ class Feature:
     cell_panels: tuple[CellPanel, ...] = ()
     cell_words: Callable[[Any], Any] | None = None
     saved_sums: Callable[[Any], Mapping[str, Mapping[str, Any]]] | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    second_view: Callable[[Any], Any] | None = None
     parameters: type | None = None
     help: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)

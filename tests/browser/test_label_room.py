@@ -7,11 +7,11 @@ from tests.browser.conftest import Serve
 from tests.browser.servers import APP
 from tests.browser.visits import until
 from tests.known import bundled_engine
+from viz.claims.runs import StepRuns
 from viz.lectures.presenter.label_room import WINDOWS, cut_labels
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script import library
-from viz.lectures.script.runs import StepRuns
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 

@@ -20,6 +20,8 @@ from model.survey import film, tables
 from model.survey.questions import StoredSurvey
 from tests.known import folder_of
 from viz.canvas.scenes import attention
+from viz.claims.runs import StepRuns
+from viz.claims.subjects import Scope, Subject
 from viz.features.compare import difference_scene as difference
 from viz.features.compare import run_difference
 from viz.lectures.presenter import check as command
@@ -30,9 +32,8 @@ from viz.lectures.presenter.scenes import scene_of
 from viz.lectures.script import library, parser
 from viz.lectures.script.answers import Answer, answer
 from viz.lectures.script.check import Located, check, check_step, located
-from viz.lectures.script.lecture import Question, Scope, Subject
+from viz.lectures.script.lecture import Question
 from viz.lectures.script.library import models_here
-from viz.lectures.script.runs import StepRuns
 from viz.lectures.script.telling import _said
 from viz.panels import Table
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import BadLecture
+from viz.claims.line_parser import Unreadable
+from viz.claims.subjects import Head, Named, Scope, Subject
 from viz.lectures.script import claims, draft, library, parser
-from viz.lectures.script.lecture import Head, Lecture, Named, Scope, Subject
-from viz.lectures.script.line_parser import Unreadable
+from viz.lectures.script.lecture import Lecture
 
 FRONT = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: multi30k-de-en, reverse-digits\n---\n"
 PIECES = [

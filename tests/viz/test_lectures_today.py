@@ -14,12 +14,12 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.trace_files import read_path
 from model.trace.types import Trace
 from viz.canvas.wire.transport import unpack
+from viz.claims.runs import StepRuns
 from viz.lectures.presenter.panels import Picture
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import parser
 from viz.lectures.script.claim_values import number_of
 from viz.lectures.script.claims import claim
-from viz.lectures.script.runs import StepRuns
 from viz.panels import NotDrawable
 
 TEXT = "a little girl in a pink dress is holding a"

@@ -20,14 +20,15 @@ from model.trace.types import Site, Trace
 from tests.plain_measures import by_loop
 from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
+from viz.claims.runs import StepRuns
 from viz.export import tables
 from viz.features.training import metrics as training_metrics
 from viz.labels import measures
 from viz.lectures.script import parser
 from viz.lectures.script.claim_values import number_of
 from viz.lectures.script.claims import OF_RUNS, claim
-from viz.lectures.script.runs import StepRuns
 from viz.metrics import head_kinds, heads
+from viz.metrics.teacher_forcing import fed
 from viz.url.parsers import MEASURES as DRAWN
 
 MODEL, TEXT = "reverse-digits", "3141592653"
@@ -69,7 +70,7 @@ def of_overview(trace: Trace) -> Numbers:
 
 
 def of_training(trace: Trace) -> Numbers:
-    course = training_metrics.course([training_metrics.Frame(0, trace, None)], training_metrics.fed(trace).ids)
+    course = training_metrics.course([training_metrics.Frame(0, trace, None)], fed(trace).ids)
     return {
         (str(site), head, name): course.values[name][0, column]
         for column, (site, head) in enumerate(course.heads)

@@ -20,6 +20,7 @@ from model.spec.request import RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import kinds as drawing_kinds
 from viz.canvas.wire.transport import unpack
+from viz.claims.runs import StepRuns
 from viz.i18n.translate import LANGUAGES, speaking
 from viz.lectures.classroom.deck import Deck
 from viz.lectures.presenter import handout, html_pages, lobby, markdown, open_lectures, routes, strings
@@ -30,7 +31,6 @@ from viz.lectures.presenter.questions import given, right_options, unanswered
 from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script import answers, parser
 from viz.lectures.script.lecture import Lecture
-from viz.lectures.script.runs import StepRuns
 
 TEXT = """---
 title: A <b>title</b>

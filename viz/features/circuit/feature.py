@@ -4,6 +4,7 @@ from pathlib import Path
 
 from viz.feature import CellPanel, Feature, FeaturePage, FoldedPart
 from viz.features.circuit import cell_words, graph_library, page, panels, saved_sums, why, writes
+from viz.features.circuit.claims import CLAIMS
 from viz.features.circuit.texts import PANELS
 from viz.features.circuit.view import CircuitView
 from viz.i18n.translate import N_
@@ -34,6 +35,7 @@ FEATURE = Feature(
     cell_words=cell_words.asks,
     saved_sums=saved_sums.sums,
     parameters=CircuitView,
+    claims=CLAIMS,
     help=PANELS,
     drawings={"Circuit": ((_FILES / "circuit.js",), ("common.css", _FILES / "circuit.css"))},
     routes=(graph_library.ROUTE,),

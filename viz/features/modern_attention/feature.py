@@ -2,6 +2,7 @@
 
 from viz.feature import Feature
 from viz.features.modern_attention import masks, panels, steps, tiles
+from viz.features.modern_attention.claims import CLAIMS
 from viz.features.modern_attention.texts import PANELS
 
 FEATURE = Feature(
@@ -20,5 +21,6 @@ FEATURE = Feature(
         },
         "masks": {"mask-kinds": panels.of_kinds, "sinks": panels.of_sinks},
     },
+    claims=CLAIMS,
     help=PANELS,
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from viz.feature import Feature, FeaturePage
 from viz.features.survey import page, panels
+from viz.features.survey.claims import CLAIMS
 from viz.features.survey.texts import SURVEY
 from viz.features.survey.view import SurveyView
 from viz.i18n.translate import N_
@@ -22,6 +23,7 @@ FEATURE = Feature(
         ),
     ),
     parameters=SurveyView,
+    claims=CLAIMS,
     help=SURVEY,
     drawings={"Dots": ((_FILES / "dots.js",), ("common.css", _FILES / "dots.css"))},
 )

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from model.measures.of_run import of_site
-from model.measures.rows import choosing, mean, overlap
-from model.trace.types import Array, Attention, Site, Tokens, Trace
+from model.trace.types import Array, Site, Trace
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics.heads import table_of_heads
+from viz.metrics.teacher_forcing import similarity, surprise
 from viz.url.parsers import MEASURES
 
 
@@ -64,37 +64,6 @@ def _measured(trace: Trace, last: Trace) -> dict[str, Array]:
     table = np.concatenate([of_site(trace, attention, names) for attention in trace.attention.values()])
     similar = np.concatenate([similarity(attention, last.at(site)) for site, attention in trace.attention.items()])
     return dict(zip(names, table.T, strict=True)) | {"similarity": similar}
-
-
-def similarity(attention: Attention, last: Attention) -> Array:
-    """[head], how similar each head is to the same head of the last snapshot, from 0 to 1: what their rows have in common, the mean
-    over the rows that have a choice in both.
-
-    It equals 1 minus the total variation distance of the rows.
-    """
-    return mean(overlap(attention.weights, last.weights), choosing(attention) & choosing(last))
-
-
-def fed(whole: Trace) -> Tokens:
-    """The strip that is forced at all snapshots: the target, or the only strip."""
-    return whole.tokens[tokens.written_strip(whole)]
-
-
-def surprise(trace: Trace, ids: Sequence[int]) -> Array:
-    """Surprisal -ln p of each forced token but the first, in nats: [token].
-
-    Args:
-        trace: a run that keeps its logits, [position, vocab].
-        ids: the forced tokens, followed by the expected last token if there is one.
-    """
-    if trace.logits is None:
-        return np.empty(0)
-    wanted = np.asarray(ids[1 : 1 + len(trace.logits)], np.int64)
-    logits = trace.logits[: len(wanted)].astype(np.float64)
-    highest = logits.max(axis=-1)
-    total = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=-1))
-    lost: Array = total - logits[np.arange(len(wanted)), wanted]
-    return lost
 
 
 def specialised(steps: Sequence[int], values: Array) -> int | None:

@@ -17,10 +17,11 @@ from viz.export.print.catalogue import Choice, Figure, standard_figures
 from viz.features.training import curves, runs, texts
 from viz.features.training import film_scene as film
 from viz.features.training.filmstrip import Snapshot, filmstrip
-from viz.features.training.metrics import Course, Frame, course, fed
+from viz.features.training.metrics import Course, Frame, course
 from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, _n, error_message, join_list, number, said
 from viz.labels import alt_text, tokens
+from viz.metrics.teacher_forcing import fed
 from viz.session.state import Page, address, update
 from viz.url.view_state import another_model
 from viz.widgets import print_dialog, recorded_run

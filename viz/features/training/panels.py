@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from model.trace.types import Trace
 from viz.features.training import film_scene as film
 from viz.features.training import runs, texts
-from viz.features.training.metrics import Course, course, fed
+from viz.features.training.metrics import Course, course
 from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, join_sentences, number
 from viz.labels import measures, tokens
+from viz.metrics.teacher_forcing import fed
 from viz.panels import Curves, NotDrawable, OfRun, Panel, Scene
 from viz.session.selection import with_trace
 from viz.session.state import Page

@@ -9,6 +9,7 @@ from tqdm import tqdm
 from model.engine import open_engine
 from model.engine.api import Engine
 from model.errors import HeadlightError
+from viz.claims.runs import StepRuns
 from viz.i18n.translate import _, error_message
 from viz.lectures.presenter import panels
 from viz.lectures.presenter.label_room import WINDOWS, cut_labels
@@ -17,7 +18,6 @@ from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script.check import can_run, check
 from viz.lectures.script.lecture import Lecture, Problem
 from viz.lectures.script.library import models_here, open_file
-from viz.lectures.script.runs import StepRuns
 from viz.panels import NotDrawable
 
 QUIET = 2

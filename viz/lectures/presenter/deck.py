@@ -13,6 +13,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.trace import stages
 from viz.canvas.wire.transport import content_hash
+from viz.claims.runs import StepRuns, column, place, row
 from viz.i18n.translate import _, error_message, speaking
 from viz.labels import titles, tokens
 from viz.lectures.classroom.deck import Answer, Slide
@@ -21,7 +22,6 @@ from viz.lectures.presenter.pictures import picture
 from viz.lectures.presenter.questions import answered, revealed_view, unanswered
 from viz.lectures.presenter.view_store import PackedView
 from viz.lectures.script.lecture import Lecture, Point, Step
-from viz.lectures.script.runs import StepRuns, column, place, row
 from viz.panels import NotDrawable
 from viz.views import page_panels
 

@@ -14,6 +14,7 @@ from markdown_it.token import Token
 
 from model.engine import log
 from model.errors import HeadlightError
+from viz.claims.runs import StepRuns
 from viz.export.print import fonts
 from viz.export.print.catalogue import Figure, caption
 from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
@@ -28,7 +29,6 @@ from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.pictures import page_and_panels
 from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script.lecture import Step
-from viz.lectures.script.runs import StepRuns
 from viz.panels import NotDrawable, OfRun, Table
 
 _DOCUMENT = Path(__file__).with_suffix(".typ")

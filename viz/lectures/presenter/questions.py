@@ -7,6 +7,7 @@ probability, and nothing that the run generates if this is what is asked.
 from dataclasses import replace
 
 from model.trace.types import Attention, Trace
+from viz.claims.runs import StepRuns, column, row, step_of
 from viz.i18n.translate import _, language_of
 from viz.labels import tokens
 from viz.lectures.classroom.deck import Answer, Layout, Question, Strip
@@ -14,7 +15,6 @@ from viz.lectures.presenter import markdown
 from viz.lectures.script import answers
 from viz.lectures.script import lecture as script
 from viz.lectures.script.lecture import Step
-from viz.lectures.script.runs import StepRuns, column, row, step_of
 from viz.metrics.teacher_forcing import first_written
 from viz.url.view_state import ViewState
 from viz.views.page_panels import pages_of_steps

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.errors import BadClaim
+from viz.claims.runs import StepRuns, column, row, step_of
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.lectures.script.claim_values import distribution, number_of, text_of
 from viz.lectures.script.lecture import Question
-from viz.lectures.script.runs import StepRuns, column, row, step_of
 
 CANDIDATES = 5
 """Most options of a question for the next token."""

@@ -9,14 +9,14 @@ from model.engine.api import Describe, Engine
 from model.errors import BadClaim, HeadlightError
 from model.spec.snapshots import without_step
 from model.trace import stages
-from viz.features.compare.view import CompareView
+from viz.claims.runs import StepRuns, column, place, row
+from viz.claims.subjects import Head, Scope
 from viz.i18n.translate import _, error_message
 from viz.i18n.translate import problem as reason
 from viz.lectures.script.answers import answer
 from viz.lectures.script.claim_values import number_of, text_of
-from viz.lectures.script.lecture import Claim, Head, Lecture, Point, Problem, Scope, Step
+from viz.lectures.script.lecture import Claim, Lecture, Point, Problem, Step
 from viz.lectures.script.library import models_here
-from viz.lectures.script.runs import StepRuns, column, place, row
 from viz.lectures.script.telling import told
 
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
@@ -60,7 +60,7 @@ def check_step(step: Step, engine: Engine) -> list[Problem]:
         runs.attention(trace, Head())
         if step.view.stage:
             stages.find(trace, step.view.stage)
-        if step.view.of(CompareView).against:
+        if runs.has_second_side:
             runs.run(Scope(side="B"))
     except HeadlightError as error:
         return [Problem(step.line, error_message(error))]

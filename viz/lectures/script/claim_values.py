@@ -9,12 +9,13 @@ from model.measures.of_run import of_site, weight_on
 from model.measures.rows import entropies
 from model.trace.steps import Step
 from model.trace.types import Array, Trace
-from viz.features.training import metrics as training_metrics
+from viz.claims.kinds import brought_kinds
+from viz.claims.runs import StepRuns, column, row, step_of
+from viz.claims.subjects import Scope, Subject
 from viz.i18n.translate import _
 from viz.labels import tokens as labels
-from viz.lectures.script import over_texts, sums, today
-from viz.lectures.script.lecture import Scope, Subject
-from viz.lectures.script.runs import StepRuns, column, row, step_of
+from viz.lectures.script import rotary_claims
+from viz.metrics import teacher_forcing
 from viz.metrics.aggregation import relative_lengths
 from viz.metrics.logit_lens import lens, output_names
 from viz.metrics.padding import padding_effect
@@ -27,6 +28,8 @@ def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
     Raises:
         HeadlightError: the run is not possible, or has no such head, token or step.
     """
+    if brought := brought_kinds().get(subject.kind):
+        return str(brought.value(runs, subject, scope))
     trace = runs.run(scope)
     match subject.kind:
         case "output":
@@ -37,8 +40,6 @@ def text_of(runs: StepRuns, subject: Subject, scope: Scope) -> str:
             attention, head = runs.attention(trace, subject.head)
             weights = attention.head(head)[row(trace, attention, subject.query)]
             return trace.tokens[attention.key_tokens].texts[int(np.argmax(weights))]
-        case "roles":
-            return over_texts.roles(runs, subject, scope)
         case "mask":
             attention, _head = runs.attention(trace, subject.head)
             open_ = attention.mask[row(trace, attention, subject.query), column(trace, attention, subject.key)]
@@ -52,17 +53,13 @@ def number_of(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     Raises:
         HeadlightError: the run is not possible, or has no such head, token or step.
     """
+    if brought := brought_kinds().get(subject.kind):
+        return float(brought.value(runs, subject, scope))
     if subject.kind == "padding":
         effect = padding_effect(*runs.padded())
         return effect.largest_weight if subject.name == "weight" else effect.largest_difference
-    if subject.kind in ("survey", "share"):
-        return over_texts.number(runs, subject, scope)
-    if subject.kind in today.TODAY:
-        return today.number(runs, subject, scope)
-    if subject.kind in sums.SUMS:
-        return sums.number(runs, subject, scope)
-    if subject.kind == "breaks-at":
-        return runs.breaks_at(scope)
+    if subject.kind in rotary_claims.OF_PAIRS:
+        return rotary_claims.number(runs, subject, scope)
     if scope.change:
         before, now = runs.fed(scope)
         return _NUMBERS[subject.kind](runs, now, subject) - _NUMBERS[subject.kind](runs, before, subject)
@@ -142,7 +139,7 @@ def _of_head(runs: StepRuns, trace: Trace, subject: Subject, final: Trace | None
     """
     attention, head = runs.attention(trace, subject.head)
     if subject.name == "similarity":
-        value = training_metrics.similarity(attention, (final or trace).at(attention.site))[head]
+        value = teacher_forcing.similarity(attention, (final or trace).at(attention.site))[head]
     else:
         value = of_site(trace, attention, (subject.name,))[head, 0]
     if np.isnan(value):
@@ -165,7 +162,7 @@ def _log_probability(_runs: StepRuns, trace: Trace, _subject: Subject) -> float:
 
 
 def _loss(_runs: StepRuns, trace: Trace, subject: Subject) -> float:
-    lost = training_metrics.surprise(trace, training_metrics.fed(trace).ids)
+    lost = teacher_forcing.surprise(trace, teacher_forcing.fed(trace).ids)
     return float(lost[max(subject.number - 1, 0) :].mean())
 
 

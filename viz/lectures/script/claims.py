@@ -1,24 +1,31 @@
 """The language of `expect:`, `answer:` and `point:` lines; docs/lectures.md defines it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
 from model.errors import HeadlightError
 from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
+from viz.claims.kinds import alone, brought_kinds, cell, one_of, row
+from viz.claims.line_parser import Parts, Unreadable
+from viz.claims.subjects import Head, Scope, Subject
 from viz.i18n.translate import _
-from viz.lectures.script.lecture import Claim, Head, Point, Question, Scope, Subject
-from viz.lectures.script.line_parser import Parts, Unreadable
-from viz.lectures.script.today import KEPT, MOVED
+from viz.lectures.script.lecture import Claim, Point, Question
 
 RELATIONS = {"=": "=", "≠": "≠", "!=": "≠", "<": "<", ">": ">", "≤": "≤", "<=": "≤", "≥": "≥", ">=": "≥"}
 OF_RUNS = (*(name for name in MEASURES if name not in ("norm", "alignment_error")), "similarity")
 """Measures of a head in one run; runs of lectures keep no context vectors, and nobody typed an alignment of their words."""
 
 WORDS = {"contains", "lacks"}
-TEXTS = ("output", "source", "key", "lens", "mask", "roles")
-"""Subjects that are texts; all others are numbers."""
+TEXTS = ("output", "source", "key", "lens", "mask")
+"""Subjects of the core that are texts; all others are numbers."""
+
+
+def is_text(subject: Subject) -> bool:
+    """Whether the value of a subject is a text."""
+    brought = brought_kinds()
+    return brought[subject.kind].is_text if subject.kind in brought else subject.kind in TEXTS
 
 
 def subject(parts: Parts) -> Subject:
@@ -28,54 +35,20 @@ def subject(parts: Parts) -> Subject:
         Unreadable: the line does not begin with a subject.
     """
     kind = parts.take(_("claim"))
-    if kind not in _SUBJECTS:
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=kind, there=", ".join(_SUBJECTS)))
-    return _SUBJECTS[kind](kind, parts)
-
-
-def _alone(kind: str, _parts: Parts) -> Subject:
-    return Subject(kind)
-
-
-def _cell(kind: str, parts: Parts) -> Subject:
-    head, row = parts.head(), parts.row()
-    parts.expect("→")
-    return Subject(kind, head=head, query=row, key=parts.token(_("column")))
-
-
-def _row(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, head=parts.head(), query=parts.row())
+    readers = {**_SUBJECTS, **{name: brought.read for name, brought in brought_kinds().items()}}
+    if kind not in readers:
+        raise Unreadable(_("“{kind}” is not one of: {there}", kind=kind, there=", ".join(readers)))
+    return readers[kind](kind, parts)
 
 
 def _column(kind: str, parts: Parts) -> Subject:
     return Subject(kind, head=parts.head(), key=parts.token(_("column")))
 
 
-def _head(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, head=parts.head())
-
-
 def _candidate(kind: str, parts: Parts) -> Subject:
     text = parts.quoted(_("token"))
     parts.expect("at")
     return Subject(kind, name=text, at=parts.token(_("step")))
-
-
-def _measure(kind: str, parts: Parts) -> Subject:
-    known = OF_RUNS if kind == "measure" else tuple(MEASURES)
-    return Subject(kind, name=_one_of(parts, _("measure"), known), head=parts.head())
-
-
-def _why(kind: str, parts: Parts) -> Subject:
-    side = _one_of(parts, _("query or key"), ("query", "key"))
-    name = parts.quoted(_("part of the sum"))
-    return replace(_cell(kind, parts), name=name, number=int(side == "key"))
-
-
-def _writes(kind: str, parts: Parts) -> Subject:
-    name = parts.quoted(_("part of the sum"))
-    parts.expect("at")
-    return Subject(kind, name=name, at=parts.token(_("step")))
 
 
 def _lens(kind: str, parts: Parts) -> Subject:
@@ -89,26 +62,7 @@ def _loss(kind: str, parts: Parts) -> Subject:
 
 
 def _padding(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, name=_one_of(parts, _("weight or difference"), ("weight", "difference")))
-
-
-def _one_of(parts: Parts, what: str, known: Sequence[str]) -> str:
-    name = parts.take(what)
-    if name not in known:
-        raise Unreadable(_("“{kind}” is not one of: {there}", kind=name, there=", ".join(known)))
-    return name
-
-
-def _moved(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, name=_one_of(parts, _("way"), MOVED), head=parts.head())
-
-
-def _kept(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, number=parts.whole(_("tokens")), name=parts.take("") if parts.next in KEPT else "model")
-
-
-def _operations(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, name=_one_of(parts, _("way"), ("cached", "whole")))
+    return Subject(kind, name=one_of(parts, _("weight or difference"), ("weight", "difference")))
 
 
 def _wavelength(kind: str, parts: Parts) -> Subject:
@@ -117,46 +71,32 @@ def _wavelength(kind: str, parts: Parts) -> Subject:
 
 def _distance(kind: str, parts: Parts) -> Subject:
     far = parts.whole(_("positions"))
-    return replace(_cell(kind, parts), number=far)
+    return replace(cell(kind, parts), number=far)
 
 
-def _reach(kind: str, parts: Parts) -> Subject:
-    return Subject(kind, head=parts.head(), number=parts.whole(_("layers")))
+def _measure(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=one_of(parts, _("measure"), OF_RUNS), head=parts.head())
 
 
 _SUBJECTS: Mapping[str, Callable[[str, Parts], Subject]] = {
-    "output": _alone,
-    "source": _alone,
-    "weight": _cell,
-    "score": _cell,
-    "mask": _cell,
-    "key": _row,
-    "entropy": _row,
+    "output": alone,
+    "source": alone,
+    "weight": cell,
+    "score": cell,
+    "mask": cell,
+    "key": row,
+    "entropy": row,
     "mean": _column,
     "value": _column,
     "measure": _measure,
     "probability": _candidate,
     "rank": _candidate,
-    "log-probability": _alone,
+    "log-probability": alone,
     "loss": _loss,
     "lens": _lens,
     "padding": _padding,
-    "breaks-at": _alone,
-    "survey": _measure,
-    "share": _measure,
-    "roles": _head,
-    "why": _why,
-    "writes": _writes,
-    "sum": _row,
-    "linear": _cell,
-    "moved": _moved,
-    "tiled": _head,
     "wavelength": _wavelength,
     "distance": _distance,
-    "reach": _reach,
-    "kept": _kept,
-    "equal-at": _alone,
-    "operations": _operations,
 }
 
 
@@ -202,7 +142,7 @@ def claim(text: str, line: int) -> Claim:
     parts = Parts(text)
     where, what = scope(parts), subject(parts)
     written = parts.take(_("relation"))
-    textual = what.kind in TEXTS
+    textual = is_text(what)
     allowed = ["=", "≠", *sorted(WORDS)] if textual else [*dict.fromkeys(RELATIONS.values())]
     relation = RELATIONS.get(written, written)
     if relation not in allowed:
@@ -241,7 +181,7 @@ def question(prompt: str, answer: str, options: tuple[str, ...], line: int) -> Q
         return Question(prompt, "token", options, what, where, line)
     numeric, what = parts.skip("number"), subject(parts)
     parts.end()
-    if numeric and what.kind not in TEXTS:
+    if numeric and not is_text(what):
         return Question(prompt, "number", (), what, where, line)
     kind = _ASKED.get(what.kind)
     if numeric or kind is None:
@@ -271,8 +211,8 @@ def point(text: str, line: int) -> Point:
         case "row":
             found = Point("row", note.strip(), line, head=parts.head(), query=parts.row())
         case "cell":
-            cell = _cell("", parts)
-            found = Point("cell", note.strip(), line, head=cell.head, query=cell.query, key=cell.key)
+            place = cell("", parts)
+            found = Point("cell", note.strip(), line, head=place.head, query=place.query, key=place.key)
         case "head":
             site = parts.head().site
             found = Point("head", note.strip(), line, head=Head(site, parts.whole(_("head number"))))

@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 
 from model.errors import BadLecture
 from model.spec.sent_text import split_address
+from viz.claims.line_parser import Unreadable
 from viz.i18n.translate import _
 from viz.lectures.script import claims
 from viz.lectures.script.lecture import Claim, Lecture, Point, Problem, Question, Step
-from viz.lectures.script.line_parser import Unreadable
 from viz.url import links
 from viz.url.view_state import ViewState
 from viz.views.page_panels import pages_of_steps

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from viz.claims.runs import StepRuns, row
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.lectures.script.answers import Answer, answer
 from viz.lectures.script.lecture import Problem, Question, Step
-from viz.lectures.script.runs import StepRuns, row
 
 DECIMALS = range(1, 5)
 """Numbers of decimals to which an answer may be said."""

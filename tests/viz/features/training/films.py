@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tests import traces
-from viz.features.training.metrics import Course, Frame, course, fed
+from viz.features.training.metrics import Course, Frame, course
+from viz.metrics.teacher_forcing import fed
 
 STEPS = (0, 3, 10, 40, 200)
 WHOLE = traces.translation(layers=2, heads=3, seed=9)

@@ -12,7 +12,8 @@ from model.trace.types import Array, Site
 from tests import traces
 from tests.plain_measures import by_loop
 from tests.viz.features.training.films import STEPS, WHOLE, frames, measured
-from viz.features.training.metrics import fed, moments, numbers, similarity, specialised, surprise
+from viz.features.training.metrics import moments, numbers, specialised
+from viz.metrics.teacher_forcing import fed, similarity, surprise
 from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")

@@ -6,8 +6,8 @@ import re
 from model.errors import HeadlightError
 from model.spec.sent_text import whole_number
 from model.trace.types import Site
+from viz.claims.subjects import Head, Named, Token
 from viz.i18n.translate import _
-from viz.lectures.script.lecture import Head, Named, Token
 
 _PART = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\{[^{}]*\}|→|->|!=|<=|>=|[=≠<>≤≥:#]|[^\s"{}=≠<>≤≥:#]+)')
 

@@ -1,20 +1,22 @@
-"""Claims about attention as it is built today: sums of rows, sinks, caches, costs, tiles, distances (docs/today.md)."""
+"""Claims about attention as it is built today: sums of rows, caches, costs, tiles, reach (docs/today.md)."""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from model.attribution.costs import Measures, Sizes
-from model.errors import BadClaim, HeadlightError
-from model.trace.types import Array, Attention
+from model.errors import BadClaim
+from model.trace.types import Attention
+from viz.claims.kinds import ClaimKind, alone, cell, head, one_of
+from viz.claims.kinds import row as row_of_head
+from viz.claims.line_parser import Parts
+from viz.claims.runs import StepRuns, column, row
+from viz.claims.subjects import Scope, Subject
 from viz.features.modern_attention import flash_attention, linear_attention
 from viz.features.modern_attention import kinds_of_masks as mask_kinds
 from viz.features.modern_attention.cache import bytes_of, ways
 from viz.features.modern_attention.length import equal_at
 from viz.i18n.translate import _
-from viz.lectures.script.lecture import Scope, Subject
-from viz.lectures.script.runs import StepRuns, column, row
-from viz.metrics.rotary import scores_by_distance
 
 TILE = 4
 """Queries and keys of a tile, as the step draws them."""
@@ -52,37 +54,6 @@ def _tile(_runs: StepRuns, own: Attention, head: int, _at: tuple[int, int], _sub
     return float(np.abs(found.context - own.head(head).astype(np.float64) @ own.v[head].astype(np.float64)).max())
 
 
-def rotation(runs: StepRuns, own: Attention) -> Array:
-    """The rotation [pair, 3] of a site.
-
-    Raises:
-        BadClaim: it has none, or it is not known.
-    """
-    name = f"rotation/{own.site}"
-    try:
-        return runs.tensors((name,))[name]
-    except HeadlightError as error:
-        raise BadClaim(reason=_("this model has no rotary positions")) from error
-
-
-def _wavelength(runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
-    turns = rotation(runs, own)
-    if not 0 <= subject.number < len(turns):
-        raise BadClaim(reason=_("there is no pair {pair}: pairs are counted from 0", pair=subject.number))
-    return float(2 * np.pi / turns[subject.number, 2])
-
-
-def _distance(runs: StepRuns, own: Attention, head: int, at: tuple[int, int], subject: Subject) -> float:
-    """The score of a cell if its key stood so many positions before the query."""
-    if own.q is None or own.k is None or own.scores is None:
-        raise BadClaim(reason=_("the run recorded no scores"))
-    query, key = at
-    q, k = (vectors[head].astype(np.float64) for vectors in (own.q, own.k))
-    scale = float(own.scores[head, query, key] / (q[query] @ k[key]))
-    there = np.array([float(subject.number)])
-    return float(scores_by_distance(q[query], k[key], rotation(runs, own), scale, query - key, there)[0])
-
-
 def _reach(_runs: StepRuns, own: Attention, _head: int, _at: tuple[int, int], subject: Subject) -> float:
     """On how many of the newest tokens the last one depends through so many layers of this mask."""
     return float(mask_kinds.farthest([own.mask] * subject.number))
@@ -93,8 +64,6 @@ _OF_A_HEAD: Mapping[str, Callable[[StepRuns, Attention, int, tuple[int, int], Su
     "linear": _linear,
     "moved": _moved,
     "tiled": _tile,
-    "wavelength": _wavelength,
-    "distance": _distance,
     "reach": _reach,
 }
 
@@ -125,16 +94,8 @@ _OF_A_MODEL: Mapping[str, Callable[[StepRuns, Sizes, Subject], float]] = {
     "operations": _operations,
 }
 
-TODAY = (*_OF_A_HEAD, *_OF_A_MODEL)
-"""Subjects whose value is computed here."""
 
-
-def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
-    """The value of one of these subjects.
-
-    Raises:
-        HeadlightError: the run is not possible, or has no such head, row or key, or the costs of the model are not known.
-    """
+def _number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
     if scope.change:
         raise BadClaim(reason=_("change needs two runs; this is a number of one: use two claims"))
     if subject.kind in _OF_A_MODEL:
@@ -147,3 +108,32 @@ def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
         0 if subject.key is None else column(trace, own, subject.key),
     )
     return _OF_A_HEAD[subject.kind](runs, own, head, at, subject)
+
+
+def _read_moved(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=one_of(parts, _("way"), MOVED), head=parts.head())
+
+
+def _read_kept(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, number=parts.whole(_("tokens")), name=parts.take("") if parts.next in KEPT else "model")
+
+
+def _read_operations(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=one_of(parts, _("way"), ("cached", "whole")))
+
+
+def _read_reach(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, head=parts.head(), number=parts.whole(_("layers")))
+
+
+CLAIMS = {
+    "sum": ClaimKind(row_of_head, _number),
+    "linear": ClaimKind(cell, _number),
+    "moved": ClaimKind(_read_moved, _number),
+    "tiled": ClaimKind(head, _number),
+    "reach": ClaimKind(_read_reach, _number),
+    "kept": ClaimKind(_read_kept, _number),
+    "equal-at": ClaimKind(alone, _number),
+    "operations": ClaimKind(_read_operations, _number),
+}
+"""As `viz.feature.Feature.claims`."""

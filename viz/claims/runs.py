@@ -3,21 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-
-from model.attribution.questions import Prune
 from model.engine.api import Describe, Engine, ModelInfo, Run, Tensors, Texts
 from model.errors import BadClaim, from_json
 from model.spec.edits import read_edits
 from model.spec.request import Keep, RunRequest
 from model.spec.snapshots import at_step
 from model.trace.types import Array, Attention, Tokens, Trace
-from viz.features.compare.view import second_side
+from viz.claims.subjects import Head, Named, Scope, Token
+from viz.feature import features
 from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.lectures.script.lecture import Head, Named, Scope, Step, Token
 from viz.metrics.teacher_forcing import teacher_forced_request
 from viz.url.links import conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState
@@ -26,17 +23,25 @@ EVERYTHING: tuple[Keep, ...] = ("scores", "qkv", "hidden")
 """Tensors that runs keep in addition, so that every claim about one run reads the same trace."""
 
 
+class HasView(Protocol):
+    """A step of a lecture, as far as its runs are concerned."""
+
+    @property
+    def view(self) -> ViewState:
+        """The view of its link."""
+
+
 @dataclass(frozen=True)
 class StepRuns:
     """The runs of one step. Equal requests come from the engine's cache.
 
     Attributes:
         engine: runs them.
-        step: the step.
+        step: a step of a lecture.
     """
 
     engine: Engine
-    step: Step
+    step: HasView
 
     @cached_property
     def info(self) -> ModelInfo:
@@ -56,9 +61,14 @@ class StepRuns:
         view = self.step.view
         return conversing(self.info, opening(self.info, view) if view.text is None else view)
 
+    @property
+    def has_second_side(self) -> bool:
+        """Whether the view compares the run with another one."""
+        return any(feature.second_view is not None and feature.second_view(self.view) != self.view for feature in features())
+
     def request(self, scope: Scope = Scope()) -> RunRequest:
         """The request of a scope, without `change`."""
-        view = second_side(self.view) if scope.side == "B" else self.view
+        view = _second(self.view) if scope.side == "B" else self.view
         request = (replace(view, **WITHOUT_EDITS) if scope.side == "plain" else view).request(keep=EVERYTHING)
         model = at_step(request.model, scope.snapshot) if scope.snapshot >= 0 else request.model
         return replace(request, model=model, edits=request.edits + read_edits(scope.edits))
@@ -83,11 +93,6 @@ class StepRuns:
         plain = self.run()
         length = self.view.pad_to or min(len(plain.tokens["source"]) + 4, self.info.max_source)
         return plain, self.engine.ask(Run(self.view.request(keep=EVERYTHING, pad_to=length)))
-
-    def breaks_at(self, scope: Scope) -> float:
-        """Number of heads that can be silenced before a written token is no longer the likeliest; all of them: infinity."""
-        found = self.engine.ask(Prune(replace(self.request(scope), keep=())))
-        return np.inf if found.breaks_at is None else found.breaks_at
 
     def ids(self, trace: Trace) -> Mapping[str, int]:
         """The id of each text of the written strip's vocabulary."""
@@ -119,6 +124,19 @@ class StepRuns:
         number = head.number if head.number >= 0 else self.view.head
         attention.head(number)
         return attention, number
+
+
+def _second(view: ViewState) -> ViewState:
+    """The view of side B.
+
+    Raises:
+        BadClaim: no feature compares two sides.
+    """
+    for feature in features():
+        if feature.second_view is not None:
+            second: ViewState = feature.second_view(view)
+            return second
+    raise BadClaim(reason=_("there is no side B"))
 
 
 def row(trace: Trace, attention: Attention, token: Token | None) -> int:

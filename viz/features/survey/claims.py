@@ -8,9 +8,11 @@ from model.survey import tables
 from model.survey.questions import StoredSurvey
 from model.survey.roles import CRITERIA
 from model.survey.survey import Survey
+from viz.claims.kinds import ClaimKind, head, one_of
+from viz.claims.line_parser import Parts
+from viz.claims.runs import StepRuns
+from viz.claims.subjects import Scope, Subject
 from viz.i18n.translate import _
-from viz.lectures.script.lecture import Scope, Subject
-from viz.lectures.script.runs import StepRuns
 
 
 def surveyed(runs: StepRuns) -> Survey:
@@ -57,10 +59,10 @@ def _placed(runs: StepRuns, subject: Subject, scope: Scope) -> tuple[Survey, int
     if scope != Scope():
         raise BadClaim(reason=_("a survey describes the model as it is: write no scope before it"))
     survey, trace = surveyed(runs), runs.run()
-    attention, head = runs.attention(trace, subject.head)
+    attention, number_of_head = runs.attention(trace, subject.head)
     heads = survey.statistics.heads
-    if (place := (str(attention.site), head)) not in heads:
-        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=head, site=place[0]))
+    if (place := (str(attention.site), number_of_head)) not in heads:
+        raise BadClaim(reason=_("the survey has no head {head} in {site}", head=number_of_head, site=place[0]))
     return survey, heads.index(place)
 
 
@@ -82,3 +84,15 @@ def _share(survey: Survey, row: int, measure: str) -> float:
 
 
 _NUMBERS: Mapping[str, Callable[[Survey, int, str], float]] = {"survey": _mean, "share": _share}
+
+
+def _measure(kind: str, parts: Parts) -> Subject:
+    return Subject(kind, name=one_of(parts, _("measure"), tuple(MEASURES)), head=parts.head())
+
+
+CLAIMS = {
+    "survey": ClaimKind(_measure, number),
+    "share": ClaimKind(_measure, number),
+    "roles": ClaimKind(head, roles, is_text=True),
+}
+"""As `viz.feature.Feature.claims`."""

@@ -1,18 +1,18 @@
 """Claims about why a head attends where it does, and about what wrote a token: sums of the parts of the stream (docs/why.md)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from model.attribution.sums import Part, Why, Writes
 from model.errors import BadClaim
 from model.trace.types import Array
+from viz.claims.kinds import ClaimKind, cell, one_of
+from viz.claims.line_parser import Parts
+from viz.claims.runs import StepRuns, column, row, step_of
+from viz.claims.subjects import Scope, Subject
 from viz.i18n.translate import _
-from viz.lectures.script.lecture import Scope, Subject
-from viz.lectures.script.runs import StepRuns, column, row, step_of
-
-SUMS = ("why", "writes")
-"""Subjects whose value is a term of such a sum."""
 
 
 def number(runs: StepRuns, subject: Subject, scope: Scope) -> float:
@@ -41,3 +41,19 @@ def _of_part(name: str, parts: Sequence[Part], values: Array) -> float:
         there = ", ".join(dict.fromkeys(map(str, parts)))
         raise BadClaim(reason=_("the sum has no part “{part}”; parts: {there}", part=name, there=there))
     return float(np.sum(values[places]))
+
+
+def _why(kind: str, parts: Parts) -> Subject:
+    side = one_of(parts, _("query or key"), ("query", "key"))
+    name = parts.quoted(_("part of the sum"))
+    return replace(cell(kind, parts), name=name, number=int(side == "key"))
+
+
+def _writes(kind: str, parts: Parts) -> Subject:
+    name = parts.quoted(_("part of the sum"))
+    parts.expect("at")
+    return Subject(kind, name=name, at=parts.token(_("step")))
+
+
+CLAIMS = {"why": ClaimKind(_why, number), "writes": ClaimKind(_writes, number)}
+"""As `viz.feature.Feature.claims`."""
