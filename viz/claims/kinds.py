@@ -1,4 +1,7 @@
-"""Kinds of claims: how the subject of each is read from a line, and what its value is in a run."""
+"""Kinds of claims: how the subject of each is read from a line, and what its value is in a run.
+
+A reader raises Unreadable if the next part has another form.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
