@@ -10,11 +10,11 @@ import torch
 
 from model import known_models
 from model.checkpoints import native, other_places
+from model.checkpoints.hub import cache, names
 from model.checkpoints.layouts import loading
 from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
 from model.checkpoints.native import Checkpoint
 from model.errors import BadSetting, MissingFile, MustNotBeSet, UnknownModel, phrase
-from model.hub import cache, names
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
 from model.huggingface.loaded import Foreign

@@ -18,8 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from model.checkpoints.diagnosis import diagnosed
 from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, Phrase, ShapeMismatch, Words, phrase
-from model.inspection.diagnostics import diagnosed
 from model.inspection.report import Inspection, TensorInfo
 from model.inspection.tensor_stats import each_measured
 from model.spec import network as specs

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from model.checkpoints import head_circuits
 from model.checkpoints.loader import AnyNetwork
 from model.huggingface.network import ForeignNetwork, WholeNetwork
-from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.positions import angles, rotary_pairs
 

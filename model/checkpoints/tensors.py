@@ -6,11 +6,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from model.checkpoints import relative_positions
+from model.checkpoints import head_circuits, relative_positions
 from model.checkpoints.loader import AnyNetwork
 from model.errors import UnknownTensor
 from model.huggingface.network import ForeignNetwork
-from model.inspection import head_circuits
 from model.trace.types import Site
 from model.transformer.build import Network
 from model.transformer.networks import BuiltNetwork

@@ -15,13 +15,13 @@ from model.attribution.saved_sums import cell_to_save, sums_to_save
 from model.attribution.score_parts import kept, score_sum
 from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
 from model.checkpoints import loader
+from model.checkpoints.hub.cache import pinned
 from model.checkpoints.loader import Runner, lowered
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.cli.telling import going_on, told
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting, HeadlightError
-from model.hub.cache import pinned
 from model.inference.cell import explain_cell
 from model.inference.run import run_in
 from model.spec.request import KEEP, RunRequest

@@ -11,14 +11,14 @@ import click
 from tqdm import tqdm
 
 from model import known_models
+from model.checkpoints.hub import cache, fetching
+from model.checkpoints.hub.fetching import OnBytes
+from model.checkpoints.hub.names import COMMIT, HubName, parsed
+from model.checkpoints.hub.plans import GB, Plan, Shape
 from model.cli.options import AS_JSON
 from model.engine.local import CHECKPOINTS
 from model.engine.model_list import CheckpointStore
 from model.errors import UnknownModel
-from model.hub import cache, fetching
-from model.hub.fetching import OnBytes
-from model.hub.names import COMMIT, HubName, parsed
-from model.hub.plans import GB, Plan, Shape
 
 
 @click.command()

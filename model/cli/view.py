@@ -16,13 +16,13 @@ import click
 import httpx
 
 from model.checkpoints import loader
+from model.checkpoints.hub.cache import pinned
+from model.checkpoints.hub.names import PREFIX
 from model.checkpoints.layouts.given_answers import WEIGHT_FILES, parse_settings
 from model.cli.options import SETTINGS
 from model.engine.local import CHECKPOINTS
 from model.engine.sent_files import FILE_SETTINGS, OPEN_VARIABLE, VOCABULARY_ENDINGS, opened_name, vocabulary_name
 from model.errors import BadSetting, MissingSetting
-from model.hub.cache import pinned
-from model.hub.names import PREFIX
 from model.trace.trace_files import ENDING, is_trace_file, read_path
 
 ROOT = Path(__file__).parents[2]

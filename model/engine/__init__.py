@@ -1,6 +1,6 @@
 """Engines: `api` is the protocol, `local` runs networks in this process, `http.client` asks a server, `cluster` starts several.
 
-May import: model.attribution, model.checkpoints, model.errors, model.hub, model.inference, model.inspection, model.known_models,
+May import: model.attribution, model.checkpoints, model.errors, model.inference, model.inspection, model.known_models,
 model.safe_loading, model.sharing, model.spec, model.survey, model.tokenizers, model.trace.
 """
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from model.checkpoints.hub.names import Mode
+from model.checkpoints.hub.plans import Plan as Plan
 from model.errors import Words
-from model.hub.names import Mode
-from model.hub.plans import Plan as Plan
 from model.inspection.report import Inspection
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import Decoding

@@ -24,6 +24,7 @@ from model.attribution.scoring import OnCount
 from model.attribution.sums import CellWrites, Why, Writes
 from model.checkpoints import export as model_export
 from model.checkpoints import tensors as model_tensors
+from model.checkpoints.hub import names
 from model.checkpoints.loader import Runner, own_precision
 from model.checkpoints.surveyed import FILE as SURVEY
 from model.checkpoints.surveyed import FILM
@@ -54,7 +55,6 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import BadSetting, HeadlightError, TooManyTokens, phrase
-from model.hub import names
 from model.inference.calls import Ask
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader

@@ -15,12 +15,12 @@ from typing import TypeAlias
 
 from model import known_models
 from model.checkpoints import native
+from model.checkpoints.hub import cache, names
 from model.checkpoints.layouts.given_answers import ANSWERS, WEIGHT_FILES
 from model.checkpoints.loader import Runner
 from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
-from model.hub import cache, names
 from model.inference import pictures, sounds
 from model.spec.network import to_json
 from model.spec.snapshots import at_step, without_step

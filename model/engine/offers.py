@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable
 
 from model import known_models
+from model.checkpoints.hub import cache, fetching
+from model.checkpoints.hub.names import HubName, mode, parsed
+from model.checkpoints.hub.plans import Plan
 from model.engine.api import Found, Offer, Offers
 from model.engine.scheduling.queue import on_cancel
 from model.errors import HubOff, NotFetched, UnknownModel
-from model.hub import cache, fetching
-from model.hub.names import HubName, mode, parsed
-from model.hub.plans import Plan
 from model.trace.progress import LISTENER, Progress
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics of a checkpoint's numbers: parameters by part, tied matrices, whether it was trained, and unusual heads."""
+"""Diagnostics of a checkpoint's numbers: parameters by part, tied matrices, whether it was trained."""
 
 import hashlib
 import math
@@ -11,12 +11,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from model.errors import message, phrase
-from model.inspection import head_circuits
-from model.inspection.report import Freshness, Inspection, Part, TensorInfo
-
-MOST_NUMBERS = 200_000_000
-"""Most parameters of a network whose heads are compared; a larger one would take minutes."""
+from model.errors import message
+from model.inspection.report import Freshness, Part, TensorInfo
 
 LEAST_NUMBERS = 64
 """Fewest numbers in a matrix whose statistics mean something."""
@@ -24,53 +20,10 @@ LEAST_NUMBERS = 64
 SURE = 5.0
 """Standard errors by which a fresh matrix may differ from its distribution; one in a million differs more by chance."""
 
-_KINDS = (
-    (r"norm\.", "norms"),
-    (r"embedding\.token\.", "embedding"),
-    (r"embedding\.positions\.", "positions"),
-    (r"cross_attention\.", "cross_attention"),
-    (r"attention\.", "attention"),
-    (r"feed_forward\.", "feed_forward"),
-    (r"^output\.", "output"),
-)
 Place: TypeAlias = tuple[str, str]
 """Stack and kind of a part of a network."""
 
 _NORM = re.compile(r"norm\.(weight|bias)$")
-
-
-def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Module | None) -> Inspection:
-    """`found` with the diagnostics filled in.
-
-    Args:
-        tensors: tensors of the file, by the names in `found`.
-        network: the network with these numbers; None: it is not known yet, or the file is incomplete.
-    """
-    notes = found.notes
-    compared = network is not None and found.parameters <= MOST_NUMBERS
-    if network is not None and not compared:
-        notes += (phrase("Heads are not compared: the network has more than {most:,} parameters.", most=MOST_NUMBERS),)
-    sites = {} if network is None else {str(site): attention.heads for site, attention in head_circuits.sites(network).items()}
-    return replace(
-        found,
-        notes=notes,
-        parts=parts(network) if network is not None else (),
-        tied=tied(found.tensors, tensors),
-        freshness=freshness(found.tensors),
-        heads=head_circuits.notes(network) if compared and network is not None else (),
-        heads_seen=sum(sites.values()) if compared else 0,
-        sites=sites,
-    )
-
-
-def parts(network: nn.Module) -> tuple[Part, ...]:
-    """Number of parameters by part, in the network's order."""
-    return counted_once((_place(name), parameter) for name, parameter in network.named_parameters(remove_duplicate=False))
-
-
-def _place(name: str) -> Place:
-    stack = "encoder" if name.startswith("encoder.") else "decoder"
-    return stack, next(kind for pattern, kind in _KINDS if re.search(pattern, name))
 
 
 def counted_once(parameters: Iterable[tuple[Place, nn.Parameter]]) -> tuple[Part, ...]:

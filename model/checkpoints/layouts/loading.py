@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 import torch
 from torch import Tensor
 
+from model.checkpoints.diagnosis import diagnosed
 from model.checkpoints.layouts import saved_settings
 from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
@@ -20,7 +21,6 @@ from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.checkpoints.layouts.vocabularies import tokenizers_of
 from model.checkpoints.native import Checkpoint, Info, ready
 from model.errors import IncompleteWeights, OpenQuestions, Words, phrase
-from model.inspection.diagnostics import diagnosed
 from model.inspection.leftovers import noted
 from model.inspection.report import Asked, Inspection, TensorInfo
 from model.inspection.tensor_stats import each_measured

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoints import loader, tensors
+from model.checkpoints import head_circuits, loader, tensors
 from model.checkpoints.relative_positions import FARTHEST
 from model.errors import UnknownTensor
-from model.inspection import head_circuits
 from model.trace.types import Site
 from tests import folders, recorded_folders
 from tests.networks import VARIANTS, network

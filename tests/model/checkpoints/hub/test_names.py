@@ -2,9 +2,9 @@
 
 import pytest
 
+from model.checkpoints.hub import names
+from model.checkpoints.hub.names import HubName, mode, parsed
 from model.errors import BadSetting, NotAHubPage
-from model.hub import names
-from model.hub.names import HubName, mode, parsed
 from model.huggingface import offline
 
 HOST = "https://hub.test"

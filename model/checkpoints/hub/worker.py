@@ -1,4 +1,4 @@
-"""The process that asks a Hub: `python -m model.hub.worker` reads one order, a JSON line, and answers with JSON lines.
+"""The process that asks a Hub: `python -m model.checkpoints.hub.worker` reads one order, a JSON line, and answers with JSON lines.
 
 It inherits HF_ENDPOINT, HF_HOME, HF_TOKEN and the login of the library's own command line; a token leaves it in requests alone. An
 order {"plan": …} is answered with what the Hub says of a model, {"fetch": …} with the bytes so far and then nothing more. An error

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from model import errors
+from model.checkpoints.hub import cache
+from model.checkpoints.hub.names import HubName, mode
+from model.checkpoints.hub.plans import HubFile, Plan, Shape, disk_left, is_weight
 from model.errors import CannotRun, CheckpointError, FetchFailed, HubOff, NoSuchHubModel, NotFetched, phrase
-from model.hub import cache
-from model.hub.names import HubName, mode
-from model.hub.plans import HubFile, Plan, Shape, disk_left, is_weight
 from model.huggingface import folder
 from model.huggingface.chat_templates import OWN_FILE
 from model.sharing.system_memory import machine_bytes
@@ -25,7 +25,7 @@ OnBytes: TypeAlias = Callable[[int, int], None]
 Stopping: TypeAlias = Callable[[Callable[[], None]], AbstractContextManager[None]]
 """Makes the context in which somebody can stop: then it calls the given action."""
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: ignore[assignment]  # takes anything
@@ -129,7 +129,7 @@ def _answers(name: HubName, order: dict[str, Any], stopping: Stopping) -> Iterat
     """
     environment = os.environ | {"HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "PYTHONIOENCODING": "utf-8"}
     options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    command = [sys.executable, "-m", "model.hub.worker"]
+    command = [sys.executable, "-m", "model.checkpoints.hub.worker"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, start_new_session=True, **options) as process:
         assert process.stdin is not None
         assert process.stdout is not None

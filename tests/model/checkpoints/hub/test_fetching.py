@@ -12,6 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from model.checkpoints.hub import cache, fetching, plans, worker
+from model.checkpoints.hub.fetching import fetch, plan
+from model.checkpoints.hub.names import HubName
 from model.errors import (
     CannotRun,
     FetchFailed,
@@ -26,12 +29,9 @@ from model.errors import (
     NoSuchRevision,
     NotFetched,
 )
-from model.hub import cache, fetching, plans, worker
-from model.hub.fetching import fetch, plan
-from model.hub.names import HubName
 from tests.hosts import settled
 from tests.hub_server import COMMIT, TOKEN, Hub, Repo, contents
-from tests.model.hub.conftest import NAME
+from tests.model.checkpoints.hub.conftest import NAME
 
 pytestmark = pytest.mark.slow
 

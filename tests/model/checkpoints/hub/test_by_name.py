@@ -9,17 +9,17 @@ from click.testing import CliRunner
 
 from model.__main__ import cli
 from model.checkpoints import loader
+from model.checkpoints.hub import cache
+from model.checkpoints.hub.names import HubName
 from model.cli import view as viewing
 from model.engine.api import Describe, Explain, Fetch, Find, Found, Inspect, Offered, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import CannotRun, HubAway, MissingFile, NotFetched, UnknownModel
-from model.hub import cache
-from model.hub.names import HubName
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import LISTENER, Progress
 from tests.hub_server import COMMIT, Hub, Repo, serving
-from tests.model.hub.conftest import NAME, use
+from tests.model.checkpoints.hub.conftest import NAME, use
 
 pytestmark = pytest.mark.slow
 

@@ -4,9 +4,9 @@ import difflib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from model.checkpoints.hub.names import COMMIT, HubName, mode
+from model.checkpoints.hub.plans import BYTES_OF, GB, RUNS_IN, Shape, needed_memory, shape_of
 from model.errors import CannotRun, CheckpointError, FetchFailed, HubOff, NoMemoryFor, NotFetched, UnknownModel, phrase
-from model.hub.names import COMMIT, HubName, mode
-from model.hub.plans import BYTES_OF, GB, RUNS_IN, Shape, needed_memory, shape_of
 from model.huggingface import folder
 from model.huggingface.folder import CACHED, SNAPSHOTS
 from model.huggingface.offline import cache_folder

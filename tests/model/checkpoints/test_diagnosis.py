@@ -12,9 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model.__main__ import main
-from model.checkpoints import loader
-from model.inspection import head_circuits
-from model.inspection.diagnostics import parts
+from model.checkpoints import head_circuits, loader
+from model.checkpoints.diagnosis import parts
 from model.inspection.report import Freshness, Inspection, TensorInfo
 from model.inspection.tensor_stats import BINS, PIECE, measured
 from model.trace.types import Array
