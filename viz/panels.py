@@ -138,6 +138,7 @@ class Chart:
         mark: a place with a dot; None: there is none.
         level: height of a dashed line across; None: there is none.
         alt: the chart in words; empty: its title says enough.
+        plot: makes it with Plotly, given whether its surroundings are dark, where that says more; None: `costs.lines`.
     """
 
     across: Sequence[float]
@@ -147,9 +148,12 @@ class Chart:
     mark: tuple[float, float] | None = None
     level: float | None = None
     alt: str = ""
+    plot: Callable[[bool], go.Figure] | None = None
 
     def figure(self, dark: bool) -> go.Figure:
         """The chart as a Plotly figure."""
+        if self.plot is not None:
+            return self.plot(dark)
         return costs.lines(self.across, self.lines, self.axes, dark, self.logarithmic, mark=self.mark, level=self.level)
 
 
@@ -177,11 +181,15 @@ class Arrows:
     Attributes:
         names: of the pairs.
         before, after: [pair, 2].
+        figure: makes them with Plotly, given whether its surroundings are dark.
+        alt: the arrows in words; empty: their title says enough.
     """
 
     names: Sequence[str]
     before: Array
     after: Array
+    figure: Callable[[bool], go.Figure]
+    alt: str = ""
 
     @property
     def unit(self) -> tuple[Array, Array]:
@@ -245,6 +253,7 @@ class Panel:
         title: above it; may be empty.
         content: what is drawn.
         words: below the title; may be empty.
+        about: explains it on its page and in print, below the words; a lecture leaves that to its own words. May be empty.
         width: `half`: two such panels stand side by side where there is room; `narrow`: even where there is little.
         fills: whether it takes what the others leave of a screen.
         selected: what it selects: fields of `viz.url.view_state.ViewState`, and `large`, whether the selected head opens large.
@@ -255,6 +264,7 @@ class Panel:
     title: str
     content: Content
     words: str = ""
+    about: str = ""
     width: Literal["whole", "half", "narrow"] = "whole"
     fills: bool = False
     selected: Mapping[str, Any] = field(default_factory=dict)

@@ -4,6 +4,7 @@ import ast
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from tests.test_house import imports, modules, tree_of, within
@@ -58,6 +59,6 @@ def test_formulas_stand_in_lines_of_their_own_and_tokens_are_no_markup() -> None
 
 
 def test_arrows_have_the_length_that_they_had_before_they_were_turned() -> None:
-    before, after = Arrows(["pair"], np.array([[3.0, 4.0]]), np.array([[-4.0, 3.0]])).unit
+    before, after = Arrows(["pair"], np.array([[3.0, 4.0]]), np.array([[-4.0, 3.0]]), lambda _dark: go.Figure()).unit
     assert before.tolist() == [[0.6, 0.8]]
     assert after.tolist() == [[-0.8, 0.6]]

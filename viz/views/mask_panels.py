@@ -1,13 +1,17 @@
 """The panels of the page Masks: the masks of a site, or the parts that features bring."""
 
+from typing import Literal
+
 from model.engine.api import Run
 from model.trace.types import Array, Attention, Trace
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.feature import panels_of_parts
-from viz.i18n.translate import _
-from viz.labels import tokens
-from viz.panels import Panel, Scene
+from viz.figures import masks
+from viz.i18n.translate import _, titled
+from viz.labels import alt_text, tokens
+from viz.labels.tokens import MaskForm
+from viz.panels import Panel, Plot, Scene
 from viz.session.state import Page
 from viz.url.view_state import ViewState
 
@@ -35,14 +39,41 @@ def panels(page: Page, link: ViewState) -> list[Panel]:
     }
     order = [link.picture] if link.picture in named else ["padding", "causal", "combined"] if link.pad_to else list(named)
     drawn = [(name, *named[name]) for name in order]
-    return [_mask(trace, own, allowed, name, title, len(order) > 1) for name, title, own, allowed in drawn if allowed is not None]
+    return [
+        of_mask(trace, own, allowed, (name, title), beside=len(order) > 1)
+        for name, title, own, allowed in drawn
+        if allowed is not None
+    ]
 
 
-def _mask(trace: Trace, own: Attention, allowed: Array, name: str, title: str, beside: bool) -> Panel:
-    rows, keys = tokens.queries(trace, own), tokens.keys(trace, own)
-    scene = matrix.mask(allowed, rows, keys, strings.cells("mask"))
-    half = beside and max(allowed.shape) <= BESIDE
-    return Panel(name, f"{title} · {tokens.site(own.site)}", Scene("Cells", scene), width="half" if half else "whole")
+def of_mask(
+    trace: Trace,
+    own: Attention,
+    allowed: Array,
+    named: tuple[str, str],
+    form: MaskForm = "additive",
+    about: str = "",
+    beside: bool = False,
+) -> Panel:
+    """A mask of a site, or a part of it.
+
+    Args:
+        allowed: [query, key].
+        named: name and title.
+        form: how its cells are written.
+        about: explains it.
+        beside: whether it may stand beside another one.
+    """
+    name, title = named
+    where = _("{what}: {value}", what=title, value=tokens.site(own.site))
+    words = alt_text.mask(trace, own, allowed)
+    axes = strings.axes(tokens.query_axis(trace, own.site), tokens.key_axis(trace, own.site))
+    labels = tokens.queries(trace, own), tokens.keys(trace, own)
+    strips, described = (own.query_tokens, own.key_tokens), matrix.Told(title, titled(title, words), axes)
+    scene = Scene("Cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, described))
+    on_paper = Plot(lambda dark: masks.mask(trace, own, allowed, form, dark), words, f"mask-{name}", where)
+    width: Literal["whole", "half"] = "half" if beside and max(allowed.shape) <= BESIDE else "whole"
+    return Panel(name, where, scene, about=about, width=width, paper=lambda: (on_paper,))
 
 
 def reads_padding(trace: Trace, attention: Attention) -> Attention:

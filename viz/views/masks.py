@@ -6,21 +6,16 @@ import streamlit as st
 from model.engine.api import Run
 from model.errors import HeadlightError
 from model.trace.types import Array, Attention, Site, Trace
-from viz import canvas
-from viz.canvas.scenes import matrix
-from viz.canvas.wire import strings
 from viz.export import tables
-from viz.export.print.catalogue import Figure, of_chart
 from viz.feature import draw_parts
-from viz.figures import masks as mask_figures
-from viz.i18n.translate import _, error_message, localized, number, titled
-from viz.labels import alt_text, tokens
+from viz.i18n.translate import _, error_message, join_sentences, localized, number
+from viz.labels import tokens
 from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
-from viz.session.state import Page, address, bind, update
+from viz.session.state import Page, bind, update
 from viz.views import mask_texts
-from viz.views.mask_panels import reads_padding
-from viz.widgets import numeric_tables, print_dialog
+from viz.views.mask_panels import of_mask, reads_padding
+from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
 
 SHOWN_PADDING = 4
@@ -47,14 +42,8 @@ def show(page: Page) -> None:
         form = _chosen_form()
     if page.trace.recorded is not None:
         with card("mask-both"):
-            _mask(
-                page,
-                page.trace,
-                page.attention,
-                page.attention.mask,
-                ("both", form, _("The mask of this attention layer")),
-                mask_texts.one(),
-            )
+            own, named = page.attention, ("both", _("The mask of this attention layer"))
+            _mask(page, page.trace, own, own.mask, named, form, mask_texts.one())
         draw_parts("masks", page, form)
         _tables(page.trace, page.attention)
         return
@@ -63,19 +52,19 @@ def show(page: Page) -> None:
     added = len(trace.tokens["source"]) - len(page.trace.tokens["source"])
     first, second = st.columns(2, gap="medium")
     with first, card("mask-causal", "stretch" if attention.mask_causal is not None else "content"):
-        _mask(page, trace, attention, attention.mask_causal, ("causal", form, _("Causal mask")), mask_texts.causal(attention))
+        named = "causal", _("Causal mask")
+        _mask(page, trace, attention, attention.mask_causal, named, form, mask_texts.causal(attention))
     with second, card("mask-both"):
-        _mask(page, trace, attention, attention.mask, ("both", form, _("Both combined: the mask of this layer")), mask_texts.both())
+        named = "both", _("Both combined: the mask of this layer")
+        _mask(page, trace, attention, attention.mask, named, form, mask_texts.both())
     third, last = st.columns(2, gap="medium") if attention.mask_causal is not None else (first, second)
     read = reads_padding(trace, attention)
     with third, card("mask-padding", "stretch" if read.mask_padding is not None else "content"):
         about = mask_texts.padding(attention, added, page.info)
         if read is not attention:
-            st.markdown("**" + _("Padding mask") + "**")
-            st.caption(about)
-            about = _("The padding mask of the attention that reads the source: {site}.", site=tokens.site(read.site))
-        title = _("Padding mask") if read is attention else ""
-        _mask(page, trace, read, read.mask_padding, ("padding", form, title), about)
+            reads = _("The padding mask of the attention that reads the source: {site}.", site=tokens.site(read.site))
+            about = join_sentences([about, reads])
+        _mask(page, trace, read, read.mask_padding, ("padding", _("Padding mask")), form, about)
     with last, card("padding-effect", "content"):
         _say_what_padding_did(page, padded)
     draw_parts("masks", page, form)
@@ -92,9 +81,10 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
     with one_screen():
         name = choose_picture({name: titles[name] for name in drawn})
         title, allowed = titles[name], drawn[name]
-        said = _("{what}: {value}", what=title, value=tokens.site(attention.site))
-        st.html(heading(said))
-        draw_mask(trace, attention, allowed, (f"mask-{name}", title), st.session_state.get("mask-form") or "boolean")
+        form: MaskForm = st.session_state.get("mask-form") or "boolean"
+        panel = of_mask(trace, attention, allowed, (name, title), form)
+        st.html(heading(panel.title))
+        drawn_panels.draw_content(page, panel, f"mask-{name}")
 
 
 def _chosen_form() -> MaskForm:
@@ -219,41 +209,15 @@ def _about_output(effect: PaddingEffect) -> str:
 
 
 def _mask(
-    page: Page, trace: Trace, attention: Attention, allowed: Array | None, drawn: tuple[str, MaskForm, str], about: str
+    page: Page, trace: Trace, attention: Attention, allowed: Array | None, named: tuple[str, str], form: MaskForm, about: str
 ) -> None:
-    """Draws a mask in words and as a picture; only in words if the site has no such mask.
-
-    Args:
-        drawn: name of the picture, how its cells are written, and its title.
-    """
-    name, form, title = drawn
-    if title:
-        st.markdown(f"**{title}**")
-    st.caption(about)
+    """Draws a mask in words and as a picture; only in words if the site has no such mask."""
+    name, title = named
     if allowed is None:
+        st.markdown(f"**{title}**")
+        st.caption(about)
         return
-    draw_mask(trace, attention, allowed, (f"mask-{name}", title or _("Padding mask")), form)
-
-
-def draw_mask(trace: Trace, attention: Attention, allowed: Array, named: tuple[str, str], form: MaskForm) -> None:
-    """Draws a mask, and the button that saves it for print.
-
-    Args:
-        named: the key of the drawing, and its title.
-    """
-    key, title = named
-    described = alt_text.mask(trace, attention, allowed)
-    labels = tokens.queries(trace, attention), tokens.keys(trace, attention)
-    axes = tokens.query_axis(trace, attention.site), tokens.key_axis(trace, attention.site)
-    told = matrix.Told(title, titled(title, described), strings.axes(*axes))
-    strips = attention.query_tokens, attention.key_tokens
-    canvas.draw("cells", matrix.mask(allowed, *labels, strings.cells("mask"), strips, form, told), key=key)
-    where = _("{what}: {value}", what=title, value=tokens.site(attention.site))
-
-    def printed() -> list[Figure]:
-        return [of_chart(key, where, mask_figures.mask(trace, attention, allowed, form, dark=False), described)]
-
-    print_dialog.button(printed, trace, address(), key)
+    drawn_panels.draw(page, of_mask(trace, attention, allowed, named, form, about), f"mask-{name}")
 
 
 def _tables(trace: Trace, attention: Attention) -> None:

@@ -1,7 +1,6 @@
 """The page Positions: the model's positional encoding, beside the paper's sinusoids."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
@@ -11,30 +10,17 @@ from model.engine.api import Tensors
 from model.spec.network import TABLELESS
 from model.trace.types import Array
 from viz import canvas
-from viz.canvas.scenes import matrix
-from viz.canvas.wire import strings
-from viz.export.print.catalogue import Figure, of_chart
 from viz.figures import positions
-from viz.i18n.translate import _, _n, titled
-from viz.labels import alt_text
-from viz.session.state import Page, address
+from viz.i18n.translate import _, _n
+from viz.session.state import Page
 from viz.views import relative_positions
-from viz.widgets import numeric_tables, print_dialog
+from viz.views.position_panels import Encoding, first_dimensions, of_curves, of_similarity, of_values, tensor
+from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen
 from viz.widgets.offers import ROTARY, offer
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """A table [position, model] with the texts above its pictures."""
-
-    name: str
-    table: Array
-    title: str
-    whose: str
 
 
 def show(page: Page) -> None:
@@ -44,7 +30,7 @@ def show(page: Page) -> None:
         return
     stack = _chosen_stack(page)
     kind, name = _kind(page, stack), f"positions/{stack}"
-    if kind == "unknown" and relative_positions.tensor(page, name) is not None:
+    if kind == "unknown" and tensor(page, name) is not None:
         kind = "learned"  # a run told that a table of the network of images is added, and where
     if kind in TABLELESS and kind != "none":
         if not relative_positions.show(page, stack, kind):
@@ -190,12 +176,28 @@ def _tables(page: Page, encodings: list[Encoding], used: int) -> None:
         _side_by_side(encodings, lambda encoding: _alike(page, encoding, cosine))
 
 
+def _values(page: Page, encoding: Encoding, used: int) -> None:
+    """Draws all values of an encoding; the rest of the page waits until the browser has painted the first."""
+    panel = of_values(encoding, used, first=encoding.name == "own")
+    drawn_panels.draw(page, panel, f"table-{encoding.name}", keeps=("painted",))
+
+
+def _alike(page: Page, encoding: Encoding, cosine: bool) -> None:
+    """Draws how alike the positions of an encoding are."""
+    drawn_panels.draw(page, of_similarity(encoding, cosine), f"alike-{encoding.name}")
+
+
+def _curves(page: Page, encoding: Encoding, dimensions: list[int], used: int) -> None:
+    """Draws some dimensions of an encoding as curves."""
+    drawn_panels.draw(page, of_curves(encoding, dimensions, used), f"curves-{encoding.name}", fills=True)
+
+
 def _one_picture(page: Page, encodings: list[Encoding], used: int) -> None:
     """Draws the picture that fills the screen in big mode, and the choice among them."""
     names = {"values": _("All values"), "curves": _("Curves"), "similarity": _("Similarity between positions")}
     with one_screen():
         picture = choose_picture(names)
-        dimensions = _first_dimensions(encodings[0].table.shape[1])
+        dimensions = first_dimensions(encodings[0].table.shape[1])
         drawn: dict[str, Callable[[Encoding], None]] = {
             "values": lambda encoding: _values(page, encoding, used),
             "curves": lambda encoding: _curves(page, encoding, dimensions, used),
@@ -219,46 +221,7 @@ def _side_by_side(encodings: list[Encoding], draw: Callable[[Encoding], None]) -
     """Draws the same picture of each encoding in columns, which Streamlit stacks on a phone."""
     for column, encoding in zip(st.columns(len(encodings), gap="medium"), encodings, strict=True):
         with column.container(gap="xsmall"):
-            _heading(encoding.title, encoding.whose)
             draw(encoding)
-
-
-def _values(page: Page, encoding: Encoding, used: int) -> None:
-    """Draws all values of an encoding."""
-    key, alt = f"table-{encoding.name}", _alt(encoding, encoding.table, _("dimensions"))
-    rows, columns = ([str(place + 1) for place in range(size)] for size in encoding.table.shape)
-    across = _("position"), _("dimension")
-    bar = _("value"), positions.Scale.of(encoding.table, bounded=False)
-    told = matrix.Told(encoding.title, alt, strings.axes(*across), bar, used, first=encoding.name == "own")
-    canvas.draw("cells", matrix.numbers(encoding.table, rows, columns, across, told=told), key=key, keeps=("painted",))
-
-    def printed() -> list[Figure]:
-        return [of_chart(key, encoding.title, positions.whole_table(encoding.table, dark=False, used=used), alt)]
-
-    print_dialog.button(printed, page.trace, address(), key)
-
-
-def _alike(page: Page, encoding: Encoding, cosine: bool) -> None:
-    """Draws how alike the positions of an encoding are."""
-    alt = _alt(encoding, positions.alike(encoding.table, cosine), _("positions"))
-    relative_positions.draw_similarity(page.trace, encoding.table, (f"alike-{encoding.name}", encoding.title), alt, cosine)
-
-
-def _curves(page: Page, encoding: Encoding, dimensions: list[int], used: int) -> None:
-    """Draws some dimensions of an encoding as curves."""
-    figure, alt = positions.curves(encoding.table, dimensions, page.dark, used), _alt(encoding, encoding.table, _("dimensions"))
-    chart(figure, (page.trace, encoding.title), fills=True, key=f"curves-{encoding.name}", alt=alt)
-
-
-def _alt(encoding: Encoding, values: Array, across: str) -> str:
-    """Numbers of an encoding in words."""
-    title = _("{what}: {value}", what=encoding.title, value=encoding.whose)
-    return titled(title, alt_text.table(values, across))
-
-
-def _first_dimensions(width: int) -> list[int]:
-    """Dimensions whose curves are drawn until others are chosen, counted from 0."""
-    return sorted({min(width - 1, width // part) for part in (8, 4)} | {0})
 
 
 def _chosen_dimensions(width: int) -> list[int]:
@@ -266,7 +229,7 @@ def _chosen_dimensions(width: int) -> list[int]:
     numbers = st.multiselect(
         _("Dimensions (of {width})", width=width),
         range(1, width + 1),
-        default=[dimension + 1 for dimension in _first_dimensions(width)],
+        default=[dimension + 1 for dimension in first_dimensions(width)],
         max_selections=positions.MOST_CURVES,
         key=f"dimensions:{width}",
     )

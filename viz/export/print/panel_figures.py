@@ -5,13 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from viz.canvas.wire.transport import unpack
 from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
-from viz.export.print.options import Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Circle, Drawing, Shape, Text
-from viz.export.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
@@ -24,7 +21,12 @@ MOST_NUMBERS = 400
 MOST_NAMED = 32
 """Cells up to which an axis names each by its number."""
 
-ARROWS_PER_ROW = 4
+
+def figures_of(panel: Panel) -> list[Figure]:
+    """The figures of a panel; none of a table and of sentences."""
+    title = panel.title or panel.words.rstrip(".:")
+    parts = [content_of(panel, title)] if panel.paper is None else [figure_of(part, title) for part in panel.paper()]
+    return [part for part in parts if isinstance(part, Figure)]
 
 
 def figure_of(part: OfRun | Plot, title: str) -> Figure | None:
@@ -50,11 +52,9 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
         case Scene(kind="Cells", data=data):
             return _cells(data, title)
         case Chart() as chart:
-            figure = chart.figure(dark=False).update_layout(height=300)
-            figure.update_yaxes(exponentformat=None, dtick=None).update_xaxes(exponentformat=None, dtick=None)
-            return of_chart("chart", title, figure, chart.alt)
+            return of_chart("chart", title, _printed(chart), chart.alt)
         case Arrows() as arrows:
-            return _arrows(arrows, title)
+            return of_chart("arrows", title, arrows.figure(False), arrows.alt)
         case Plot() as plot:
             return figure_of(plot, title)
         case Table() as table:
@@ -64,6 +64,14 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
         case Sentences() as text:
             return text.markdown
     return None
+
+
+def _printed(chart: Chart) -> go.Figure:
+    """Lines with powers of ten on their axes, where paper chooses the ticks."""
+    figure = chart.figure(False)
+    if chart.plot is None:
+        figure.update_layout(height=300).update_yaxes(exponentformat=None, dtick=None).update_xaxes(exponentformat=None, dtick=None)
+    return figure
 
 
 def _number(value: float, decimals: int = 2) -> str:
@@ -117,26 +125,3 @@ def _cells(data: bytes, title: str) -> Figure:
         layout["shapes"] = [{"type": "rect", "line": {"color": colours.accent, "width": 3}, **edges}]
     drawn = picture(False, fitting_height(values.shape), [cells], layout, bar=header["texts"].get("value", ""))
     return of_chart("cells", title, drawn)
-
-
-def _arrows(own: Arrows, title: str) -> Figure:
-    """Pairs of columns, each in a circle of its own: dotted before they are rotated, an arrow after."""
-
-    def draw(options: Options) -> Drawing:
-        pen, side = DrawContext.of(options), options.width / ARROWS_PER_ROW
-        colours, high = pen.palette.scheme, side + 2 * options.font_size * MM
-        before_all, after_all = own.unit
-        drawn = list[Shape]()
-        for place, (name, *pairs) in enumerate(zip(own.names, before_all, after_all, strict=True)):
-            row, column = divmod(place, ARROWS_PER_ROW)
-            x, y, radius = (column + 0.5) * side, row * high + 0.5 * side, 0.42 * side
-            before, after = ((x + radius * across, y - radius * up) for across, up in pairs)
-            drawn.append(Circle(x, y, radius, stroke=colours.line))
-            drawn.append(Stroke(((x, y), before), colours.faint, 0.3, (0.6, 0.6)))
-            drawn.append(Stroke(((x, y), after), colours.accent, 0.6))
-            drawn.append(Circle(*after, 0.9, fill=colours.accent))
-            drawn.append(Text(x, (row + 1) * high - options.font_size * MM, name, options.font_size, colours.faint, "middle"))
-        rows = -(-len(own.names) // ARROWS_PER_ROW)
-        return Drawing(options.width, rows * high, colours.background, tuple(drawn), title)
-
-    return Figure("arrows", title, draw)

@@ -19,8 +19,8 @@ from viz.i18n.translate import _, error_message
 from viz.labels import alt_text, tokens
 from viz.labels.tokens import MaskForm
 from viz.session.state import Page, update
-from viz.views.masks import draw_mask
-from viz.widgets import numeric_tables
+from viz.views.mask_panels import of_mask
+from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import chart, expander_state, panel, say
 from viz.widgets.offers import SINKS, offer
 
@@ -122,7 +122,7 @@ def _other(page: Page, own: Attention, form: MaskForm, layers: int) -> None:
             count=count,
         )
     )
-    draw_mask(page.trace, own, made, ("mask-made-chart", names[kind]), form)
+    drawn_panels.draw_content(page, of_mask(page.trace, own, made, (kind, names[kind]), form), "mask-made-chart")
     if page.info.recorded or page.trace.recorded is not None:
         return
     if page.view.request().edits:

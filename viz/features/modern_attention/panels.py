@@ -22,6 +22,7 @@ from viz.metrics import sinks
 from viz.panels import Chart, NotDrawable, Panel, Scene, Table
 from viz.session.selection import with_trace
 from viz.session.state import Page
+from viz.views.mask_panels import of_mask
 
 MOST_LATENTS = 6
 """Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""
@@ -187,8 +188,7 @@ def of_tiles(page: Page) -> Iterator[Panel]:
 def of_kinds(page: Page) -> Iterator[Panel]:
     """The mask of the site, and a table of the masks of all layers of its stack."""
     own, layers = page.attention, page.trace.of(page.attention.site.stack, "self")
-    scene = matrix.mask(own.mask, tokens.queries(page.trace, own), tokens.keys(page.trace, own), strings.cells("mask"))
-    yield Panel("mask", tokens.site(own.site), Scene("Cells", scene))
+    yield of_mask(page.trace, own, own.mask, ("mask", _("The mask of this attention layer")))
     yield Panel("kinds", _("The mask of each layer"), Table(mask_kinds.table(layers).iloc[:, :1]), mask_kinds.reaches(layers))
 
 
