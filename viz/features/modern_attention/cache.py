@@ -1,24 +1,19 @@
 """What a decoder keeps of the tokens that it has read, how it grows, and what it saves."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 import streamlit as st
 
 from model.attribution.costs import LayerSizes, Measures, Sizes, WithoutCache
 from model.errors import HeadlightError
-from model.trace.types import Trace
+from viz.features.modern_attention import cost_panels
+from viz.features.modern_attention.cost_numbers import bytes_of, decoded, step_lines
 from viz.figures import costs
-from viz.figures.costs import Line
 from viz.i18n.translate import _, _n, amount_of_bytes, error_message, number
 from viz.labels import tokens
 from viz.session.state import Page
-from viz.widgets import numeric_tables
+from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import chart, panel, say
 from viz.widgets.offers import LATENTS, SHARING, offer
-
-BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
-"""Bytes of a number in each precision."""
 
 
 def draw(page: Page, sizes: Sizes) -> None:
@@ -37,11 +32,6 @@ def sizes_of(page: Page) -> Sizes | None:
         return None
 
 
-def bytes_of(trace: Trace) -> int:
-    """Bytes of a number of a run."""
-    return BYTES[str(trace.model["dtype"])]
-
-
 def _kept(page: Page, sizes: Sizes) -> None:
     """Draws what is kept: over the tokens as lines, and after one of them layer by layer."""
     size, source = bytes_of(page.trace), len(page.trace.tokens["source"]) if sizes.cross else 0
@@ -57,7 +47,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
     )
     for sentence in savings(sizes):
         st.caption(sentence)
-    _ways(one)
+    drawn_panels.draw(page, cost_panels.ways_of(page, sizes), "cache-ways")
     if one.key_heads == one.heads and not one.latent:
         offer(page, "shared", _("Open a model whose heads share keys and values"), SHARING, opened="cache")
     if not one.latent:
@@ -70,11 +60,7 @@ def _kept(page: Page, sizes: Sizes) -> None:
             )
         )
     after = _chosen(total)
-    across = list(range(1, total + 1))
-    drawn = kept_lines(sizes, size, across, source)
-    figure = costs.lines(across, drawn, (_("tokens read"), _("bytes")), page.dark, at=after - 1)
-    words = _("{bytes} after token {count}.", count=after, bytes=amount_of_bytes(size * sizes.kept(after, source)))
-    chart(figure, (page.trace, _("The cache")), key="cache-chart", alt=words)
+    drawn_panels.draw_content(page, cost_panels.kept(page, sizes, after), "cache-chart")
     numeric_tables.draw(_layers(sizes, after, source, size, one), key="cache-table")
     st.caption(
         _(
@@ -82,45 +68,6 @@ def _kept(page: Page, sizes: Sizes) -> None:
             "be shown and changed. The bytes above are those that are needed."
         )
     )
-
-
-def kept_lines(sizes: Sizes, size: int, across: Sequence[int], source: int) -> list[Line]:
-    """Bytes that are kept after so many tokens, by this model and by others that it is compared with.
-
-    Args:
-        size: bytes of a number.
-        across: numbers of tokens.
-        source: tokens of the source.
-    """
-    drawn = [Line(_("kept by this model"), [size * sizes.kept(count, source) for count in across])]
-    if any(own.latent or own.key_heads < own.heads for own in sizes.layers):
-        own_keys = [size * sizes.kept(count, source, "heads") for count in across]
-        drawn.append(Line(_("if each query head had its own"), own_keys, "other"))
-    if any(own.window for own in sizes.layers):
-        reached = [size * sizes.kept(count, source, "window") for count in across]
-        drawn.append(Line(_("only what the windows still reach"), reached, "third"))
-    return drawn
-
-
-def ways(one: LayerSizes) -> list[tuple[str, int]]:
-    """Names of the ways to keep a token, and how many numbers each keeps in one layer; that of the model comes first.
-
-    The latent is that of a model which would have one: 4 widths of a head, and half a width for a rotary key (DeepSeek-AI 2024,
-    "DeepSeek-V2", section 2.1.4 and table 1).
-    """
-    found = [(_("this model"), one.kept(1)), (_("each head has its own keys and values"), one.kept(1, "heads"))]
-    found.append((_("one key and value head for all (multi-query)"), one.key_width + one.value_width))
-    if not one.latent:
-        found.append((_("a latent, as in DeepSeek-V2"), one.key_width * 9 // 2))
-    return found
-
-
-def _ways(one: LayerSizes) -> None:
-    """Draws the ways to keep a token as a table."""
-    names, counts = zip(*ways(one), strict=True)
-    st.caption(_("How many numbers one layer keeps for one token, in this way and in others:"))
-    table = pd.DataFrame({_("numbers"): counts}, index=pd.Index(names, name=_("way")))
-    numeric_tables.draw(table, key="cache-ways")
 
 
 def _chosen(total: int) -> int:
@@ -188,22 +135,9 @@ def _layers(sizes: Sizes, after: int, source: int, size: int, one: LayerSizes) -
     return pd.DataFrame(rows, columns=list(names.values()), index=pd.Index(numbers, name=_("layer")))
 
 
-def decoded(page: Page, sizes: Sizes) -> tuple[list[int], list[int], list[int]]:
-    """Tokens read after each pass of the page's run, and the operations of each pass with a cache and without."""
-    source = len(page.trace.tokens["source"]) if sizes.cross else 0
-    total = page.trace.of("decoder", "self")[0].mask.shape[0]
-    lengths = list(range(min(page.trace.steps[0].computed[1], total), total + 1))
-    return lengths, *sizes.decode(lengths, source)
-
-
-def operation_lines(cached: Sequence[float], whole: Sequence[float]) -> list[Line]:
-    """The costs of each pass with a cache, and without."""
-    return [Line(_("with the cache"), cached), Line(_("without"), whole, "other")]
-
-
 def _computed(page: Page, sizes: Sizes) -> None:
     """Draws the operations of each pass with a cache and without, and on request the time of both."""
-    lengths, cached, whole = decoded(page, sizes)
+    _lengths, cached, whole = decoded(page, sizes)
     st.markdown("**" + _("The same tokens with a cache and without") + "**")
     st.caption(
         _(
@@ -214,9 +148,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
             times=number(sum(whole) / sum(cached), ".1f"),
         )
     )
-    figure = costs.lines(lengths, operation_lines(cached, whole), (_("tokens read"), _("operations of this step")), page.dark)
-    words = _("Operations of the last step: {cached:,} with the cache, {whole:,} without.", cached=cached[-1], whole=whole[-1])
-    chart(figure, (page.trace, _("Operations of each step")), key="cache-operations", alt=words)
+    drawn_panels.draw_content(page, cost_panels.computed(page, sizes), "cache-operations")
     if page.view.request().edits:
         st.caption(_("The time of both is measured for runs without changes."))
         return
@@ -235,7 +167,7 @@ def _computed(page: Page, sizes: Sizes) -> None:
     )
     gaps = {"cached": number(float(found.cached.sum()), ".0f"), "whole": number(float(found.whole.sum()), ".0f")}
     st.caption(_("Measured once on this machine, in milliseconds: {cached} with the cache, {whole} without.", **gaps))
-    drawn = operation_lines(found.cached.tolist(), found.whole.tolist())
+    drawn = step_lines(found.cached.tolist(), found.whole.tolist())
     figure = costs.lines(found.lengths.tolist(), drawn, (_("tokens read"), _("milliseconds of this step")), page.dark)
     words = _("Milliseconds: {cached} with the cache, {whole} without.", **gaps)
     chart(figure, (page.trace, _("Time of each step")), key="cache-times", alt=words)

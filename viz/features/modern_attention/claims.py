@@ -14,8 +14,7 @@ from viz.claims.runs import StepRuns, column, row
 from viz.claims.subjects import Scope, Subject
 from viz.features.modern_attention import flash_attention, linear_attention
 from viz.features.modern_attention import kinds_of_masks as mask_kinds
-from viz.features.modern_attention.cache import bytes_of, ways
-from viz.features.modern_attention.length import equal_at
+from viz.features.modern_attention.cost_numbers import bytes_of, equal_at, ways
 from viz.i18n.translate import _
 
 TILE = 4

@@ -7,19 +7,16 @@ import streamlit as st
 from model.attribution.costs import Sizes, TimeLengths
 from model.engine.api import Run
 from model.errors import HeadlightError
-from viz.features.modern_attention import linear_attention
-from viz.features.modern_attention.cache import bytes_of
+from viz.features.modern_attention import cost_panels, linear_attention
+from viz.features.modern_attention.cost_numbers import LENGTHS, about, byte_lines, bytes_of, length_lines
 from viz.figures import costs
 from viz.figures.costs import Line
 from viz.figures.heatmap import Cells, cells
 from viz.i18n.translate import _, amount_of_bytes, error_message, number
 from viz.labels import alt_text, tokens
 from viz.session.state import Page
-from viz.widgets import numeric_tables
+from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import chart, panel, say
-
-LENGTHS = tuple(round(1000 * 10 ** (place / 4)) for place in range(13))
-"""1,000 to 1,000,000, four for each power of ten."""
 
 LONGEST = 64
 """Most queries and keys of a head whose linear map is drawn."""
@@ -33,52 +30,9 @@ def draw(page: Page, sizes: Sizes) -> None:
         _linear(page)
 
 
-def equal_at(sizes: Sizes) -> int | None:
-    """The length at which the attention of a text costs as much as all other products; None: it never does up to 1,000,000."""
-    others = 2 * (sizes.maps + sizes.output + sizes.latent_maps)
-    low, high = 1, LENGTHS[-1]
-    if sum(own.reading(high) for own in sizes.layers) < others * high:
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        enough = sum(own.reading(middle) for own in sizes.layers) >= others * middle
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return low
-
-
-def operation_lines(sizes: Sizes) -> list[Line]:
-    """Operations to read texts of all LENGTHS: in attention, elsewhere, and with linear attention instead."""
-    others = [2 * count * (sizes.maps + sizes.output + sizes.latent_maps) for count in LENGTHS]
-    attention = [sum(own.reading(count) for own in sizes.layers) for count in LENGTHS]
-    linear = [
-        sum(linear_attention.operations(count, own.heads, own.key_width, own.value_width) for own in sizes.layers)
-        for count in LENGTHS
-    ]
-    return [
-        Line(_("scores and weighted values"), attention),
-        Line(_("all other products"), others, "other"),
-        Line(_("linear attention instead"), linear, "third"),
-    ]
-
-
-def byte_lines(sizes: Sizes, size: int) -> list[Line]:
-    """Bytes for texts of all LENGTHS, with `size` bytes for a number: the cache, and all weights."""
-    kept = [size * sizes.kept(count, way="window") for count in LENGTHS]
-    weights = [size * sum(own.heads for own in sizes.layers) * count**2 for count in LENGTHS]
-    return [Line(_("cache"), kept), Line(_("all weights, if they were stored"), weights, "other")]
-
-
-def about(sizes: Sizes) -> str:
-    """From which length on attention costs more than everything else, in words."""
-    even = equal_at(sizes)
-    if even is None:
-        return _("Up to 1,000,000 tokens attention costs less than everything else.")
-    return _("From token {tokens:,} on, attention costs more than everything else.", tokens=even)
-
-
 def _on_paper(page: Page, sizes: Sizes) -> None:
     """Draws operations and bytes by formula."""
-    operations, bytes_ = operation_lines(sizes), byte_lines(sizes, bytes_of(page.trace))
+    operations, bytes_ = length_lines(sizes), byte_lines(sizes, bytes_of(page.trace))
     attention, others, kept, weights = (line.values for line in (*operations[:2], *bytes_))
     st.markdown(
         _(
@@ -88,16 +42,10 @@ def _on_paper(page: Page, sizes: Sizes) -> None:
     )
     st.caption(about(sizes))
     left, right = st.columns(2, gap="medium")
-    axes = _("tokens of the text")
     with left:
-        figure = costs.lines(LENGTHS, operations, (axes, _("operations to read it")), page.dark, logarithmic=(True, True))
-        gaps = {"attention": tokens.power_of_ten(attention[-1]), "others": tokens.power_of_ten(others[-1])}
-        words = _("Operations at a length of 1,000,000: {attention} in attention, {others} elsewhere.", **gaps)
-        chart(figure, (page.trace, _("Operations over length")), key="length-operations", alt=words)
+        drawn_panels.draw_content(page, cost_panels.operations_over_length(sizes), "length-operations")
     with right:
-        figure = costs.lines(LENGTHS, bytes_, (axes, _("bytes")), page.dark, logarithmic=(True, True))
-        words = _("1,000,000 tokens: a cache of {bytes}.", bytes=amount_of_bytes(kept[-1]))
-        chart(figure, (page.trace, _("Bytes over length")), key="length-bytes", alt=words)
+        drawn_panels.draw_content(page, cost_panels.bytes_over_length(sizes, bytes_of(page.trace)), "length-bytes")
     shown = [0, 4, 8, 12]
     columns = {
         _("operations in attention"): [number(round(attention[place]), ",") for place in shown],

@@ -1,11 +1,10 @@
-"""The panels of attention of today: what a decoder keeps and computes, a head in tiles, masks of layers, and attention sinks."""
+"""The panels of attention of today: latents, linear attention, a head in tiles, masks of layers, and attention sinks."""
 
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from model.attribution.costs import Measures, Sizes
 from model.engine.api import Run
 from model.measures.of_run import weight_on
 from model.spec.request import KEEP
@@ -13,13 +12,11 @@ from model.trace.types import Array
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import changed
-from viz.features.modern_attention import cache, flash_attention, latents, length, linear_attention, mask_kinds
-from viz.features.modern_attention.cache import bytes_of, ways
-from viz.features.modern_attention.length import LENGTHS
-from viz.i18n.translate import _, _n, number
+from viz.features.modern_attention import flash_attention, latents, length, linear_attention, mask_kinds
+from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics import sinks
-from viz.panels import Chart, NotDrawable, Panel, Scene, Table
+from viz.panels import NotDrawable, Panel, Scene, Table
 from viz.session.selection import with_trace
 from viz.session.state import Page
 from viz.views.mask_panels import of_mask
@@ -27,74 +24,8 @@ from viz.views.mask_panels import of_mask
 MOST_LATENTS = 6
 """Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""
 
-AHEAD = 2
-"""Tokens after those of the run that the curve of the cache goes on for: what the next one adds is seen."""
-
 TILE = 4
 """Queries and keys of a tile: as small as the sentences of a lecture."""
-
-
-def sizes_of(page: Page) -> Sizes:
-    """What the cost of the page's model follows from.
-
-    Raises:
-        NotDrawable: it keeps no cache, because it writes nothing.
-        HeadlightError: it is not known.
-    """
-    if page.info.recorded or not page.trace.of("decoder", "self"):
-        raise NotDrawable(_("It is not known here what this model keeps for each token."))
-    return page.engine.ask(Measures(page.info.name, page.view.parsed_settings()))
-
-
-def of_cache(page: Page) -> Iterator[Panel]:
-    """The bytes that are kept after each token."""
-    sizes, size = sizes_of(page), bytes_of(page.trace)
-    source = len(page.trace.tokens["source"]) if sizes.cross else 0
-    count = page.trace.of("decoder", "self")[0].mask.shape[0]
-    across = range(1, count + AHEAD + 1)
-    lines = cache.kept_lines(sizes, size, across, source)
-    kept = _in_bytes(lines[0].values[count - 1])
-    mark = count, lines[0].values[count - 1]
-    chart = Chart(across, lines, (_("tokens read"), _("bytes")), mark=mark)
-    yield Panel("cache", _("The cache"), chart, _("{bytes} after token {count}.", count=count, bytes=kept))
-
-
-def _in_bytes(count: float) -> str:
-    """A number of bytes as questions and answers write it."""
-    return _n("{count} byte", "{count} bytes", round(count), count=number(count, ",.0f"))
-
-
-def of_operations(page: Page) -> Iterator[Panel]:
-    """The operations of each step, with the cache and without.
-
-    Raises:
-        NotDrawable: nothing was generated.
-    """
-    sizes = sizes_of(page)
-    if not page.trace.steps:
-        raise NotDrawable(_("This run generated nothing."))
-    lengths, cached, whole = cache.decoded(page, sizes)
-    axes, lines = (_("tokens read"), _("operations of this step")), cache.operation_lines(cached, whole)
-    gaps = {"cached": number(sum(cached) / 1e6, ".2f"), "whole": number(sum(whole) / 1e6, ".2f")}
-    gaps |= {"times": number(sum(whole) / sum(cached), ".1f")}
-    times = _("All steps together: {cached} million with the cache, {whole} million without, more by a factor of {times}.", **gaps)
-    yield Panel("operations", _("Operations of each step"), Chart(lengths, lines, axes), times)
-
-
-def of_ways(page: Page) -> Iterator[Panel]:
-    """The ways to keep a token, and what each keeps."""
-    sizes = sizes_of(page)
-    found = ways(sizes.layers[0])
-    most = max(count for _name, count in found)
-    tokens_read, each = page.trace.of("decoder", "self")[0].mask.shape[0], len(sizes.layers) * bytes_of(page.trace)
-    columns = {
-        _("numbers"): [count for _name, count in found],
-        _("bytes of this run"): [number(count * each * tokens_read, ",.0f") for _name, count in found],
-    }
-    frame = pd.DataFrame(columns, index=pd.Index([name for name, _count in found], name=_("way")))
-    shades = np.array([[count / most] * 2 for _name, count in found])
-    note = _("How many numbers one layer keeps for one token, and how many bytes all layers keep for all tokens of this run:")
-    yield Panel("ways", "", Table(frame, 0, shades=shades), note)
 
 
 def of_latents(page: Page) -> Iterator[Panel]:
@@ -116,19 +47,6 @@ def of_latents(page: Page) -> Iterator[Panel]:
     ):
         columns = [str(place + 1) for place in range(table.shape[1])]
         yield Panel(name, title, Scene("Cells", matrix.numbers(table[: len(rows)], rows, columns, (down, across))), note)
-
-
-def of_length(page: Page) -> Iterator[Panel]:
-    """Operations for texts of 1,000 to 1,000,000 tokens."""
-    sizes, axes = sizes_of(page), (_("tokens of the text"), _("operations to read it"))
-    chart = Chart(LENGTHS, length.operation_lines(sizes), axes, (True, True))
-    yield Panel("operations", _("Operations over length"), chart, length.about(sizes))
-
-
-def of_bytes(page: Page) -> Iterator[Panel]:
-    """Bytes for texts of 1,000 to 1,000,000 tokens."""
-    lines = length.byte_lines(sizes_of(page), bytes_of(page.trace))
-    yield Panel("bytes", _("Bytes over length"), Chart(LENGTHS, lines, (_("tokens of the text"), _("bytes")), (True, True)))
 
 
 def of_linear(page: Page) -> Iterator[Panel]:
