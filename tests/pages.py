@@ -144,3 +144,8 @@ def words(app: AppTest) -> str:
     groups: list[Any] = [app.markdown, app.caption, app.warning, app.info]
     said = [element.value for group in groups for element in group]
     return "\n".join((*said, *(unescape(element.proto.body) for element in app.get("html"))))
+
+
+def plain_words(app: AppTest) -> str:
+    """The same as a reader sees it: without the signs that keep a token from being read as Markdown."""
+    return words(app).replace("\\", "")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from tests.known import bundled_engine
@@ -15,13 +16,14 @@ from viz.export.print import axes
 from viz.export.print.catalogue import Figure
 from viz.export.print.options import Options
 from viz.export.print.panel_figures import content_of
+from viz.export.print.shapes import Circle
 from viz.export.print.svg import svg
 from viz.figures.costs import Line
 from viz.lectures.presenter import formulas, handout, markdown
 from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.pictures import picture
 from viz.lectures.script import library, parser
-from viz.panels import Bars, Chart, Content, Panel, Scene
+from viz.panels import Arrows, Bars, Chart, Content, Panel, Scene
 
 RUN = "model=captions-lm&text=two+dogs+run+in+the&decode=greedy&max=3"
 LINKS = (
@@ -39,10 +41,10 @@ LINKS = (
     "/survey?model=induction&site=decoder.0.1.self&head=1&x=previous&y=induction",
 )
 PRINTED = (
-    ["arrows", "chart", "chart", "cells"],
+    ["arrows", "distance", "waves", "rotary-alike"],
     ["table"],
     ["cells", "table"],
-    ["cells", "table"],
+    ["mask-mask", "table"],
     ["atlas", "lines"],
     ["head", "lines"],
     ["words", "cells", "table"],
@@ -189,6 +191,16 @@ def test_a_printed_chart_has_lines_a_dot_a_level_and_powers_of_ten() -> None:
     plain = drawn(Chart([0, 1, 2], [Line("score", [1, 3, 2])], ("distance", "score")))
     assert marked.count("<circle") == plain.count("<circle") + 1
     assert marked.count("stroke-dasharray") == plain.count("stroke-dasharray") + 1
+
+
+def test_printed_arrows_end_where_the_pairs_are() -> None:
+    before, after = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [-2.0, 0.0]])
+    arrows = Arrows(["pair 1", "pair 2"], before, after, lambda _dark: go.Figure())
+    found = content_of(Panel("arrows", "", arrows), "")
+    assert isinstance(found, Figure)
+    sheet = found.draw(Options(width=100))
+    tips = [(one.x, one.y) for one in sheet.shapes if isinstance(one, Circle) and one.fill]
+    assert np.array(tips) == pytest.approx(np.array([[12.5, 12.5 - 10.5], [37.5 - 10.5, 12.5]]))
 
 
 def test_a_printed_sound_has_its_words_at_their_times(deck: LectureDeck) -> None:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block
 
 from model.trace.types import Site
-from tests.pages import MadeUpEngine, open_view, scenes, words
+from tests.pages import MadeUpEngine, open_view, plain_words, scenes
 from tests.traces import translation
 from viz.views import mask_panels, mask_texts
 
@@ -41,8 +41,8 @@ def test_the_page_opens_on_decoder_self_attention_with_a_causal_mask_and_padding
     assert list(found) == ["causal", "both", "padding"], "the causal mask comes first, the combination beside it"
     assert allowed(found["causal"]) == allowed(found["both"]) == LOWER
     assert all(row == [True] * 12 + [False] * 4 for row in allowed(found["padding"]))
-    assert "never to later ones" in words(app)
-    assert "The padding mask of the attention that reads the source: Cross-attention, layer 1." in words(app).replace("\\", "")
+    assert "never to later ones" in plain_words(app)
+    assert "The padding mask of the attention that reads the source: Cross-attention, layer 1." in plain_words(app)
     both = drawn(open_view("masks", MadeUpEngine(), site="decoder.0.0.cross"))["both"]
     assert both["axes"].replace("\u00a0", " ") == "query: decoder (English) ↓ · key: encoder (German) →"
     assert both["queries"][0].startswith("<sos>"), "the first query is on top"
@@ -66,8 +66,8 @@ def test_the_same_masks_are_written_as_signs_or_as_what_is_added() -> None:
 def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
     app = open_view("masks", MadeUpEngine(), site=site)
     assert set(drawn(app)) == {"both", "padding"}
-    assert "Not used here" in words(app)
-    assert reason in words(app)
+    assert "Not used here" in plain_words(app)
+    assert reason in plain_words(app)
 
 
 def test_a_decoder_whose_library_combines_the_masks_is_not_said_to_use_none() -> None:
@@ -78,8 +78,8 @@ def test_a_decoder_whose_library_combines_the_masks_is_not_said_to_use_none() ->
 
 def test_the_padding_mask_of_a_language_model_is_not_said_to_be_of_generated_keys() -> None:
     app = open_view("masks", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}}), site="decoder.0.0.self")
-    assert "generated one by one" not in words(app)
-    assert "This text has no padding" in words(app)
+    assert "generated one by one" not in plain_words(app)
+    assert "This text has no padding" in plain_words(app)
     assert not app.slider
 
 
@@ -93,8 +93,8 @@ def test_padding_is_run_beside_and_compared_in_numbers() -> None:
     assert app.metric[0].value == "exactly 0"
     assert app.metric[1].value == "9.5·10⁻⁷", "2 to the power of -20"
     assert app.metric[2].value == "12 of 12"
-    assert "no head that reads the source gives any weight to the padding" in words(app)
-    assert "rounding" in words(app)
+    assert "no head that reads the source gives any weight to the padding" in plain_words(app)
+    assert "rounding" in plain_words(app)
     assert all(row == [True] * 12 + [False] * 8 for row in allowed(drawn(app)["padding"]))
     assert len(allowed(drawn(app)["padding"])) == 20, "the masks are those of the padded run"
 
@@ -105,25 +105,25 @@ def test_the_lower_end_of_the_slider_takes_the_padding_away() -> None:
     app.slider[0].set_value(12).run()
     assert app.query_params["pad"] == "12"
     assert not app.metric
-    assert "Here nothing is padded, so every key is allowed" in words(app)
+    assert "Here nothing is padded, so every key is allowed" in plain_words(app)
 
 
 def test_a_difference_beyond_rounding_is_not_called_rounding() -> None:
     app = open_view("masks", MadeUpEngine(wobble=0.5), pad="15")
     assert app.metric[1].value == "5.0·10⁻¹"
-    assert "larger than rounding can explain" in words(app)
+    assert "larger than rounding can explain" in plain_words(app)
 
 
 def test_no_difference_at_all_is_not_called_rounding() -> None:
     app = open_view("masks", MadeUpEngine(wobble=0.0), pad="15")
     assert app.metric[1].value == "exactly 0"
-    assert "down to the last digit of every logit" in words(app)
-    assert "rounding" not in words(app)
+    assert "down to the last digit of every logit" in plain_words(app)
+    assert "rounding" not in plain_words(app)
 
 
 def test_a_link_that_pads_too_far_is_answered_in_words() -> None:
     app = open_view("masks", MadeUpEngine(), pad="99")
-    assert "source_pad_to: “99” is not accepted. Allowed: from 12 to 30" in words(app).replace("\\", "")
+    assert "source_pad_to: “99” is not accepted. Allowed: from 12 to 30" in plain_words(app)
     assert not app.metric
     assert app.slider[0].value == 30
 
@@ -131,10 +131,10 @@ def test_a_link_that_pads_too_far_is_answered_in_words() -> None:
 def test_without_room_or_encoder_there_is_no_slider() -> None:
     full = open_view("masks", MadeUpEngine(max_source=12))
     assert not full.slider
-    assert "no room for padding" in words(full)
+    assert "no room for padding" in plain_words(full)
     alone = open_view("masks", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "learned"}}), site="decoder.0.0.self")
     assert not alone.slider
-    assert "A language model continues right after its prompt" in words(alone)
+    assert "A language model continues right after its prompt" in plain_words(alone)
 
 
 def test_the_site_can_be_chosen_and_the_link_follows() -> None:

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.trace.types import Array
-from tests.pages import MadeUpEngine, figures, open_view, scenes, words
+from tests.pages import MadeUpEngine, figures, open_view, plain_words, scenes
 from viz import canvas
 from viz.figures.positions import sinusoids
 from viz.i18n import translate
@@ -57,18 +57,18 @@ def test_learned_positions_stand_beside_sinusoids_of_the_same_size() -> None:
     assert [curve["name"] for curve in drawn[0]["data"]] == ["dimension 1", "dimension 3", "dimension 5"]
     assert curve(drawn[0]) == pytest.approx(table[:, 0])
     assert shown["alike-own"][3, 7] == pytest.approx(float(table[3].astype(float) @ table[7]), rel=1e-5)
-    assert "30 vectors of 16 numbers" in words(app)
-    assert "for comparison, not part of this model" in words(app)
-    assert "the first 12 positions" in words(app)
+    assert "30 vectors of 16 numbers" in plain_words(app)
+    assert "for comparison, not part of this model" in plain_words(app)
+    assert "the first 12 positions" in plain_words(app)
 
 
 def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
     spec = {"encoder": {"positions": "sinusoidal"}, "decoder": {"positions": "sinusoidal"}}
     app = open_view("positions", MadeUpEngine(spec=spec))
     assert (len(figures(app)), len(tables(app))) == (2, 2)
-    assert "comparison" not in words(app)
-    assert "The formula of these sinusoids" in words(app)
-    assert "Wavelengths range from 6.3 positions (dimension 1) to 19,869 (dimension 16)." in words(app)
+    assert "comparison" not in plain_words(app)
+    assert "The formula of these sinusoids" in plain_words(app)
+    assert "Wavelengths range from 6.3 positions (dimension 1) to 19,869 (dimension 16)." in plain_words(app)
     assert [r"10000^{\,2i/d_{model}}" in formula.value for formula in app.latex] == [True] * 3
 
 
@@ -82,15 +82,15 @@ def test_sinusoidal_positions_stand_alone_with_their_formula() -> None:
 def test_waves_of_another_formula_are_not_called_learned(kind: str, title: str) -> None:
     spec = {"encoder": {"positions": kind}, "decoder": {"positions": kind}}
     app = open_view("positions", MadeUpEngine(spec=spec))
-    assert title in words(app)
-    assert "Learned" not in words(app)
-    assert "The formula of the sinusoids shown for comparison" in words(app)
+    assert title in plain_words(app)
+    assert "Learned" not in plain_words(app)
+    assert "The formula of the sinusoids shown for comparison" in plain_words(app)
 
 
 def test_a_model_without_positions_says_so() -> None:
     app = open_view("positions", MadeUpEngine(spec={"encoder": None, "decoder": {"positions": "none"}}))
     assert not figures(app)
-    assert "adds no positional information to its embeddings" in words(app)
+    assert "adds no positional information to its embeddings" in plain_words(app)
 
 
 def test_one_stack_needs_no_choice_and_two_have_one() -> None:
@@ -122,7 +122,7 @@ def test_dimensions_and_cosine_can_be_chosen() -> None:
 def test_a_long_table_is_cut_and_said_to_be() -> None:
     app = open_view("positions", MadeUpEngine(tables={"positions/encoder": np.ones((300, 4), np.float32)}))
     assert tables(app)["table-own"].shape == (256, 4)
-    assert "Only the first 256 positions are shown." in words(app)
+    assert "Only the first 256 positions are shown." in plain_words(app)
 
 
 def test_the_positions_had_no_table_that_the_keyboard_reaches() -> None:
@@ -165,7 +165,7 @@ def test_an_open_table_and_what_was_chosen_were_lost_when_the_language_changed()
     with translate.speaking("de"):  # AppTest calls format functions outside of the session
         app.run()
         assert not app.exception, app.exception
-        assert "Zeile" in words(app)
+        assert "Zeile" in plain_words(app)
         assert len(app.dataframe) == 2
         assert app.toggle[0].value
         assert app.segmented_control[0].value == "decoder"

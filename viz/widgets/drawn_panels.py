@@ -43,11 +43,10 @@ def draw_content(
     match panel.content:
         case Scene(kind, data):
             canvas.draw(kind.lower(), data, key=key, chosen=chosen, keeps=keeps)
-            print_dialog.button(lambda: figures_of(panel), page.trace, address(), key)
         case Chart() | Arrows() as drawn:
-            chart(drawn.figure(page.dark), (page.trace, panel.title), fills=fills, key=key, alt=drawn.alt or panel.title)
+            chart(drawn.figure(page.dark), fills=fills, key=key, alt=drawn.alt or panel.title)
         case Plot() as plot:
-            chart(plot.draw(page.dark), (page.trace, plot.title or panel.title), fills=fills, key=key, alt=plot.alt)
+            chart(plot.draw(page.dark), fills=fills, key=key, alt=plot.alt)
         case Table() as table:
             numeric_tables.draw(table.frame, decimals=table.decimals, key=key)
         case Bars() as bars:
@@ -55,3 +54,5 @@ def draw_content(
         case Text(lines):
             for line in lines:
                 (st.latex if line.formula else st.markdown)(line.text if line.formula else markdown(line.text))
+    if isinstance(panel.content, Scene | Chart | Arrows | Plot):
+        print_dialog.button(lambda: figures_of(panel), page.trace, address(), key)

@@ -9,6 +9,10 @@ import plotly.graph_objects as go
 
 from viz.canvas.wire.transport import unpack
 from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.export.print.options import Options
+from viz.export.print.plotly_marks import DrawContext
+from viz.export.print.shapes import MM, Circle, Drawing, Shape, Text
+from viz.export.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
@@ -17,6 +21,8 @@ from viz.panels import Text as Sentences
 
 MOST_NUMBERS = 400
 """Cells up to which each has its number."""
+
+ARROWS_PER_ROW = 4
 
 MOST_NAMED = 32
 """Cells up to which an axis names each by its number."""
@@ -36,7 +42,7 @@ def figure_of(part: OfRun | Plot, title: str) -> Figure | None:
         title: of the panel.
     """
     if isinstance(part, Plot):
-        return of_chart(part.name, part.title or title, part.draw(False), part.alt)
+        return of_chart(part.name or "figure", part.title or title, part.draw(False), part.alt)
     choice = Choice(part.trace.at(part.site), part.head, part.query, -1, part.hypothesis, part.overlay)
     named = (figure for figure in standard_figures(part.trace, choice) if figure.name == part.figure)
     return next((replace(figure, title=part.before + figure.title) for figure in named), None)
@@ -52,9 +58,9 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
         case Scene(kind="Cells", data=data):
             return _cells(data, title)
         case Chart() as chart:
-            return of_chart("chart", title, _printed(chart), chart.alt)
+            return of_chart(panel.name, title, _printed(chart), chart.alt)
         case Arrows() as arrows:
-            return of_chart("arrows", title, arrows.figure(False), arrows.alt)
+            return _arrows(arrows, title)
         case Plot() as plot:
             return figure_of(plot, title)
         case Table() as table:
@@ -125,3 +131,25 @@ def _cells(data: bytes, title: str) -> Figure:
         layout["shapes"] = [{"type": "rect", "line": {"color": colours.accent, "width": 3}, **edges}]
     drawn = picture(False, fitting_height(values.shape), [cells], layout, bar=header["texts"].get("value", ""))
     return of_chart("cells", title, drawn)
+
+
+def _arrows(own: Arrows, title: str) -> Figure:
+    """Pairs of columns, each in a circle of its own: dotted before they are rotated, an arrow after."""
+
+    def draw(options: Options) -> Drawing:
+        pen, side = DrawContext.of(options), options.width / ARROWS_PER_ROW
+        colours, high = pen.palette.scheme, side + 2 * options.font_size * MM
+        drawn = list[Shape]()
+        for place, (name, *pairs) in enumerate(zip(own.names, *own.unit, strict=True)):
+            row, column = divmod(place, ARROWS_PER_ROW)
+            x, y, radius = (column + 0.5) * side, row * high + 0.5 * side, 0.42 * side
+            before, after = ((x + radius * across, y - radius * up) for across, up in pairs)
+            drawn.append(Circle(x, y, radius, stroke=colours.line))
+            drawn.append(Stroke(((x, y), before), colours.faint, 0.3, (0.6, 0.6)))
+            drawn.append(Stroke(((x, y), after), colours.accent, 0.6))
+            drawn.append(Circle(*after, 0.9, fill=colours.accent))
+            drawn.append(Text(x, (row + 1) * high - options.font_size * MM, name, options.font_size, colours.faint, "middle"))
+        rows = -(-len(own.names) // ARROWS_PER_ROW)
+        return Drawing(options.width, rows * high, colours.background, tuple(drawn), title)
+
+    return Figure("arrows", title, draw)
