@@ -29,7 +29,8 @@ from viz.lectures.presenter.deck import LectureDeck
 from viz.lectures.presenter.pictures import page_and_panels
 from viz.lectures.presenter.questions import revealed_view
 from viz.lectures.script.lecture import Step
-from viz.panels import NotDrawable, OfRun, Table
+from viz.panels import NotDrawable, OfRun, Panel, Table
+from viz.session.state import Page
 
 _DOCUMENT = Path(__file__).with_suffix(".typ")
 _log = logging.getLogger(log.NAME)
@@ -175,16 +176,20 @@ def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
     """What is printed of each panel: figures of runs with captions of their own, and the numbers that the screen has."""
     page, panels = page_and_panels(deck.engine, step.page, revealed_view(StepRuns(deck.engine, step), step))
     for panel in panels:
-        first, title = panel is panels[0], (panel.title or panel.words).rstrip(".:")
-        if panel.paper is not None:
-            for part in panel.paper():
-                trace = part.trace if isinstance(part, OfRun) else page.trace
-                if figure := figure_of(part, title):
-                    yield _Shown(figure, figure.title, caption(trace, figure.title))
-        elif content := content_of(panel, title):
-            told = [caption(page.trace, title)] if first and title else []
-            said = " ".join([*told, *([panel.words] if panel.words.rstrip(".:") != title else [])])
-            yield _Shown(content, "" if first else panel.title, said)
+        title = (panel.title or panel.words).rstrip(".:")
+        for part in panel.paper() if panel.paper is not None else [panel]:
+            drawn = content_of(part, title) if isinstance(part, Panel) else figure_of(part, title)
+            if isinstance(part, OfRun) and isinstance(drawn, Figure):
+                yield _Shown(drawn, drawn.title, caption(part.trace, drawn.title))
+            elif drawn is not None:
+                yield _Shown(drawn, *_texts(page, panel, title, first=panel is panels[0]))
+
+
+def _texts(page: Page, panel: Panel, title: str, first: bool) -> tuple[str, str]:
+    """The title above a panel's own figure or table, and its caption; that of the first names the run, too."""
+    told = [caption(page.trace, title)] if first and title else []
+    said = [panel.words] if panel.words.rstrip(".:") != title else []
+    return "" if first else panel.title, " ".join([*told, *said])
 
 
 def blocks(markdown: str) -> list[dict[str, Any]]:

@@ -43,7 +43,8 @@ def table_header(table: Table) -> dict[str, Any]:
     """Titles of columns, texts of rows, the row to emphasize, and a shade from 0 to 1 for each number."""
     shades = [] if table.shades is None else table.shades[:MOST_ROWS].tolist()
     rows = [row[:MOST_COLUMNS] for row in table.rows[:MOST_ROWS]]
-    return {"columns": table.columns[:MOST_COLUMNS], "rows": rows, "chosen": table.chosen, "shades": shades}
+    titles = table.columns if any(table.columns) else []
+    return {"columns": titles[:MOST_COLUMNS], "rows": rows, "chosen": table.chosen, "shades": shades}
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
