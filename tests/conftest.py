@@ -16,7 +16,7 @@ from hypothesis.internal.entropy import deterministic_PRNG
 
 from model.engine.api import Engine
 from model.errors import Phrase
-from tests import app_runs, sandboxes
+from tests import app_runs, patience, sandboxes
 from tests.browser.servers import APP, SharedServer
 from tests.whole_sentences import among_words
 
@@ -120,6 +120,7 @@ def pytest_collection_finish() -> None:
     """Spares what is loaded by now from garbage collections: one takes a second, and tests of what is freed wait for several."""
     app_runs.spare()
     sandboxes.spare()
+    patience.lift_program_limits()
     for logger in logging.root.manager.loggerDict.values():
         if isinstance(logger, logging.Logger):
             logger.propagate = True  # pytest hangs six handlers into each one that does not, for each test

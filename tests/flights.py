@@ -6,10 +6,9 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-Value = TypeVar("Value")
+from tests.patience import HANG_S
 
-PATIENCE_S = 60
-"""Limit that only a hung program reaches."""
+Value = TypeVar("Value")
 
 
 def at_once(threads: int, call: Callable[[Callable[[], None]], Value]) -> list[Value]:
@@ -18,7 +17,7 @@ def at_once(threads: int, call: Callable[[Callable[[], None]], Value]) -> list[V
     Args:
         call: gets a function that its computation calls when it has begun.
     """
-    together, ours = threading.Barrier(threads, timeout=PATIENCE_S), set[int]()
+    together, ours = threading.Barrier(threads, timeout=HANG_S), set[int]()
     found, errors = list[Value](), list[BaseException]()
     wait = Future.result
 

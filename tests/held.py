@@ -12,6 +12,7 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.inference import batching
 from model.inference.calls import Call
 from model.spec.questions import Answer, Question
+from tests.patience import HANG_S
 from tests.runs import CPU
 
 
@@ -30,7 +31,7 @@ class HeldEngine(LocalEngine):
         if not self.go.is_set() and self.left:
             self.left -= 1
         else:
-            assert self.go.wait(60)
+            assert self.go.wait(HANG_S)
         return batching.together(group)
 
     def ask(self, question: Question[Answer]) -> Answer:
@@ -38,5 +39,5 @@ class HeldEngine(LocalEngine):
             self.asked.append(question.request.source)
             self._drafts.forget()
         if isinstance(question, Inspect):
-            assert self.go.wait(60)
+            assert self.go.wait(HANG_S)
         return super().ask(question)

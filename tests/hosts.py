@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from model.engine.http.client import RemoteEngine
 from model.engine.http.server import application
 from model.known_models import FOLDER
 from tests.browser.servers import free_port
+from tests.patience import HANG_S
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,14 +54,6 @@ def served(engine: SharedEngine, token: str = "") -> Iterator[RemoteEngine]:
         yield remote
 
 
-def settled(so: Callable[[], bool], seconds: float = 120) -> None:
-    """Waits until `so`."""
-    until = time.monotonic() + seconds
-    while not so():
-        assert time.monotonic() < until
-        time.sleep(0.002)
-
-
 def start(folder: Path, port: int, *options: str, **environment: str) -> subprocess.Popen[bytes]:
     """`python -m model serve` on loopback, ready to be asked."""
     settings = {"HEADLIGHT_CHECKPOINTS": str(folder), "HEADLIGHT_DEVICE": "cpu", "HEADLIGHT_THREADS": "1"}
@@ -68,7 +61,7 @@ def start(folder: Path, port: int, *options: str, **environment: str) -> subproc
     clean = {name: value for name, value in os.environ.items() if not name.startswith("HEADLIGHT_")}
     command = [sys.executable, "-m", "model", "serve", "--port", str(port), *options]
     process = subprocess.Popen(command, cwd=ROOT, env=clean | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 300
+    until = time.monotonic() + HANG_S
     with closing(RemoteEngine(f"http://127.0.0.1:{port}")) as engine:
         while not engine.ask(Healthy()):
             assert process.poll() is None, "the host ended before it was ready"
@@ -86,7 +79,7 @@ def host(folder: Path, *options: str, **environment: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(120)
+        process.wait(HANG_S)
 
 
 @contextmanager
@@ -104,4 +97,4 @@ def listening(app: Any, **settings: Any) -> Iterator[int]:
             yield int(bound.getsockname()[1])
         finally:
             server.should_exit = server.force_exit = True
-            thread.join(120)
+            thread.join(HANG_S)

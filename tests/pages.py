@@ -17,6 +17,7 @@ from model.spec.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces
+from tests.patience import HANG_S
 from viz.canvas.wire.transport import unpack
 from viz.features import FEATURES
 from viz.i18n import translate
@@ -121,7 +122,7 @@ def open_view(view: str, engine: MadeUpEngine, dark: bool = False, **query: str)
         AssertionError: an exception reached the page.
     """
     ENGINES[view] = engine
-    app = AppTest.from_function(run_view, kwargs={"view": view, "engine": view, "dark": dark}, default_timeout=300)
+    app = AppTest.from_function(run_view, kwargs={"view": view, "engine": view, "dark": dark}, default_timeout=HANG_S)
     for name, value in query.items():
         app.query_params[name] = value
     app.run()

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from model.safe_loading import limits, sandbox_process
 from model.safe_loading.worker import ROOT, bare_python
+from tests.patience import HANG_S
 
 FORKING = """
 import json, os, signal, socket, sys
@@ -65,7 +66,7 @@ def spare() -> None:
 
     def end() -> None:
         ours.close()
-        forking.wait(60)
+        forking.wait(HANG_S)
 
     atexit.register(end)
     vars(sandbox_process)["subprocess"] = SimpleNamespace(run=run, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired)

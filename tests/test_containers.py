@@ -17,6 +17,7 @@ import yaml
 
 from tests.browser.servers import free_port
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from viz.export.print.fonts import PREFERRED
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,7 @@ WITHOUT_TORCH = f"""
 import sys
 sys.modules.update(dict.fromkeys({NOT_IN_THE_APP}))  # `import torch` fails
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("viz/main.py", default_timeout=300).run()
+app = AppTest.from_file("viz/main.py", default_timeout=HANG_S).run()
 assert not app.exception, app.exception
 assert not app.warning, app.warning
 assert len(app.get("bidi_component")) > 1
@@ -208,12 +209,12 @@ def started(image: str, folder: Path, told: dict[str, str]) -> Iterator[int]:
     process = subprocess.Popen(here(command(image, "CMD")), cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     check = here(command(image, "HEALTHCHECK"))
     try:
-        until = time.monotonic() + 300
+        until = time.monotonic() + HANG_S
         while subprocess.run(check, env=environment, stderr=subprocess.DEVNULL, check=False).returncode:
             assert process.poll() is None, f"{image}: its command ended"
             assert time.monotonic() < until, f"{image}: never healthy"
-            time.sleep(0.2)
+            time.sleep(0.1)
         yield port
     finally:
         process.terminate()
-        process.wait(120)
+        process.wait(HANG_S)

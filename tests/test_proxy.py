@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from benchmarks.servers import Served, serving_processes
+from tests.patience import HANG_S
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,7 +29,7 @@ def proxy() -> Iterator[Served]:
 def visitor(proxy: Served, process: str = "") -> httpx.Client:
     """A browser; it has been sent to `process` before, if one is named."""
     cookies = {COOKIE: process} if process else {}
-    return httpx.Client(base_url=proxy.address, cookies=cookies, timeout=60, trust_env=False)
+    return httpx.Client(base_url=proxy.address, cookies=cookies, timeout=HANG_S, trust_env=False)
 
 
 def opened(person: httpx.Client) -> str:

@@ -14,6 +14,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.load.visitor import Visitor, visiting
 from tests.browser.servers import APP, SAID, free_port, started
+from tests.patience import HANG_S
 
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 DIGITS = "9" * 5000
@@ -65,11 +66,11 @@ def serving(folder: Path, **settings: str) -> Iterator[Served]:
     classes = {"HEADLIGHT_CLASSES": str(folder / "classes"), "HEADLIGHT_DEVICE": "cpu"}
     address, process = started(APP, port, folder, **classes, **settings)
     try:
-        with httpx.Client(base_url=address, timeout=60) as client:
+        with httpx.Client(base_url=address, timeout=HANG_S) as client:
             yield client, port, folder / SAID
     finally:
         process.terminate()
-        process.wait(120)
+        process.wait(HANG_S)
 
 
 @pytest.fixture(scope="module")

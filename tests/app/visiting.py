@@ -10,7 +10,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from model.engine import model_list
+from tests.patience import HANG_S
 from viz.session import background_calls
 
 MAIN = Path(__file__).parents[2] / "viz" / "main.py"
@@ -23,10 +23,6 @@ SILENT = ("headlight.scheme", "headlight.file_limit", "headlight.drops", "headli
 """Components that watch the page and draw nothing."""
 
 
-PATIENCE_S = 30.0
-"""So long a page waits for an answer of the engine, and for models that are opened, before it says so."""
-
-
 class Visitor:
     """One session. Every run of the script must end without an exception on the page.
 
@@ -36,7 +32,7 @@ class Visitor:
     """
 
     def __init__(self, page: str = "explore", **query: str) -> None:
-        self.app = AppTest.from_file(MAIN, default_timeout=300)
+        self.app = AppTest.from_file(MAIN, default_timeout=HANG_S)
         for name, value in query.items():
             self.app.query_params[name] = value
         self.go(page)
@@ -91,8 +87,7 @@ class Visitor:
 
     def _run(self) -> None:
         with pytest.MonkeyPatch.context() as patch:  # on a busy machine a page that draws a run again would lose what was clicked
-            for slow in (background_calls, model_list):
-                patch.setattr(slow, "PATIENCE_S", PATIENCE_S)
+            patch.setattr(background_calls, "PATIENCE_S", HANG_S)
             self.app.run()
             while self.waits:
                 self.app.run()

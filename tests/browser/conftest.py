@@ -20,6 +20,7 @@ from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import APP, SharedServer, free_port, started
 from tests.browser.tabs import SharedTab, go
 from tests.browser.visits import drawn, rest
+from tests.patience import HANG_S
 
 DRAWINGS = Path(__file__).with_name("canvas_app.py")
 
@@ -74,7 +75,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory, app_server: SharedServer) ->
     yield start
     for process in own:
         process.kill()  # it would end by itself two seconds after it was asked to
-        process.wait(timeout=120)
+        process.wait(timeout=HANG_S)
 
 
 @pytest.fixture(scope="session")

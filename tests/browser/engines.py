@@ -27,6 +27,7 @@ from selenium.webdriver.webkitgtk.service import Service as WebKitService
 from benchmarks.browsers import FLAGS
 from tests.browser.patience import OFTEN_MS, PATIENCE_MS
 from tests.browser.visits import A_WHILE_MS, STILL, TILES
+from tests.patience import HANG_S
 
 SCREEN = "2000x1200x24"
 """Width, height and depth of the screen on which WebKit's windows stand: it has no mode without windows."""
@@ -117,7 +118,7 @@ def screen(xvfb: str) -> Iterator[str]:
         yield f":{number}"
     finally:
         process.kill()
-        process.wait(timeout=120)
+        process.wait(timeout=HANG_S)
 
 
 ENGINES = {"chromium": chromium, "firefox": firefox, "webkit": webkit}

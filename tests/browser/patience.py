@@ -1,4 +1,4 @@
-"""`expect` as Playwright has it, but it looks ten times a second, and for a minute.
+"""`expect` as Playwright has it, but it looks ten times a second, and for as long as only a page that hangs takes.
 
 Playwright looks twice a second once a quarter of a second has passed, unless its limit is short: so it is asked again and again
 with a short limit. A busy machine is no fault of the page, so the whole limit is long.
@@ -12,7 +12,9 @@ from playwright.sync_api import Locator
 from playwright.sync_api import expect as expect_once
 from playwright.sync_api._generated import LocatorAssertions
 
-PATIENCE_MS = 60_000
+from tests.patience import HANG_S
+
+PATIENCE_MS = 1000 * HANG_S
 SHORT_MS = 2_000
 OFTEN_MS = 25
 

@@ -17,10 +17,11 @@ import psutil
 import pytest
 from filelock import FileLock
 
+from tests.patience import HANG_S
+
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app.py"
 HOST = "127.0.0.1"
-SECONDS_TO_START = 300
 SAID = "said.txt"
 """What a server writes as errors, in its folder."""
 
@@ -40,18 +41,18 @@ def free_port() -> int:
 
 def wait_until_healthy(address: str, process: int, folder: Path) -> None:
     """Waits for a server of `begun`; the test fails if it ends, or takes too long."""
-    deadline = time.monotonic() + SECONDS_TO_START
+    deadline = time.monotonic() + HANG_S
     while time.monotonic() < deadline:
         if not psutil.pid_exists(process) or psutil.Process(process).status() == psutil.STATUS_ZOMBIE:
             last = (folder / SAID).read_text("utf-8", "replace")[-4000:]
             pytest.fail(f"Streamlit ended before it served {address}:\n{last}")
         try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=1):
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=HANG_S):
                 return
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             time.sleep(0.1)
     psutil.Process(process).kill()
-    pytest.fail(f"Streamlit did not serve {address} within {SECONDS_TO_START} s.")
+    pytest.fail(f"Streamlit did not serve {address} within {HANG_S:.0f} s.")
 
 
 def begun(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
@@ -114,7 +115,7 @@ class SharedServer:
             if not any(map(psutil.pid_exists, note["users"])):
                 psutil.Process(note["server"]).kill()
                 if self._own:
-                    self._own.wait(timeout=120)
+                    self._own.wait(timeout=HANG_S)
             elif self._own:
                 LEFT.append(self._own)
 

@@ -272,7 +272,7 @@ def test_a_chip_selects_the_row_that_wrote_it(drawings: Open) -> None:
     count = runs(page)
     page.locator("[data-strip=source] .chip").nth(3).click()
     page.locator("[data-strip=target] .chip").first.click()
-    page.wait_for_timeout(400)
+    rest(page)
     assert runs(page) == count, "a token that is no query of this site selected something"
 
 
@@ -331,7 +331,7 @@ def test_a_tree_whose_numbers_differ_in_their_last_digits_keeps_the_focus(drawin
     until(page, lambda: runs(page) > before)
     rest(page)
     assert third.get_attribute("data-total") != total
-    expect(third).to_be_focused(timeout=2000)
+    expect(third).to_be_focused()
 
 
 def step_of(page: Page) -> str | None:
@@ -365,7 +365,7 @@ def test_ten_quick_presses_are_ten_steps_and_keys_step_from_anywhere_but_a_text_
     field.focus()
     for key in ("ArrowRight", "End", "Space", "ArrowLeft"):
         page.keyboard.press(key)
-    page.wait_for_timeout(200)
+    rest(page)
     assert step_of(page) == "0"
     assert field.input_value() == " "
     page.goto("about:blank")  # the next test loads its page: reports of the last steps and of the field are still on their way

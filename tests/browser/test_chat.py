@@ -9,6 +9,7 @@ from tests import chats
 from tests.browser.patience import expect
 from tests.browser.servers import APP, free_port, started
 from tests.browser.visits import drawing, rest, until
+from tests.patience import HANG_S
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +22,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     address, process = started(APP, free_port(), tmp_path_factory.mktemp("served"), HEADLIGHT_CHECKPOINTS=str(models))
     yield address
     process.kill()
-    process.wait(timeout=120)
+    process.wait(timeout=HANG_S)
 
 
 def said(page: Page) -> list[str]:

@@ -262,7 +262,7 @@ def test_the_file_is_drawn_from_a_disk_without_a_network(browser: Browser, serve
     for _step in range(30):
         alone.keyboard.press("PageDown")
         alone.wait_for_timeout(60)
-    assert alone.evaluate("document.querySelector('#chapters .dot:last-child[aria-current]') !== null")
+    alone.locator("#chapters .dot:last-child[aria-current]").wait_for(timeout=PATIENCE_MS)
     assert alone.evaluate("document.querySelector('#chapters option:last-child').selected"), "the last chapter"
     assert alone.evaluate("[...document.fonts].map(({ family, status }) => family + status)") == ["Source Sansloaded"]
     assert noise == []

@@ -1,6 +1,7 @@
 """No English is left on a Chinese page but names, tokens and code; and no page is wider than a phone."""
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.browser.conftest import Serve
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import overflow, rest
+from tests.patience import HANG_S
 from tests.reference import GOLDEN
 
 pytestmark = [pytest.mark.browser, pytest.mark.thorough]
@@ -90,15 +92,15 @@ def english(page: Page) -> list[str]:
 def drawn(page: Page, mark: str) -> tuple[list[str], int]:
     """The English words of a page and by how much it is too wide, once it is drawn.
 
-    It looks again for a while: Streamlit's words are replaced, and drawings get their size, a moment after they appear.
+    It looks again: Streamlit's words are replaced, and drawings get their size, a moment after they appear.
     """
     page.locator(mark).first.wait_for(state="attached")
     rest(page)
-    for _ in range(40):
-        found = english(page), overflow(page)
-        if not found[0] and found[1] <= 0:
+    until = time.monotonic() + HANG_S
+    while (found := (english(page), overflow(page)))[0] or found[1] > 0:
+        if time.monotonic() > until:
             break
-        page.wait_for_timeout(250)
+        page.wait_for_timeout(100)
     return found
 
 

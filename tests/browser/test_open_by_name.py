@@ -15,6 +15,7 @@ from tests.browser.patience import expect
 from tests.browser.servers import APP, free_port, started
 from tests.browser.visits import drawing, has_parameters, overflow, rest
 from tests.hub_server import COMMIT, Hub, Repo, contents, serving
+from tests.patience import HANG_S
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +53,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         address, process = started(APP, free_port(), tmp_path_factory.mktemp("served"), **variables)
         yield Place(address, hub, home)
         process.kill()
-        process.wait(timeout=120)
+        process.wait(timeout=HANG_S)
 
 
 def ask(page: Page, text: str) -> None:

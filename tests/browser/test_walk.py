@@ -23,7 +23,6 @@ SMALL = {"model": "reverse-digits", "text": "2718"}
 """A model of one layer, whose walk has all kinds of stages."""
 
 MAP = ".hl[data-drawing=network]"
-PATIENCE = 120_000
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +50,8 @@ def visit(watched: Page, within: Callable[[str], Page], serve: Callable[[Path], 
 
 def at(page: Page, stage: str) -> None:
     """The map marks a stage, the page shows it, and the link leads to it."""
-    expect(page.locator(MAP)).to_have_attribute("data-stage", stage, timeout=PATIENCE)
-    expect(page.locator(".st-key-card-stage")).to_contain_text(stage, timeout=PATIENCE)
+    expect(page.locator(MAP)).to_have_attribute("data-stage", stage)
+    expect(page.locator(".st-key-card-stage")).to_contain_text(stage)
 
 
 def test_keys_alone_lead_from_the_first_stage_to_the_last_and_the_map_jumps_and_play_goes_on(visit: Open, order: list[str]) -> None:
@@ -80,7 +79,7 @@ def the_map_jumps_and_play_goes_on(page: Page, order: list[str]) -> None:
     at(page, "decoder.0.0.cross/weights")
     here = order.index("decoder.0.0.cross/weights")
     page.keyboard.press("Space")
-    expect(page.locator(MAP)).not_to_have_attribute("data-stage", re.compile("weights|context|output"), timeout=PATIENCE)
+    expect(page.locator(MAP)).not_to_have_attribute("data-stage", re.compile("weights|context|output"))
     page.keyboard.press("Space")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
     there = page.locator(MAP).get_attribute("data-stage") or ""
@@ -100,7 +99,7 @@ def test_a_cell_is_opened_by_keys_and_its_badge_is_read_and_by_a_click(visit: Op
     assert (query, column) == (1, 1)
     page.keyboard.press("Enter")
     card = page.locator(".st-key-card-arithmetic")
-    expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]"))).to_be_visible(timeout=PATIENCE)
+    expect(card.get_by_text(re.compile(r"recomputed in float64, largest difference \d·10⁻[⁶⁷⁸]"))).to_be_visible()
     cell = bundled_engine().ask(Explain(RunRequest(MODEL, TEXT), "decoder.0.2.cross", 3, query, column))
     expect(card).to_contain_text("The run recorded")
     recorded = re.search(r"The run recorded (\d\.\d+)", card.inner_text())
@@ -120,5 +119,5 @@ def a_click_opens_the_cell_under_the_pointer(page: Page) -> None:
     drawing(page, "cells").scroll_into_view_if_needed()
     rest(page)
     page.mouse.click(*middle(tiles(page, "cells")[0], 4, 2))
-    expect(page.locator(".st-key-card-arithmetic")).to_contain_text("attends to “hund”", timeout=PATIENCE)
+    expect(page.locator(".st-key-card-arithmetic")).to_contain_text("attends to “hund”")
     has_parameters(page, query="4", key="2")

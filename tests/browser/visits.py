@@ -76,7 +76,7 @@ def until(page: Page, holds: Callable[[], bool]) -> None:
     deadline, pause = time.monotonic() + PATIENCE_MS / 1000, 5
     while not holds():
         if time.monotonic() > deadline:
-            pytest.fail("What was waited for did not come about within a minute.")
+            pytest.fail("What was waited for did not come about in time.")
         page.wait_for_timeout(pause)
         pause = min(2 * pause, 50)
 

@@ -24,8 +24,9 @@ from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
 from tests.browser.servers import free_port
-from tests.hosts import settled, start
+from tests.hosts import start
 from tests.networks import END, VARIANTS, save_checkpoint
+from tests.patience import settled
 from tests.runs import CPU, assert_same, for_session
 
 PEOPLE = 6

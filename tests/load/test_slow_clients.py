@@ -26,6 +26,7 @@ from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace import serialization
 from tests.hosts import listening
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from tests.runs import CPU, assert_same
 from viz.session.middleware import EveryAnswer
 
@@ -69,7 +70,7 @@ def test_a_host_answers_while_slow_callers_hang_on(local: LocalEngine, half_clos
     with (
         listening(application(local, AccessLimits())) as port,
         connected(port, *list(SLOW.values()) * OF_EACH, half_closed=half_closed),
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=HANG_S) as client,
     ):
         for word in ("w6", "w7", "w8"):
             asked = replace(REQUEST, source=word)

@@ -19,6 +19,7 @@ from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 from tests import folders
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from tests.reference import GOLDEN
 
 
@@ -96,7 +97,7 @@ def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: py
     monkeypatch.setattr(click, "echo", echo)
     monkeypatch.setattr(telling, "QUIET", 0.01)
     with telling.going_on("Inspecting a.pt"):
-        assert said_.wait(60)
+        assert said_.wait(HANG_S)
     assert re.fullmatch(r"Inspecting a\.pt: \d+ s\.", lines[0])
     monkeypatch.setattr(telling, "QUIET", 0.1)
     said_.clear()
@@ -104,7 +105,7 @@ def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: py
         told = tensor_stats.TENSORS_READ.get()
         assert told is not None
         told(12, 2720)
-        assert said_.wait(60)
+        assert said_.wait(HANG_S)
     assert re.fullmatch(r"Inspecting a\.pt: \d+ s, 12 of 2,720 tensors read\.", lines[-1])
     assert tensor_stats.TENSORS_READ.get() is None
 
@@ -129,7 +130,7 @@ def test_a_run_says_that_it_goes_on_until_its_first_token(
             running.set()
 
     def slow(found: Runner, lower: Runner, asked: RunRequest, device: torch.device, name: str, report: Report) -> Trace:
-        assert running.wait(60)
+        assert running.wait(HANG_S)
 
         def noted(make: Callable[[], Progress]) -> None:
             report(make)

@@ -19,6 +19,7 @@ from model.engine.sent_files import opened_name, vocabulary_name
 from model.errors import NotACheckpoint
 from model.spec.request import RunRequest
 from tests import opened
+from tests.patience import HANG_S
 from tests.reference import GOLDEN, SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +59,7 @@ def test_the_app_starts_opens_the_file_and_ends_with_ctrl_c_and_with_its_command
             assert httpx.get(address, trust_env=False).is_success
         finally:
             os.killpg(app.pid, signal.SIGINT) if whole else app.terminate()
-        assert app.wait(60) == 0
+        assert app.wait(HANG_S) == 0
         with pytest.raises(httpx.ConnectError):
             httpx.get(address, trust_env=False)
 

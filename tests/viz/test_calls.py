@@ -15,6 +15,7 @@ from model.errors import BadSetting, Superseded
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests import traces
+from tests.patience import HANG_S
 from viz.session import patient_engine
 from viz.session.background_calls import Call, Calls, NotCached, Pending, Stopped
 
@@ -31,7 +32,7 @@ class Blocked:
     def __call__(self) -> object:
         self.begun += 1
         with on_cancel(self.left.set):
-            assert self.go.wait(60)
+            assert self.go.wait(HANG_S)
         return self.value
 
 
@@ -39,9 +40,9 @@ def answered(calls: Calls, key: str, compute: Callable[[], Any]) -> Any:
     """The answer, however long it takes."""
     while True:
         try:
-            return calls.ask(key, compute, time.monotonic() + 60)
+            return calls.ask(key, compute, time.monotonic() + HANG_S)
         except Pending as pause:
-            pause.call.wait(60)
+            pause.call.wait(HANG_S)
 
 
 def test_a_slow_call_does_not_hold_its_caller_up_and_is_begun_once() -> None:
@@ -66,7 +67,7 @@ def test_a_newer_run_takes_the_place_of_one_that_is_on_its_way() -> None:
         calls.ask("old", old, AT_ONCE)
     new.go.set()
     assert answered(calls, "new", new) == "new"
-    assert old.left.wait(60), "the engine must learn that nobody waits any more"
+    assert old.left.wait(HANG_S), "the engine must learn that nobody waits any more"
     old.go.set()
 
 
@@ -74,7 +75,7 @@ def test_what_is_no_run_leaves_a_run_on_its_way_alone() -> None:
     calls, run = Calls(), Blocked()
     with pytest.raises(Pending):
         calls.ask("run", run, AT_ONCE)
-    assert calls.ask("models", lambda: "models", time.monotonic() + 60, runs=False) == "models"
+    assert calls.ask("models", lambda: "models", time.monotonic() + HANG_S, runs=False) == "models"
     assert not run.left.is_set()
     run.go.set()
     assert answered(calls, "run", run) == "value"
@@ -159,7 +160,7 @@ def test_what_is_stopped_is_given_up_and_not_begun_again_until_it_is_resumed() -
     with pytest.raises(Pending):
         calls.ask("slow", slow, AT_ONCE)
     calls.stop()
-    assert slow.left.wait(60)
+    assert slow.left.wait(HANG_S)
     slow.go.set()
     for _ in range(2):
         with pytest.raises(Stopped):

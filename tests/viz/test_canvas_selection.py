@@ -7,6 +7,7 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
+from tests.patience import HANG_S
 from viz.canvas import fields_of
 
 
@@ -46,7 +47,7 @@ def test_a_candidate_continues_from_its_token_without_the_rows_of_the_text_befor
 
 
 def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
-    test = AppTest.from_function(app, default_timeout=300).run()
+    test = AppTest.from_function(app, default_timeout=HANG_S).run()
     assert not test.exception
     assert test.text[0].value == "None"
     assert drive(test, {"site": "encoder.0.1.self", "head": 3, "at": 1}) == "{'site': 'encoder.0.1.self', 'head': 3}"
@@ -59,5 +60,5 @@ def test_a_choice_is_told_once_and_before_the_script_draws() -> None:
     [{"site": 3}, {"head": "0"}, {"head": True}, {"query": 1.5}, {"site": "decoder.0.0.nonsense"}, {"step": -2}, {"head": [1]}],
 )
 def test_a_forged_choice_is_no_choice(forged: dict[str, Any]) -> None:
-    test = AppTest.from_function(app, default_timeout=300).run()
+    test = AppTest.from_function(app, default_timeout=HANG_S).run()
     assert drive(test, forged) == "None"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.decks import opened
+from tests.patience import HANG_S
 from viz.lectures.classroom import registry, store
 from viz.lectures.classroom.classroom import Classroom
 from viz.lectures.classroom.deck import Deck
@@ -32,7 +33,7 @@ class HeldStore(Store):
 
     def save(self, code: str, content: dict[str, Any], *wanted: Callable[[], bool]) -> bool:
         self.written.set()
-        assert self.go.wait(60)
+        assert self.go.wait(HANG_S)
         return super().save(code, content, *wanted)
 
 
@@ -70,7 +71,7 @@ class HeldReads(Store):
         self.threads.append(threading.get_ident())
         found = super().load(code, open_deck)
         self.read.set()
-        assert self.go.wait(60)
+        assert self.go.wait(HANG_S)
         return found
 
 

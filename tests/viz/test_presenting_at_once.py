@@ -16,8 +16,8 @@ from starlette.websockets import WebSocketDisconnect
 from model.engine.api import Engine
 from model.engine.http.access import AccessLimits
 from model.sharing.caches import Budget, LruCache
-from tests.flights import PATIENCE_S, at_once
-from tests.hosts import settled
+from tests.flights import at_once
+from tests.patience import HANG_S, settled
 from viz.lectures.presenter import routes
 from viz.lectures.presenter.deck import LectureDeck, Prepared
 from viz.lectures.presenter.downloads import KINDS, Downloads, Kind
@@ -52,7 +52,7 @@ class HeldDeck(LectureDeck):
         self.go = threading.Event()
 
     def _prepare(self, step: int) -> Prepared:
-        assert self.go.wait(PATIENCE_S)
+        assert self.go.wait(HANG_S)
         return Prepared(None, "", self.slides[step], None)
 
 
@@ -153,7 +153,7 @@ def test_a_download_never_waits_and_is_made_once(client: TestClient, deck: HeldD
 def arrived(client: TestClient, address: str) -> Any:
     """The answer once nothing is made any more: the one thread that makes downloads has ended what was asked before."""
     client.get(address)
-    routes.DOWNLOADS._maker.submit(lambda: None).result(PATIENCE_S)
+    routes.DOWNLOADS._maker.submit(lambda: None).result(HANG_S)
     return client.get(address)
 
 
@@ -163,7 +163,7 @@ def test_a_lecture_that_is_opened_anew_with_the_same_content_has_its_downloads(m
         each.go.set()
         each.wait()
         routes.DOWNLOADS.get(each, "handout", lambda cost: None)
-        routes.DOWNLOADS._maker.submit(lambda: None).result(PATIENCE_S)
+        routes.DOWNLOADS._maker.submit(lambda: None).result(HANG_S)
     assert made == ["handout"]
 
 
@@ -260,7 +260,7 @@ def test_what_is_expensive_to_make_counts_as_much_once(client: TestClient, deck:
     assert client.get("/hold/mine.en/handout").status_code == 202
     assert client.get("/hold/mine.en/file").status_code == 429
     assert client.get("/hold/mine.en/handout").status_code in (200, 202), "asking again costs no more than asking"
-    routes.DOWNLOADS._maker.submit(lambda: None).result(PATIENCE_S)
+    routes.DOWNLOADS._maker.submit(lambda: None).result(HANG_S)
     assert made == ["handout"]
 
 

@@ -19,6 +19,7 @@ from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
 from model.spec.request import RunRequest
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
+from tests.patience import HANG_S
 
 pytestmark = pytest.mark.slow  # the whole app
 
@@ -335,7 +336,7 @@ def test_a_proposed_answer_takes_one_click() -> None:
         choices = ("positional_encoding.pos_embedding", "none")
         _field(Asked("target_positions", "", "Which tensor it is.", True, None, choices, proposal=choices[0]), "answer")
 
-    drawn = AppTest.from_function(field, default_timeout=60).run()
+    drawn = AppTest.from_function(field, default_timeout=HANG_S).run()
     assert drawn.selectbox(key="answer").value is None, "it is proposed, not assumed"
     drawn.button(key="answer:proposal").click().run()
     assert drawn.selectbox(key="answer").value == "positional_encoding.pos_embedding"

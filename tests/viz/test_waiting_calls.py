@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from model.trace.progress import LISTENER, Progress
-from tests.hosts import settled
+from tests.patience import HANG_S, settled
 from viz.session import patient_engine
 from viz.session.background_calls import Call, Calls, Pending, Stopped
 
@@ -28,7 +28,7 @@ class Written:
         assert listener is not None
         for report in self.reports:
             listener(report)
-        assert self.go.wait(60)
+        assert self.go.wait(HANG_S)
         return "value"
 
 
@@ -54,7 +54,7 @@ def test_the_browser_is_told_the_tokens_written_so_far() -> None:
     told = ask(call, "?seen=1")
     assert told == {"done": False, "seen": 2, "written": 3, "most": 60, "rate": 4.0, "text": "w4 ␣w5 ↵"}
     compute.go.set()
-    assert call.wait(60)
+    assert call.wait(HANG_S)
     settled(lambda: call.feed.count == 3)
     assert ask(call, "?seen=2")["done"]
 

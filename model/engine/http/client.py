@@ -54,6 +54,9 @@ not retried, since the server may still be working."""
 RETRY_SECONDS = 2.0
 """How long a broken connection is retried before the server counts as away."""
 
+HEALTH_SECONDS = 2.0
+"""How long a server may take to say that it is well."""
+
 FRESH_SECONDS = 2.0
 """How long cached small replies are fresh: one page asks for the same several times."""
 
@@ -149,7 +152,7 @@ class RemoteEngine:
 
     def _is_healthy(self) -> bool:
         try:
-            response = self._client.get("/healthz", timeout=2.0)
+            response = self._client.get("/healthz", timeout=HEALTH_SECONDS)
             self._check_version(response)
         except (httpx.TransportError, EngineMismatch):
             return False

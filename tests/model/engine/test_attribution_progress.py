@@ -13,10 +13,10 @@ from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.spec.request import Decoding, RunRequest
 from model.trace.progress import LISTENER, Listener, Progress
-from tests.hosts import served, settled
+from tests.hosts import served
+from tests.patience import HANG_S, settled
 from tests.runs import for_session
 
-SECONDS = 60
 REQUEST = RunRequest("tiny", "w4 w5 w6", decoding=Decoding(max_length=4))
 
 
@@ -78,7 +78,7 @@ def test_others_get_their_turn_while_a_question_is_measured(local: LocalEngine) 
     def hold(progress: Progress) -> None:
         if progress.measured:
             begun.set()
-            assert go_on.wait(SECONDS)
+            assert go_on.wait(HANG_S)
 
     def ask() -> None:
         with heard(hold):
@@ -87,9 +87,9 @@ def test_others_get_their_turn_while_a_question_is_measured(local: LocalEngine) 
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    assert begun.wait(SECONDS)
+    assert begun.wait(HANG_S)
     assert for_session("second", local.ask)(Run(RunRequest("tiny", "w7 w8", decoding=Decoding(max_length=2)))).steps
     assert not done.is_set()
     go_on.set()
-    asking.join(SECONDS)
+    asking.join(HANG_S)
     assert done.is_set()

@@ -26,6 +26,7 @@ from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
 from tests import folders
 from tests.networks import save_checkpoint, save_film
+from tests.patience import HANG_S
 from tests.reference import GOLDEN
 from tests.runs import for_session
 
@@ -73,13 +74,13 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
 
     def slow(*args: Any) -> Any:
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(HANG_S)
         return encode(*args)
 
     network.encode = slow  # type: ignore[method-assign, assignment]
     with ThreadPoolExecutor(2) as pool:
         old = pool.submit(for_session("a", local.ask), Run(request))
-        assert begun.wait(60)
+        assert begun.wait(HANG_S)
         other_weights(tmp_path / "tiny")
         new = pool.submit(for_session("b", local.ask), Run(request))
         while len(local.scheduler._queue._in_flight) < 2:
@@ -87,7 +88,7 @@ def test_a_run_on_old_weights_was_cached_for_the_new_ones_that_came_while_it_com
             threading.Event().wait(0.001)
         go_on.set()
         expected = LocalEngine(tmp_path, CPU).ask(Run(request))
-        assert new.result(60).model["fingerprint"] == expected.model["fingerprint"] != old.result(60).model["fingerprint"]
+        assert new.result(HANG_S).model["fingerprint"] == expected.model["fingerprint"] != old.result(HANG_S).model["fingerprint"]
     assert local.ask(Run(request)) is new.result()
     assert local.ask(Explain(request, "decoder.0.0.cross", 0, 0, 0))
 

@@ -35,6 +35,7 @@ from tests.hosts import ROOT, start
 from tests.live import answered, live_session
 from tests.model.engine import test_contract
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from tests.runs import CPU, assert_same, for_session
 
 pytestmark = [
@@ -45,7 +46,7 @@ globals().update({name: test for name, test in vars(test_contract).items() if na
 
 HEADERS = {"authorization": "Bearer secret"}
 REQUESTS = [RunRequest("tiny", f"w4 w{i} w{j}", decoding=Decoding(max_length=4)) for i in range(4, 8) for j in range(4, 8)]
-PEOPLE, PATIENCE = 4, 300.0
+PEOPLE = 4
 HURRIED, PAUSE = 20, 0.5
 """How often a person asks without a pause, which is longer than it takes to kill a replica; then others get at the cores, too."""
 
@@ -71,9 +72,9 @@ class Cluster:
 
 
 def eventually(met: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + HANG_S
     while not met():
-        assert time.monotonic() < until, f"not within {PATIENCE:.0f} s: {what}"
+        assert time.monotonic() < until, f"not within {HANG_S:.0f} s: {what}"
         time.sleep(0.1)
 
 
@@ -103,8 +104,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         yield found
         everybody = found.process.children(recursive=True)
         process.terminate()
-        assert process.wait(PATIENCE) == 0
-        left = psutil.wait_procs(everybody, timeout=60)[1]
+        assert process.wait(HANG_S) == 0
+        left = psutil.wait_procs(everybody, timeout=HANG_S)[1]
         assert not left, "processes that nobody ended"
     finally:
         for child in psutil.Process().children():
@@ -150,7 +151,7 @@ def people_asking(cluster: Cluster, local: LocalEngine) -> Iterator[Counter[int]
     finally:
         ended.set()
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(HANG_S)
     if wrong:
         raise wrong[0]
 
@@ -175,7 +176,7 @@ def test_all_replicas_are_replaced_under_load_and_nothing_is_lost(cluster: Clust
 
 def test_a_file_that_one_replica_was_sent_is_known_to_all(cluster: Cluster, folder: Path) -> None:
     data = (folder / "tiny" / "model.safetensors").read_bytes()
-    with httpx.Client(base_url=cluster.url, headers=HEADERS, timeout=PATIENCE) as client:
+    with httpx.Client(base_url=cluster.url, headers=HEADERS, timeout=HANG_S) as client:
         name = client.post("/v1/receive", params={"name": "mine.safetensors"}, content=data).json()["name"]
         replies = [client.post("/v1/describe", json={"model": name}) for _ in range(12)]
         assert [reply.json()["name"] for reply in replies] == [name] * 12
@@ -188,7 +189,7 @@ def test_a_session_stays_with_one_replica(cluster: Cluster) -> None:
         counted = [line for line in figures.splitlines() if line.startswith('headlight_request_seconds_count{path="/v1/models"')]
         return float(counted[0].split()[1]) if counted else 0.0
 
-    with httpx.Client(base_url=cluster.url, headers=HEADERS, timeout=PATIENCE) as client:
+    with httpx.Client(base_url=cluster.url, headers=HEADERS, timeout=HANG_S) as client:
         for person in map("person {}".format, range(8)):
             before = asked(client, person)
             for _ in range(3):

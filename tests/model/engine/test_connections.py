@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from model.engine.http import connections
 from model.engine.http.connections import MOST_HEADER_BYTES, guard
+from tests.patience import HANG_S
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -47,12 +48,12 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
             time.sleep(0.005)
         yield int(bound.getsockname()[1])
         server.should_exit = server.force_exit = True
-        thread.join(60)
+        thread.join(HANG_S)
 
 
 @contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as connection:
         yield connection
 
 

@@ -18,11 +18,9 @@ from model.safe_loading.reader import OpenedFile, read_upload
 from model.spec.questions import Question
 from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from tests.reference import GOLDEN
 from tests.runs import CPU, for_session
-
-SECONDS = 60.0
-"""Nothing here takes so long, however busy the machine is: who is not answered by then is blocked."""
 
 RAW = (GOLDEN / "001_tiny_a.pt").read_bytes()
 
@@ -41,7 +39,7 @@ class Gate:
             return self._call(*args)
         self._count(1)
         try:
-            assert self.opened.wait(SECONDS)
+            assert self.opened.wait(HANG_S)
             return self._call(*args)
         finally:
             self._count(-1)
@@ -56,7 +54,7 @@ class Gate:
     def reached(self, calls: int = 1) -> None:
         """Waits until so many calls have begun."""
         with self._calls:
-            assert self._calls.wait_for(lambda: self.begun >= calls, SECONDS)
+            assert self._calls.wait_for(lambda: self.begun >= calls, HANG_S)
 
 
 @pytest.fixture
@@ -98,7 +96,7 @@ def others_are_served(engine: LocalEngine, pool: ThreadPoolExecutor) -> None:
         pool.submit(for_session("c", engine.ask), Run(RunRequest("two", "w5"))),
         pool.submit(for_session("b", engine.ask), Inspect("two")),
     ]
-    assert not wait_for(asked, SECONDS).not_done
+    assert not wait_for(asked, HANG_S).not_done
     assert asked[0].result() is engine.ask(Run(RunRequest("one", "w4")))
 
 
@@ -131,7 +129,7 @@ def test_a_slow_opening_delayed_the_cached_run_of_another_session(
         assert not slow.done()
     finally:
         gate.opened.set()
-    slow.result(SECONDS)
+    slow.result(HANG_S)
 
 
 @pytest.mark.parametrize("function", ["load", "inspect"])
@@ -146,7 +144,7 @@ def test_a_model_that_two_sessions_ask_for_at_the_same_time_was_read_twice(
     second = pool.submit(ask, "three")
     others_are_served(engine, pool)
     gate.opened.set()
-    assert first.result(SECONDS) is second.result(SECONDS)
+    assert first.result(HANG_S) is second.result(HANG_S)
     assert gate.begun == 1
 
 
@@ -159,7 +157,7 @@ def test_equal_files_that_two_sessions_send_at_the_same_time_were_opened_twice(
     gate.reached()
     others_are_served(engine, pool)
     gate.opened.set()
-    assert len({each.result(SECONDS) for each in sent}) == 1
+    assert len({each.result(HANG_S) for each in sent}) == 1
     assert gate.begun == 1
 
 
@@ -171,8 +169,8 @@ def test_the_list_of_models_waited_for_a_slow_file(
     monkeypatch.setattr(loader, "load", gate)
     monkeypatch.setattr(model_list, "PATIENCE_S", 0.0)
     ready = {"one", "two", "three", "raw.pt"} - {slow}
-    assert wait_for([pool.submit(engine.ask, Describe(name)) for name in ready], SECONDS).done
-    while {info.name for info in pool.submit(engine.ask, Models()).result(SECONDS).models if not is_opening(info)} != ready:
+    assert wait_for([pool.submit(engine.ask, Describe(name)) for name in ready], HANG_S).done
+    while {info.name for info in pool.submit(engine.ask, Models()).result(HANG_S).models if not is_opening(info)} != ready:
         pass
     gate.reached()
     others_are_served(engine, pool)
@@ -193,7 +191,7 @@ def test_many_slow_files_were_opened_at_the_same_time(
     others_are_served(engine, pool)
     assert engine.ask(Inspect("raw.pt")).tensors, "a file of the folder waits for no upload"
     gate.opened.set()
-    assert len({each.result(SECONDS) for each in sent}) == 6
+    assert len({each.result(HANG_S) for each in sent}) == 6
     assert gate.most_inside == uploads.OPENED_AT_ONCE
 
 
@@ -214,7 +212,7 @@ def test_a_loading_that_fails_fails_for_all_who_wait_and_is_tried_again(
         gate.opened.set()
         for each in asked:
             with pytest.raises(Panic):
-                each.result(SECONDS)
+                each.result(HANG_S)
     assert engine.ask(Run(RunRequest("three", "w4"))).steps
 
 

@@ -16,6 +16,7 @@ from model.trace.progress import LISTENER, ProgressFeed
 from model.transformer.cache import KVCache
 from model.transformer.networks import BuiltNetwork
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S
 from tests.runs import CPU
 
 GREEDY = RunRequest("tiny", "w4 w6 w5", decoding=Decoding(max_length=5))
@@ -76,4 +77,4 @@ def test_keys_and_values_of_a_run_are_freed_without_garbage_collection(
     Context().run(lambda: (LISTENER.set(feed.put if listening else None), engine.ask(Run(REQUESTS[name]))))
     feed.end()
     assert freed, "the run made no cache to watch"
-    assert all(event.wait(20) for event in freed), "something still refers to what the run computed"
+    assert all(event.wait(HANG_S) for event in freed), "something still refers to what the run computed"

@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -26,8 +25,9 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
 from model.spec.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
-from tests.hosts import listening, settled
+from tests.hosts import listening
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S, settled
 from tests.runs import CPU, for_session
 
 LONG = Decoding(max_length=12)
@@ -67,7 +67,7 @@ def held(tmp_path: Path) -> Iterator[Held]:
 
     def slow(*args: Any) -> Any:
         host.steps.append(1)
-        assert host.gate.wait(120)
+        assert host.gate.wait(HANG_S)
         return decode(*args)
 
     network.decode = slow  # type: ignore[method-assign, assignment]
@@ -139,14 +139,14 @@ def test_an_app_tells_a_host_whose_each_request_is(held: Held) -> None:
         held.has(waiting=0, running=1)
         newest = threads.submit(for_session("mine", engine.ask), Run(RunRequest("tiny", "w5", decoding=LONG)))
         with pytest.raises(Superseded):
-            running.result(30)
+            running.result(HANG_S)
         held.gate.set()
-        assert newest.result(30).tokens["source"].texts[1] == "w5"
+        assert newest.result(HANG_S).tokens["source"].texts[1] == "w5"
 
 
 def reply(caller: socket.socket) -> str:
     """What a caller is told: the status and the whole body, which may come in several pieces."""
-    caller.settimeout(120)
+    caller.settimeout(HANG_S)
     response = HTTPResponse(caller)
     response.begin()
     return f"{response.status} {response.read().decode('utf-8', 'replace')}"
@@ -164,7 +164,7 @@ def test_who_has_left_before_it_gets_a_place_is_let_go() -> None:
     cancel_token.cancel()
     before = CANCEL_TOKEN.set(cancel_token)
     with pytest.raises(CallerGone):
-        scheduler.do("x", lambda ask, report: time.sleep(0.2))
+        scheduler.do("x", lambda ask, report: None)
     CANCEL_TOKEN.reset(before)
     settled(lambda: scheduler.running == 0)
     scheduler.close()

@@ -34,11 +34,11 @@ from model.trace import serialization
 from model.trace.progress import LISTENER, PARTIAL, Listener, Progress, ProgressFeed
 from model.trace.types import Trace
 from tests import traces
-from tests.hosts import listening, served, settled
+from tests.hosts import listening, served
+from tests.patience import HANG_S, settled
 from tests.runs import CPU, for_session
 
 LONG = Decoding(max_length=12)
-SECONDS = 60
 
 
 def some(count: int) -> Progress:
@@ -72,7 +72,7 @@ class Asking:
             self.outcome = error
 
     def ended(self) -> Any:
-        self.thread.join(SECONDS)
+        self.thread.join(HANG_S)
         assert not self.thread.is_alive()
         return self.outcome
 
@@ -86,7 +86,7 @@ class Stepped:
 
     def _together(self, group: Any) -> Any:
         self.begun += 1
-        assert self.allowed.acquire(timeout=SECONDS)
+        assert self.allowed.acquire(timeout=HANG_S)
         self.computed += 1
         return batching.together(group)
 
@@ -121,7 +121,7 @@ class Heard:
 
     def has(self, tokens: int) -> None:
         with self._more:
-            assert self._more.wait_for(lambda: self.newest is not None and len(self.newest.ids) == tokens, SECONDS)
+            assert self._more.wait_for(lambda: self.newest is not None and len(self.newest.ids) == tokens, HANG_S)
 
 
 def test_each_token_is_heard_while_the_run_goes_on(stepped: tuple[Stepped, SharedEngine]) -> None:
@@ -190,10 +190,10 @@ def test_a_listener_that_takes_long_keeps_no_other_run_waiting(folder: Path) -> 
 
     def slow(progress: Progress) -> None:
         began.set()
-        assert go_on.wait(SECONDS)
+        assert go_on.wait(HANG_S)
 
     held = Asking(engine, "w4 w5", "slow", slow)
-    assert began.wait(SECONDS)
+    assert began.wait(HANG_S)
     assert not isinstance(Asking(engine, "w7 w8", "other", lambda progress: None).ended(), Exception)
     assert held.thread.is_alive()
     go_on.set()

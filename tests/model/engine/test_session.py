@@ -16,6 +16,7 @@ from model.spec.questions import Answer, Question
 from model.spec.request import RunRequest
 from tests.held import HeldEngine
 from tests.hosts import served
+from tests.patience import HANG_S
 from tests.runs import CPU
 from viz.session.patient_engine import NonBlockingEngine
 
@@ -53,13 +54,13 @@ def test_two_sessions_in_the_same_threads_are_never_taken_for_each_other(folder:
     ]
     for each in asked:
         try:
-            each.result(60)
+            each.result(HANG_S)
         except Superseded:  # by the next one of its own session
             continue
     assert {(what[:2], session) for what, session in engine.noted} == {("w4", MINE), ("w5", YOURS)}
     assert len(engine.noted) == 40
     assert 1 <= len(engine.threads) <= 2
-    assert {pool.submit(SESSION.get).result(60) for _ in range(4)} == {Session()}, "a thread that has answered is nobody's"
+    assert {pool.submit(SESSION.get).result(HANG_S) for _ in range(4)} == {Session()}, "a thread that has answered is nobody's"
 
 
 def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served_its_own(
@@ -68,8 +69,8 @@ def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served
     engine = HeldEngine(folder)
     mine, yours = NonBlockingEngine(engine, MINE), NonBlockingEngine(engine, YOURS)
     both = threading.Barrier(2)
-    for each in [pool.submit(lambda: (both.wait(60), mine.ask(Texts("tiny", strip="source", ids=(4,))))) for _ in range(2)]:
-        each.result(60)
+    for each in [pool.submit(lambda: (both.wait(HANG_S), mine.ask(Texts("tiny", strip="source", ids=(4,))))) for _ in range(2)]:
+        each.result(HANG_S)
     engine.go.clear()
     older = pool.submit(mine.ask, Run(RunRequest("tiny", "w4")))
     while not engine.scheduler.running:
@@ -79,10 +80,10 @@ def test_a_run_was_not_superseded_by_another_session_in_a_thread_that_had_served
         assert not older.done()
     newer = ThreadPoolExecutor(1).submit(mine.ask, Run(RunRequest("tiny", "w6")))
     with pytest.raises(Superseded):
-        older.result(60)
+        older.result(HANG_S)
     engine.go.set()
-    assert other.result(60).tokens["source"].texts[1] == "w5"
-    assert newer.result(60).tokens["source"].texts[1] == "w6"
+    assert other.result(HANG_S).tokens["source"].texts[1] == "w5"
+    assert newer.result(HANG_S).tokens["source"].texts[1] == "w6"
 
 
 def test_a_session_ends_with_its_call_even_if_it_fails() -> None:

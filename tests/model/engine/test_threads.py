@@ -24,6 +24,7 @@ from model.spec.request import RunRequest
 from model.trace.progress import Report
 from model.trace.types import Trace
 from tests.hosts import behind
+from tests.patience import HANG_S
 from tests.runs import CPU, SPECS, assert_same, checkpoint, for_session, request, traced
 
 PAPER = SPECS["paper"]
@@ -156,7 +157,7 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(scheduler: Sche
         def counted(call: Call) -> Tensor:
             if not left[0]:
                 blocked.set()
-                assert go_on.wait(60)
+                assert go_on.wait(HANG_S)
             left[0] -= 1
             return ask(call)
 
@@ -167,15 +168,15 @@ def test_a_run_that_is_slow_in_its_own_thread_held_up_the_device(scheduler: Sche
 
     with ThreadPoolExecutor(2) as pool:
         held = pool.submit(for_session("a", scheduler.do), "slow", slow)
-        assert blocked.wait(60)
+        assert blocked.wait(HANG_S)
         try:
             other = pool.submit(
                 for_session("b", scheduler.do), "other", lambda ask, report: run(found, asked, CPU, "cpu", ask)
-            ).result(60)
+            ).result(HANG_S)
             assert not held.done()
         finally:
             go_on.set()
-        assert_same(held.result(60), other)
+        assert_same(held.result(HANG_S), other)
 
 
 def test_threads_of_runs_end_when_nothing_is_to_be_done(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:

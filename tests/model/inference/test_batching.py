@@ -26,6 +26,7 @@ from model.transformer.attention import Run
 from model.transformer.masks import Mask
 from model.transformer.stacks import EncoderDecoder
 from tests import runs
+from tests.patience import HANG_S
 from tests.runs import CPU, SPECS, assert_same, checkpoint
 
 TEXTS = ("w4 w6 w5 w9", "w4", "w7 w5", "w8 w8 w8 w4 w5 w6 w7", "w7 w5")
@@ -66,7 +67,7 @@ def at_once(
     def work(request: RunRequest, ask: Ask) -> Trace:
         if request not in begun:  # one that had too little memory begins again
             begun.add(request)
-            all_began.wait(60)
+            all_began.wait(HANG_S)
         left = ahead[asked.index(request)] if ahead else 0
 
         def answered(call: Call) -> Tensor:
@@ -94,7 +95,7 @@ def at_once(
         time.sleep(0.001)
     scheduler.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     scheduler.close()
     return answers
 

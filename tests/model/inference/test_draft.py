@@ -18,6 +18,7 @@ from model.spec.request import Decoding, RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.types import Trace
 from tests import runs
+from tests.patience import HANG_S
 from tests.runs import CPU, SPECS, assert_same
 
 LENGTH = 12
@@ -131,7 +132,7 @@ def test_drafted_runs_of_several_callers_are_batched_and_stay_apart() -> None:
 
     def caller(index: int) -> None:
         def work(ask: object, report: Report) -> Trace:
-            began.wait(60)
+            began.wait(HANG_S)
             return run(shared, asked[index], CPU, "cpu", ask, earlier=guesses[index])  # type: ignore[arg-type]
 
         found[index] = scheduler.do(index, work)
@@ -140,7 +141,7 @@ def test_drafted_runs_of_several_callers_are_batched_and_stay_apart() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(HANG_S)
     scheduler.close()
     assert any(size > 1 for size in scheduler.batches)
     for one, other in zip(found, plain, strict=True):

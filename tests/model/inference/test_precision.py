@@ -30,6 +30,7 @@ from model.transformer import attention
 from model.transformer.stacks import CausalLM, EncoderDecoder
 from tests import runs
 from tests.networks import Notes, save_checkpoint
+from tests.patience import HANG_S
 from tests.runs import CPU, SPECS, arrays, checkpoint
 
 LOWER: list[Precision] = ["bfloat16", "float16"]
@@ -194,12 +195,12 @@ def test_runs_of_different_types_are_never_computed_in_one_batch() -> None:
 
     with ThreadPoolExecutor(len(asked)) as pool:
         answers = [pool.submit(work, request) for request in asked]
-        until = time.monotonic() + 120
+        until = time.monotonic() + HANG_S
         while scheduler.waiting < len(asked):
             assert time.monotonic() < until
             time.sleep(0.001)
         scheduler.start()
-        traces = [answer.result(60) for answer in answers]
+        traces = [answer.result(HANG_S) for answer in answers]
     scheduler.close()
     assert all(len({id(call.network) for call in batch}) == 1 for batch in batches)
     assert max(map(len, batches)) >= 3

@@ -8,6 +8,7 @@ import pytest
 
 from model.sharing.caches import SingleFlight
 from tests.flights import at_once
+from tests.patience import HANG_S
 
 THREADS = 8
 
@@ -48,7 +49,7 @@ def test_a_computation_can_begin_in_another_thread_and_nobody_waits_for_it() -> 
     go = threading.Event()
 
     def compute() -> str:
-        assert go.wait(60)
+        assert go.wait(HANG_S)
         return threading.current_thread().name
 
     with ThreadPoolExecutor(1, "elsewhere") as pool:
@@ -56,4 +57,4 @@ def test_a_computation_can_begin_in_another_thread_and_nobody_waits_for_it() -> 
         assert flight.begin("a", compute, pool.submit) is first
         assert not first.done()
         go.set()
-        assert first.result(60).startswith("elsewhere")
+        assert first.result(HANG_S).startswith("elsewhere")

@@ -25,6 +25,7 @@ from model.survey.survey import Survey, begun, gone_on
 from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
+from tests.patience import HANG_S
 from viz import canvas
 from viz.features.survey import one_head, query_key
 
@@ -152,7 +153,7 @@ def test_how_much_heads_matter_is_measured_if_asked_for_and_goes_into_the_file(s
     assert visitor.app.query_params["size"] == "matters"
     visitor.press("survey-matters-start")
     making = visitor.app.session_state["survey-matters"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.error is None
     visitor.again()
     assert visitor.problems == []
@@ -214,7 +215,7 @@ def test_an_unfinished_survey_that_is_opened_goes_on_with_the_file_of_its_texts(
     visitor.again()
     visitor.press("survey-go-on-file")
     making = visitor.app.session_state["survey-made"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.error is None
     question = MeasureTexts("tiny", texts=())
     *_, plain = gone_on(engine.ask, question, texts, begun(question, texts))
@@ -231,7 +232,7 @@ def test_an_unfinished_survey_of_random_texts_goes_on_without_a_file(stocked: Pa
     visitor.press("survey-open-file")
     visitor.press("survey-go-on")
     making = visitor.app.session_state["survey-made"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.error is None
     assert (making.newest.finished, making.newest.done) == (True, 3)
 
@@ -265,7 +266,7 @@ def test_a_survey_of_pasted_texts_is_made_while_the_page_watches(stocked: Path) 
     visitor.app.text_area(key="survey-pasted").set_value("w4 w5 w6\n\nw7 w8\n" + "w4 " * 300)
     visitor.press("survey-start")
     making = visitor.app.session_state["survey-made"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.error is None
     assert making.newest.finished
     visitor.again()
@@ -282,7 +283,7 @@ def test_a_survey_that_nobody_watches_ends(stocked: Path, monkeypatch: pytest.Mo
     visitor.press("survey-start")
     making = visitor.app.session_state["survey-made"]
     making.seen = time.monotonic() - 60
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.newest.done < 200
 
 
@@ -301,7 +302,7 @@ def test_a_survey_of_a_file_is_made_stopped_and_goes_on(stocked: Path) -> None:
     visitor.press("survey-start")
     making = visitor.app.session_state["survey-made"]
     making.stopped.set()
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     part = making.newest
     assert not part.finished
     assert 0 < part.done <= 72
@@ -309,7 +310,7 @@ def test_a_survey_of_a_file_is_made_stopped_and_goes_on(stocked: Path) -> None:
     assert "Stopped" in visitor.app.info[0].value
     visitor.press("survey-go-on")
     making = visitor.app.session_state["survey-made"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     whole = making.newest
     assert (whole.finished, whole.done, whole.skipped, whole.about.empty) == (True, 72, 1, 1)
     visitor.again()
@@ -441,7 +442,7 @@ def read_head(visitor: Visitor) -> None:
     """Reads the selected head in the texts of the survey, and waits for it."""
     visitor.press("survey-read-start")
     making = visitor.app.session_state["survey-head-read"]
-    making.thread.join(timeout=120)
+    making.thread.join(timeout=HANG_S)
     assert making.error is None
     visitor.again()
     assert not visitor.app.exception

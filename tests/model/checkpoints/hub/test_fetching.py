@@ -29,9 +29,9 @@ from model.errors import (
     NoSuchRevision,
     NotFetched,
 )
-from tests.hosts import settled
 from tests.hub_server import COMMIT, TOKEN, Hub, Repo, contents
 from tests.model.checkpoints.hub.conftest import NAME
+from tests.patience import settled
 
 pytestmark = pytest.mark.slow
 

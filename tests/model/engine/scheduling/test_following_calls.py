@@ -11,6 +11,7 @@ from torch import Tensor
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import RunFailed, Superseded
 from model.inference.calls import Call, alone
+from tests.patience import HANG_S
 from tests.runs import SPECS, checkpoint, for_session
 
 NETWORK = checkpoint(SPECS["paper"]).network
@@ -54,7 +55,7 @@ def test_a_run_that_nobody_waits_for_makes_no_further_call(scheduler: Scheduler)
         made.append(done)
         if done == 3:
             third.set()
-            assert newer.wait(60)
+            assert newer.wait(HANG_S)
 
     outcome: list[Any] = []
 
@@ -67,12 +68,12 @@ def test_a_run_that_nobody_waits_for_makes_no_further_call(scheduler: Scheduler)
     thread = threading.Thread(target=older)
     try:
         thread.start()
-        assert third.wait(60)
+        assert third.wait(HANG_S)
         other = threading.Thread(target=lambda: for_session("a", scheduler.do)("newer", lambda ask, report: ask(counting(2))))
         other.start()
-        thread.join(60)  # its caller is gone before the compute thread goes on
+        thread.join(HANG_S)  # its caller is gone before the compute thread goes on
         newer.set()
-        other.join(60)
+        other.join(HANG_S)
         assert scheduler.do("last", lambda ask, report: ask(counting(2))) == 2
     finally:
         newer.set()
@@ -89,12 +90,12 @@ def test_runs_that_follow_take_turns(scheduler: Scheduler) -> None:
         made.append("long")
         if done == 2:
             began.set()
-            assert short_there.wait(60)
+            assert short_there.wait(HANG_S)
 
     short_there = threading.Event()
 
     def short(ask: Callable[[Call], Tensor]) -> Tensor:
-        assert began.wait(60)
+        assert began.wait(HANG_S)
         waiting = counting(1, lambda done: made.append("short"))
         threading.Timer(0.05, short_there.set).start()  # by then its call is in the queue
         return ask(waiting)
@@ -102,7 +103,7 @@ def test_runs_that_follow_take_turns(scheduler: Scheduler) -> None:
     thread = threading.Thread(target=lambda: scheduler.do("long", lambda ask, report: ask(counting(200, long))))
     thread.start()
     scheduler.do("short", lambda ask, report: short(ask))
-    thread.join(60)
+    thread.join(HANG_S)
     assert made.index("short") < 6
     assert made.count("long") == 200
 

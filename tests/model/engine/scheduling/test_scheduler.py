@@ -20,8 +20,8 @@ from model.errors import Busy, EngineStopped, HeadlightError, NoRoom, OutOfMemor
 from model.spec.request import RunRequest
 from model.trace.progress import LISTENER, Progress
 from model.transformer.stacks import EncoderDecoder
-from tests.hosts import settled
 from tests.networks import save_checkpoint
+from tests.patience import HANG_S, settled
 from tests.runs import CPU, assert_same, for_session
 
 
@@ -52,7 +52,7 @@ class Callers:
 
         def work(ask: Any, report: Any) -> str:
             self.order.append(name)
-            assert self.gate.wait(120)
+            assert self.gate.wait(HANG_S)
             return f"done for {name}"
 
         def call() -> None:
@@ -69,7 +69,7 @@ class Callers:
     def finish(self) -> None:
         self.gate.set()
         for thread in self.threads:
-            thread.join(120)
+            thread.join(HANG_S)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_who_asked_before_the_threads_were_started_is_answered() -> None:
     asked.start()
     settled(lambda: scheduler.waiting == 1)
     scheduler.start()
-    asked.join(120)
+    asked.join(HANG_S)
     scheduler.close()
     assert callers.outcomes == {"a": "done"}
 
@@ -151,7 +151,7 @@ def test_a_caller_that_hears_how_far_the_work_is_waits_on() -> None:
 
     def work(ask: Any, report: Any) -> None:
         report(lambda: Progress((), (), 3, 0.0, measured=1))
-        assert gate.wait(120)
+        assert gate.wait(HANG_S)
 
     heard = list[Progress]()
     listening = LISTENER.set(heard.append)
@@ -182,7 +182,7 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(local: LocalEng
     def slow(*args: Any) -> Any:
         steps.append(1)
         begun.set()
-        assert gate.wait(120)
+        assert gate.wait(HANG_S)
         return decode(*args)
 
     network.decode = slow  # type: ignore[method-assign, assignment]
@@ -196,13 +196,13 @@ def test_a_run_that_is_not_wanted_any_more_ends_at_its_next_step(local: LocalEng
 
     first = threading.Thread(target=old)
     first.start()
-    assert begun.wait(120)
+    assert begun.wait(HANG_S)
     second = threading.Thread(target=lambda: for_session("mine", local.ask)(Run(RunRequest("tiny", "w6", target="w4"))))
     second.start()
-    first.join(120)
+    first.join(HANG_S)
     assert len(failed) == 1
     gate.set()
-    second.join(120)
+    second.join(HANG_S)
     assert len(steps) == 2
 
 
@@ -263,13 +263,13 @@ def test_runs_that_do_not_fit_beside_each_other_are_tried_again_one_by_one(sched
             held[0] += 1
         try:
             if tries[name] == 1:
-                together.wait(60)  # all four have recorded something
+                together.wait(HANG_S)  # all four have recorded something
             if held[0] > 1:
                 raise torch.OutOfMemoryError("CUDA out of memory")
             return name
         finally:
             if tries[name] == 1:
-                together.wait(60)
+                together.wait(HANG_S)
             with begun:
                 held[0] -= 1
 

@@ -21,6 +21,7 @@ from model.tokenizers.subwords import limits, process
 from model.tokenizers.subwords.process import TokenizerProcess
 from tests import folders
 from tests.bad_tokenizers import hangs, panics, swells, words
+from tests.patience import HANG_S
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux grants a limit on memory: run there")
 on_posix = pytest.mark.skipif(os.name != "posix", reason="signals and process numbers as POSIX has them: run on Linux or macOS")
@@ -116,7 +117,7 @@ def test_another_tokenizer_answers_while_one_hangs(tmp_path: Path) -> None:
     assert hanging.is_alive()
     assert bad.pid is not None
     os.kill(bad.pid, signal.SIGTERM)
-    hanging.join(60)
+    hanging.join(HANG_S)
     assert [type(error) for error in failed] == [TokenizerDied]
 
 

@@ -25,6 +25,7 @@ from model.trace.types import Trace
 from tests import traces
 from tests.live import HERE, asking, framed, live_session
 from tests.pages import MadeUpEngine
+from tests.patience import HANG_S, settled
 from viz.canvas.wire.transport import unpack
 from viz.features.live import route, sessions
 from viz.features.live.sessions import BY_TOKEN, LiveSession, Question
@@ -288,10 +289,7 @@ def test_a_minute_of_typing_leaves_nothing_behind(client: httpx.AsyncClient) -> 
     live, before = live_session(Typed()), threading.active_count()
     for n in range(200):
         post(client, live, {"text": f"w{n}"})
-    until = time.monotonic() + 30
-    while threading.active_count() > before + 4 and time.monotonic() < until:
-        time.sleep(0.05)
-    assert threading.active_count() <= before + 4
+    settled(lambda: threading.active_count() <= before + 4)
     assert sum(BUDGET.held().values()) <= BUDGET.most_bytes
 
 
@@ -309,16 +307,13 @@ def test_who_leaves_ends_the_run_and_stop_keeps_what_was_written() -> None:
             left.set_result(None)
 
     asyncio.run(leave())
-    limit = time.monotonic() + 30
-    while not engine.cancelled and time.monotonic() < limit:
-        time.sleep(0.01)
+    settled(lambda: bool(engine.cancelled))
     assert engine.cancelled == ["w5"]
     key = live.ask(page, run).key
     with pytest.raises(Pending):  # the page's script asks for the same run
         live.calls.ask(key, lambda: engine.run(request), time.monotonic() + 0.01)
     theirs = live.calls._pending[key]
-    while theirs.feed.newest is None or theirs.feed.newest.done < 2:
-        time.sleep(0.01)
+    settled(lambda: theirs.feed.newest is not None and theirs.feed.newest.done >= 2)
     live.calls.stop()
     with pytest.raises(Stopped) as stopped:
         live.calls.ask(key, lambda: engine.run(request), 0.0)
@@ -343,7 +338,7 @@ def test_stop_ends_the_run_and_the_script_shows_what_it_had_written(client: http
     assert framed(asyncio.run(stopped()))[-1][0].get("stopped")
     request = engine.asked[0]
     with pytest.raises(Stopped) as found:
-        live.calls.ask(Run(request), lambda: engine.ask(Run(request)), time.monotonic() + 60)
+        live.calls.ask(Run(request), lambda: engine.ask(Run(request)), time.monotonic() + HANG_S)
     assert found.value.trace is not None
     assert len(found.value.trace.steps) == 2
     assert len(engine.asked) == 1, "the script does not run it again"

@@ -1,0 +1,79 @@
+"""No test depends on how busy the machine is: what it waits for may take minutes, unless the wait is a look of a loop."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+LEAST_S = 60.0
+LOOK_S = 0.1
+"""Pauses between the looks of a loop are no longer than this, and so decide nothing."""
+
+IN_MILLISECONDS = ROOT / "browser"
+"""Where `timeout` is Playwright's."""
+
+DECIDES_NOTHING = {
+    ("model/huggingface/test_folders.py", "second.wait(0.5)"),  # another thread may not take this chance
+    ("browser/test_live.py", "page.wait_for_timeout(400)"),  # nothing may be asked meanwhile, here and in the next three
+    ("browser/test_live.py", "page.wait_for_timeout(1500)"),
+    ("browser/test_live_bad_input.py", "page.wait_for_timeout(300)"),
+    ("browser/test_page_alone.py", "page.wait_for_timeout(200)"),
+    ("browser/test_visiting.py", "page.wait_for_timeout(500)"),
+}
+"""Shorter pauses after which a busy machine has done less, and the same is true."""
+
+WAITS = ("wait", "join", "result", "sleep", "wait_for_timeout", "set_default_timeout", "settimeout")
+"""Functions whose first argument is a limit or a pause."""
+
+WORTH_PARSING = re.compile(rf"(timeout=|({'|'.join(WAITS)})\(|monotonic\(\) \+ )[\d.]")
+
+
+def limits(tree: ast.AST) -> Iterator[tuple[str, float]]:
+    """Each limit that is written as a number: the call or the sum with it, and the number."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            named = [keyword.value for keyword in node.keywords if keyword.arg in ("timeout", "default_timeout")]
+            waits = isinstance(node.func, ast.Attribute) and node.func.attr in WAITS
+            for limit in [*named, *(node.args[:1] if waits else [])]:
+                if isinstance(limit, ast.Constant) and isinstance(limit.value, int | float):
+                    yield ast.unparse(node), limit.value
+        elif (
+            isinstance(node, ast.BinOp)
+            and ast.unparse(node).startswith("time.monotonic() + ")
+            and isinstance(node.right, ast.Constant)
+        ):
+            yield ast.unparse(node), float(str(node.right.value))
+
+
+def too_short(path: Path) -> list[str]:
+    """The limits of a file that a busy machine may reach."""
+    name, unit = str(path.relative_to(ROOT)), 1000.0 if path.is_relative_to(IN_MILLISECONDS) else 1.0
+    text = path.read_text("utf-8")
+    return [
+        f"{name}: {code}"
+        for code, limit in (limits(ast.parse(text)) if WORTH_PARSING.search(text) else ())
+        if LOOK_S * unit < limit < LEAST_S * unit and (name, code) not in DECIDES_NOTHING
+    ]
+
+
+def test_no_limit_of_a_test_is_reached_by_a_busy_machine() -> None:
+    files = [path for path in ROOT.rglob("test_*.py") if ROOT / "load" not in path.parents] + [*ROOT.glob("*.py")]
+    short = [limit for path in sorted(set(files)) for limit in too_short(path)]
+    assert not short, f"Wait for a state, with tests.patience.HANG_S as the limit: {short}"
+
+
+@pytest.mark.parametrize(
+    ("code", "limit"),
+    [
+        ("gate.wait(5)", 5),
+        ("httpx.get(url, timeout=2.5)", 2.5),
+        ("expect(node).to_be_visible(timeout=2000)", 2000),
+        ("until = time.monotonic() + 30", 30),
+        ("time.sleep(0.3)", 0.3),
+    ],
+)
+def test_a_limit_is_found(code: str, limit: float) -> None:
+    assert [found for _, found in limits(ast.parse(code))] == [limit]
