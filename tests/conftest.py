@@ -16,12 +16,18 @@ from hypothesis.internal.entropy import deterministic_PRNG
 
 from model.engine.api import Engine
 from model.errors import Phrase
+from model.sharing.caches import BUDGET
 from tests import app_runs, patience, sandboxes
 from tests.browser.servers import APP, SharedServer
 from tests.whole_sentences import among_words
 
 # Before torch is imported: two threads wait for each other longer than they compute (12 times, measured on a busy machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A process of tests keeps 256 MiB of traces and networks, not 2 GiB, and frees what it has used: with two it fits a laptop of 8 GB.
+os.environ["HEADLIGHT_MEMORY"] = "256"
+os.environ["MALLOC_ARENA_MAX"] = "2"  # of the processes that are started from here: threads share what they have freed
+BUDGET.most_bytes = float(256 * 2**20)
 
 # What somebody has fetched onto this machine is in no list of models of a test.
 os.environ["HF_HOME"] = str(Path(tempfile.gettempdir(), "headlight-tests-without-hub"))

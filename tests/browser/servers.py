@@ -52,14 +52,14 @@ def wait_until_healthy(address: str, process: int, folder: Path) -> None:
         except (urllib.error.URLError, TimeoutError, ConnectionError):
             time.sleep(0.1)
     psutil.Process(process).kill()
-    pytest.fail(f"Streamlit did not serve {address} within {HANG_S:.0f} s.")
+    pytest.fail(f"Streamlit did not serve {address} within {HANG_S} s.")
 
 
 def begun(script: Path, port: int, folder: Path, **variables: str) -> tuple[str, subprocess.Popen[bytes]]:
     """The address and the process of a Streamlit server, which does not answer yet; its errors are written into the folder."""
     options = ["--server.headless=true", f"--server.port={port}", f"--server.address={HOST}"]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, "HEADLIGHT_MEMORY": "1024", "PYTHONPATH": str(ROOT), **variables}
     with (folder / SAID).open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log)
     return f"http://{HOST}:{port}", process

@@ -25,7 +25,7 @@ WITHIN = """async (url) => {
   const page = document.documentElement.dataset;
   const ran = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]") && !("headlightLive" in page);
   const asked = () => fetch("/_stcore/health", { cache: "no-store" }).catch(() => {});
-  for (let calm = 0, begun = performance.now(); calm < 2 && performance.now() < begun + 10000; ) {
+  for (let calm = 0, begun = performance.now(); calm < 2 && performance.now() < begun + 60_000; ) {
     await asked(); // by then the server knows of what was clicked before
     calm = ran() ? calm + 1 : 0;
   }

@@ -74,7 +74,7 @@ class Cluster:
 def eventually(met: Callable[[], bool], what: str) -> None:
     until = time.monotonic() + HANG_S
     while not met():
-        assert time.monotonic() < until, f"not within {HANG_S:.0f} s: {what}"
+        assert time.monotonic() < until, f"not within {HANG_S} s: {what}"
         time.sleep(0.1)
 
 
