@@ -3,9 +3,12 @@
 import ast
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.patience import PROGRAM_LIMITS
 
 ROOT = Path(__file__).parent
 LEAST_S = 60.0
@@ -16,12 +19,12 @@ IN_MILLISECONDS = ROOT / "browser"
 """Where `timeout` is Playwright's."""
 
 DECIDES_NOTHING = {
-    ("model/huggingface/test_folders.py", "second.wait(0.5)"),  # another thread may not take this chance
-    ("browser/test_live.py", "page.wait_for_timeout(400)"),  # nothing may be asked meanwhile, here and in the next three
-    ("browser/test_live.py", "page.wait_for_timeout(1500)"),
-    ("browser/test_live_bad_input.py", "page.wait_for_timeout(300)"),
-    ("browser/test_page_alone.py", "page.wait_for_timeout(200)"),
-    ("browser/test_visiting.py", "page.wait_for_timeout(500)"),
+    ("test_folders.py", "second.wait(0.5)"),  # another thread may not take this chance
+    ("test_live.py", "page.wait_for_timeout(400)"),  # nothing may be asked meanwhile, here and in the next three
+    ("test_live.py", "page.wait_for_timeout(1500)"),
+    ("test_live_bad_input.py", "page.wait_for_timeout(300)"),
+    ("test_page_alone.py", "page.wait_for_timeout(200)"),
+    ("test_visiting.py", "page.wait_for_timeout(500)"),
 }
 """Shorter pauses after which a busy machine has done less, and the same is true."""
 
@@ -55,7 +58,7 @@ def too_short(path: Path) -> list[str]:
     return [
         f"{name}: {code}"
         for code, limit in (limits(ast.parse(text)) if WORTH_PARSING.search(text) else ())
-        if LOOK_S * unit < limit < LEAST_S * unit and (name, code) not in DECIDES_NOTHING
+        if LOOK_S * unit < limit < LEAST_S * unit and (path.name, code) not in DECIDES_NOTHING
     ]
 
 
@@ -63,6 +66,14 @@ def test_no_limit_of_a_test_is_reached_by_a_busy_machine() -> None:
     files = [path for path in ROOT.rglob("test_*.py") if ROOT / "load" not in path.parents] + [*ROOT.glob("*.py")]
     short = [limit for path in sorted(set(files)) for limit in too_short(path)]
     assert not short, f"Wait for a state, with tests.patience.HANG_S as the limit: {short}"
+
+
+@pytest.mark.parametrize("module", PROGRAM_LIMITS)
+def test_a_limit_of_the_program_stands_where_tests_lift_it(module: str) -> None:
+    found = find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    assert f"\n{PROGRAM_LIMITS[module]} = " in Path(found.origin).read_text("utf-8")
 
 
 @pytest.mark.parametrize(
