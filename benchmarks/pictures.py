@@ -77,7 +77,7 @@ PICTURES = {
     "rotary": Picture("positions", (1280, 1180), parameters={**TODAY, **ONE_CELL}),
     "shared": Picture("", (1280, 800), parameters=TODAY),
     "tiles": Picture(HELD, (1280, 720), opens="A larger score comes"),
-    "lecture": Picture(HELD, (1280, 720), opens="Where the answer looks"),
+    "lecture": Picture(HELD, (1280, 720), opens="What the answer attends to"),
     "smollm2": Picture("whatif", (1280, 860), parameters={"model": "smollm2"}),
     "images": Picture("whatif", (1280, 860), parameters={"model": "vit", **HIDDEN}, own=True),
     "captioner": Picture("", (1280, 1360), parameters=CAPTIONED, own=True),

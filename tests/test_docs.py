@@ -97,7 +97,7 @@ def test_the_example_of_the_traces_page_runs(tmp_path: Path, monkeypatch: pytest
     with redirect_stdout(io.StringIO()) as said:
         exec(example[1], {})
     lines = said.getvalue().splitlines()
-    assert lines[0].startswith("<sos> → two: looks most at ")
+    assert lines[0].startswith("<sos> → two: attends most to ")
     assert len(lines) == len(translation().steps)
 
 

@@ -22,6 +22,9 @@ RETIRED = {
     "likelier": "more likely", "normed": "normalized", "learned numbers": "parameters", "first side": "side A",
     "second side": "side B", "target to feed": "forced target", "twin": "duplicate", "nobody": "a sentence with a subject",
     "beginnings": "hypotheses", "arithmetic": "calculation", "looks at": "attends to", "looked at": "attended to",
+    "where (a|the|one|any) (head|network)s? look": "what it attends to", "where (it|did it) look": "what it attends to",
+    "(?<!training )films?": "training film, video", "previous output": "the output without the edits",
+    "hid(e|den) special|special tokens? hidden": "left out",
 }  # fmt: skip
 """Words that the screen no longer uses, with what it says instead: docs/glossary.md."""
 
@@ -33,6 +36,17 @@ RIDDLES = {
     r"(?<!there )(is|are) no (text|table|name|role|link|instruction|JSON)\b": "is not a", r"computed anew": "recomputed",
 }  # fmt: skip
 """What sentences of the whole catalogue, those of `model` included, no longer say, with what they say instead."""
+
+SPOKEN = {
+    "en": (
+        r"(look(s|ed|ing)? (at|ahead|back|only|inside|everywhere|there)|where .{0,20}\blook(s|ed)?)\b|may look|forbid|likeliest"
+        r"|(keys?|words?|tokens?) does .* read most|this caption|Film: "
+    ),
+    "de": r"\b(zurück)?ge?schaut|\bschauen\b|\bblickt?\b|verbieten|verboten",
+    "zh-CN": r"[头行词]看(?!到|不到|全|近|远)|不能看 \*|看向|禁止|读得最多",
+    "zh-TW": r"[頭列詞]看(?!到|不到|全|近|遠)|不能看 \*|看向|禁止|讀得最多",
+}
+"""What lectures do not say, by language: heads and rows attend (achten, 注意), an edit hides a key."""
 
 PEERS = ROOT / "benchmarks" / ".peers"  # the tools that the benchmark installs
 FOLDERS = ("model", "viz", "tests", "benchmarks")
@@ -98,6 +112,13 @@ def test_comments_have_american_spelling() -> None:
 def test_the_screen_has_one_word_for_one_thing(word: str) -> None:
     pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
     assert [text for text in catalogue() if pattern.search(text)] == [], f"say: {RETIRED[word]}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "lectures").glob("*.md")), ids=lambda path: path.stem)
+def test_lectures_have_the_words_of_the_pages(path: Path) -> None:
+    pattern = re.compile(SPOKEN[path.stem.partition(".")[2]])
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not line.startswith(("view:", "expect:")) and pattern.search(line)] == []
 
 
 @pytest.mark.parametrize("riddle", RIDDLES)

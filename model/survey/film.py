@@ -110,4 +110,4 @@ def from_bytes(data: bytes, name: str) -> SurveyFilm:
         arrays = (table[name].to_numpy().reshape(len(steps), len(heads), len(MEASURES)) for name in COLUMNS)
         return SurveyFilm(about, steps, heads, *arrays)
     except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise BadSurvey(file=name, reason=phrase("it is not a survey film that this version wrote")) from error
+        raise BadSurvey(file=name, reason=phrase("it is not a survey of snapshots that this version wrote")) from error

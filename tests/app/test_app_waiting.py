@@ -57,10 +57,10 @@ def test_nothing_is_said_of_an_edit_before_its_run_is_there(engine: HeldEngine) 
     visitor.app.run()
     assert visitor.waits
     assert "The output is the same" not in visitor.words
-    assert "What does the model generate now?" not in visitor.words
+    assert "What does the model generate with the edits?" not in visitor.words
     engine.go.set()
     visitor._run()
-    assert "What does the model generate now?" in visitor.words
+    assert "What does the model generate with the edits?" in visitor.words
 
 
 def test_the_arithmetic_of_a_cell_waits_in_its_dialog(engine: HeldEngine) -> None:

@@ -208,8 +208,8 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1024, "height": 768})
     watched.goto(f"{serve(APP)}/hold/attention.en")
     titles = watched.evaluate("JSON.parse(document.getElementById('page').textContent).slides.map(({ title }) => title)")
-    watched.evaluate(f"location.hash = '#{titles.index('In how many sentences?') + 1}'")
-    expect(watched.locator("#title")).to_have_text("In how many sentences?")
+    watched.evaluate(f"location.hash = '#{titles.index('In how many texts?') + 1}'")
+    expect(watched.locator("#title")).to_have_text("In how many texts?")
     watched.keyboard.press("PageDown")
     dots = drawing(watched, "dots")
     names = dots.locator(".label")
@@ -222,7 +222,7 @@ def test_a_survey_in_a_lecture_is_whole(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
     cut = "all => all.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length"
     assert watched.locator(f"{SHOWN} .scroll").evaluate_all(cut) == 0, "a column was cut"
-    watched.goto(f"{serve(APP)}/hold/attention.zh-CN#{titles.index('In how many sentences?') + 1}")
+    watched.goto(f"{serve(APP)}/hold/attention.zh-CN#{titles.index('In how many texts?') + 1}")
     expect(watched.locator("body.asking")).to_have_count(1)
     watched.keyboard.press("PageDown")
     expect(watched.locator(f"{SHOWN} .scroll")).to_have_count(2)
@@ -281,7 +281,7 @@ def test_a_chart_says_the_values_at_the_place_that_is_pointed_at(serve: Serve, w
 @pytest.mark.thorough
 def test_a_head_lies_over_the_image_in_a_lecture_and_another_one_can_be_chosen(serve: Serve, watched: Page) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
-    hold(watched, serve(APP), "Where the answer looks")
+    hold(watched, serve(APP), "What the answer attends to")
     said = watched.locator(f"{SHOWN} .drawing .readout").first
     expect(said).to_contain_text("“5,6”: 0.93")
     watched.locator(f"{SHOWN} .drawing").nth(1).locator("canvas").first.focus()

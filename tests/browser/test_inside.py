@@ -166,11 +166,11 @@ def test_without_motion_there_are_steps(watched: Page, within: Within, serve: Se
 def test_what_plays_is_exported_as_a_film(watched: Page, within: Within, serve: Serve, tmp_path: Path) -> None:
     page = within(inside(serve, "encoder/ids"))
     network = drawing(page, "network")
-    film = network.get_by_role("button", name="Export as a film")
+    film = network.get_by_role("button", name="Export as a video")
     with page.expect_download() as coming:
         film.click()
         expect(network).to_have_attribute("data-stage", "encoder.0.0.self/queries")
-        network.get_by_role("button", name="Stop and save the film").click()
+        network.get_by_role("button", name="Stop and save the video").click()
     assert coming.value.suggested_filename == "multi30k-de-en-inside.webm"
     coming.value.save_as(tmp_path / "film.webm")
     data = (tmp_path / "film.webm").read_bytes()

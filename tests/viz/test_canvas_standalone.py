@@ -115,7 +115,7 @@ def test_the_lines_below_say_what_ran() -> None:
     page = html.unescape(standalone.page(trace, CROSS, 0, -1).decode())
     source = trace.tokens["source"]
     words = " ".join(text for text, special in zip(source.texts, source.special, strict=True) if not special)
-    caution = "Attention shows where a head looks, not why the model chooses a word."
+    caution = "Attention shows what a head attends to, not why the model chooses a word."
     said = [str(trace.model["title"]), words, *map(str, trace.attention), caution, "Headlight"]
     assert [text for text in said if text not in page] == []
 

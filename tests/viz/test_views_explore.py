@@ -207,7 +207,7 @@ def test_hidden_tokens_lose_their_columns_and_the_page_says_what_they_held() -> 
     rest = weights[:, 1:-1] / weights[:, 1:-1].sum(axis=-1, keepdims=True)
     assert cells(app) == pytest.approx(rest, rel=1e-5)
     share = f"{np.mean(weights[:, [0, -1]].sum(axis=-1)):.0%}"
-    assert f"2 special tokens hidden; they held {share} of the weight" in words(app).replace("\\", "")
+    assert f"2 special tokens left out; they held {share} of the weight" in words(app).replace("\\", "")
     assert heat(app)["layout"]["title"]["text"] == "share of the rest"
 
 

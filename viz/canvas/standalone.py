@@ -167,7 +167,7 @@ def _variables(colours: Scheme, of: str = ":root") -> str:
 
 def _about(trace: Trace, site: Site) -> Iterator[str]:
     """HTML below the picture."""
-    note = _("Attention shows where a head looks, not why the model chooses a word.")
+    note = _("Attention shows what a head attends to, not why the model chooses a word.")
     yield f"<p>{escape(note)} {escape(_known(trace, site))}</p>"
     yield "<dl>"
     for name, text in _facts(trace):

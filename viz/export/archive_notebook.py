@@ -31,7 +31,7 @@ def weights_of(site):
 
 
 for site, (queries, keys) in header["sites"].items():
-    print(site, weights_of(site).shape, f"{{queries}} looks at {{keys}}")'''
+    print(site, weights_of(site).shape, f"{{queries}} attends to {{keys}}")'''
 
 _HEAD = """import matplotlib.pyplot as plt
 

@@ -38,7 +38,7 @@ _READINGS = (
         N_("weight"),
         (r"A_{ij} = \operatorname{softmax}_j\left(\text{score}_{ij} + \text{mask}_{ij}\right)",),
         N_("The attention weights of the selected head, exactly as computed. Each row sums to 1."),
-        N_("They show where the head looked, but neither what it read there nor why the model chose a word."),
+        N_("They show what the head attended to, but neither what it read there nor why the model chose a word."),
         of_head=True,
     ),
     Reading(

@@ -43,7 +43,7 @@ HELP: dict[str, tuple[str, str, str]] = {
         N_("On the image"),
         N_(
             "The weights from one token to the patches, or from the patches to it, as a color over the image. Click or tap a patch "
-            "to see where it looks; tokens without a patch (a class token, registers, generated words) stand above it."
+            "to see what it attends to; tokens without a patch (a class token, registers, generated words) stand above it."
         ),
         "images.md",
     ),

@@ -31,7 +31,7 @@ def test_an_example_prints_what_the_page_shows(command: str, lines: str, capsys:
 
 
 def test_the_head_that_looks_at_the_token_before_is_the_one_that_the_page_names(engine: Engine) -> None:
-    """“Head 0 is not the head that looks at the token before: its mean weight there is 0.24, that of head 1 is 0.51.”"""
+    """“Head 0 is not the head that attends to the token before: its mean weight there is 0.24, that of head 1 is 0.51.”"""
     text = "fox moon tea harry potter rain key fox moon tea harry"
     trace = engine.ask(Run(RunRequest("induction", text, decoding=Decoding(max_length=1))))
     weights = np.asarray(trace.at("decoder.0.0.self").weights, np.float64)

@@ -127,14 +127,14 @@ def texts(hides: bool = False, writes: bool = False) -> Mapping[str, Any]:
         "hiddenPatch": _("hidden"),
         "words": _("Generated tokens"),
         "label": _("{head} over the image. Arrow keys move between patches, Enter selects a patch.", head="{head}"),
-        "hint": _("Hover over a patch to read its weight, click it to see where it looks."),
-        "hintTouch": _("Tap a patch to see where it looks."),
+        "hint": _("Hover over a patch to read its weight, click it to see what it attends to."),
+        "hintTouch": _("Tap a patch to see what it attends to."),
     }
     if writes:
         own |= {
             "label": _("{head} over the image. Arrow keys move between patches.", head="{head}"),
-            "hint": _("Point at a generated token to see where the head looked when it was generated; a click selects it."),
-            "hintTouch": _("Tap a generated token to see where the head looked when it was generated."),
+            "hint": _("Point at a generated token to see what the head attended to when it was generated; a click selects it."),
+            "hintTouch": _("Tap a generated token to see what the head attended to when it was generated."),
         }
     if not hides:
         return own

@@ -74,8 +74,8 @@ def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> N
     st.markdown("**" + _("The registers’ share, layer by layer") + "**")
     st.caption(
         _(
-            "Registers are learned tokens without a patch ({count} here). Heads that look for nothing in the image can put their "
-            "weight on them; without registers, some patches of empty ground take it (Darcet et al. 2023). The first token, "
+            "Registers are learned tokens without a patch ({count} here). Heads for which no patch is relevant can put their "
+            "weight on them; without registers, some patches of empty ground get it (Darcet et al. 2023). The first token, "
             "above, is a class token.",
             count=len(registers),
         )

@@ -1,7 +1,5 @@
 """How alike the maps of heads are over many texts: those of one kind in an order that puts like ones side by side."""
 
-import math
-
 import numpy as np
 import streamlit as st
 
@@ -26,14 +24,12 @@ def draw(page: Page, found: Survey, names: list[str], selected: int) -> None:
         return
     order = group[clustered(apart[np.ix_(group, group)])]
     nearest = min((head for head in group if head != selected), key=lambda head: apart[selected, head])
-    own = found.compared
-    assert own is not None
-    gaps = {"head": names[selected], "other": names[nearest], "bits": number(float(apart[selected, nearest]), ".2f")}
-    gaps |= {"change": number(float(own.variation[selected]) / math.log(2), ".2f"), "count": f"{found.compared_done}"}
     text = _(
-        "{head}: the most similar head is {other}, at {bits} bits (0: the same rows; 1: no key in common). "
-        "How much the distances it attends over vary from text to text: {change} bits. Texts: {count}.",
-        **gaps,
+        "{head}: the most similar head is {other}, at {bits} bits (0: the same rows; 1: no key in common). Texts: {count}.",
+        head=names[selected],
+        other=names[nearest],
+        bits=number(float(apart[selected, nearest]), ".2f"),
+        count=f"{found.compared_done}",
     )
     st.caption(tokens.markdown(text))
     short = [_short(found, head) for head in order]

@@ -137,7 +137,7 @@ def _selected(page: Page, own: HeadTexts, plane: Plane) -> None:
     dots = [int(point["customdata"][0]) for point in event["selection"]["points"] if point.get("customdata") is not None]
     rows = sentences([dot for dot in dots if dot < len(plane.points)], own.texts, plane)
     if not rows:
-        st.caption(_("To list the sentences of dots, choose the line or the box above the picture, then draw it around them."))
+        st.caption(_("To list the texts of dots, choose the line or the box above the picture, then draw it around them."))
         return
     table = pd.DataFrame(
         [(count, ", ".join(words), line(own.asked[own.places[text]])) for text, count, words in rows[:MOST_ROWS]],

@@ -63,19 +63,24 @@ def _hint(page: Page) -> str:
 def _title(page: Page) -> str:
     if overlay.fits(page.trace, page.attention.site):
         writes = page.attention.site.kind == "cross"
-        return _("Where a network looks while it writes about an image") if writes else _("Where a network looks in an image")
+        return (
+            _("What a network attends to while it writes about an image") if writes else _("What a network attends to in an image")
+        )
     if page.attention.site.kind == "cross":
-        return _("Where a network looks while it translates")
-    return _("Where a network looks while it reads")
+        return _("What a network attends to while it translates")
+    return _("What a network attends to while it reads")
 
 
 def _sentence(page: Page) -> str:
     if overlay.fits(page.trace, page.attention.site) and page.attention.site.kind == "cross":
         return _(
-            "Orange is where one head looked when a token was generated. Point at another token above the image to see its row."
+            "Orange is what one head attended to when a token was generated. Point at another token above the image to see its row."
         )
     if overlay.fits(page.trace, page.attention.site):
-        return _("Orange is where one head looked: the stronger, the more. Click a patch to see where the head looked from there.")
+        return _(
+            "Orange is what one head attended to: the stronger, the more. "
+            "Click a patch to see what the head attended to from there."
+        )
     if page.attention.site.kind == "cross":
         return _(
             "Each line leads from a word that the network wrote to a word of the sentence that it attended to: the wider, the more."

@@ -75,8 +75,8 @@ def scene(trace: Trace, attention: Attention, head: int, emphasized: bool = Fals
     invites = inviting_row(trace, attention, head)
     word = names[invites]
     texts = strings.lines_alone() | {
-        "hint": _("Hover over “{word}”: where did it look?", word=word),
-        "hintTouch": _("Tap “{word}”: where did it look?", word=word),
+        "hint": _("Hover over “{word}”: what did it attend to?", word=word),
+        "hintTouch": _("Tap “{word}”: what did it attend to?", word=word),
     }
     own = {
         "texts": texts,

@@ -172,9 +172,9 @@ def _say_none(page: Page, other: Page | None) -> None:
     else:
         gaps |= {"other": other.info.title, "text": other.view.text or ""}
         text = (
-            _("“{title}” has no snapshots: this is the film of “{other}”.", **gaps)
+            _("“{title}” has no snapshots: this is the training film of “{other}”.", **gaps)
             if other.view.text == page.view.text
-            else _("“{title}” has no snapshots: this is the film of “{other}”, on its own example “{text}”.", **gaps)
+            else _("“{title}” has no snapshots: this is the training film of “{other}”, on its own example “{text}”.", **gaps)
         )
     st.info(tokens.markdown(text), icon=":material/movie:")
 
@@ -217,7 +217,7 @@ def _films(page: Page) -> None:
 
 def _say_how_to_record() -> None:
     """Draws how a film of one's own training is made."""
-    st.markdown("**" + _("Record a film of your own training") + "**")
+    st.markdown("**" + _("Make a training film of your own") + "**")
     st.caption(
         _(
             "Train with snapshots (saved on a logarithmic schedule) and put the folder into checkpoints/. It will appear "

@@ -34,7 +34,7 @@ def too_long(page: Page) -> str:
         return ""
     gaps = {"millions": cells / 1e6, "most": MOST_CELLS / 1e6}
     return _(
-        "The film of this sentence would need {millions:.0f} million weights, but the limit is {most:.0f} million. "
+        "The training film of this sentence would need {millions:.0f} million weights, but the limit is {most:.0f} million. "
         "Shorten the sentence.",
         **gaps,
     )

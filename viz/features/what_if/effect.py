@@ -21,7 +21,7 @@ LOWEST = -7.0
 def outputs(page: Page, now: Trace | str) -> None:
     """Draws what the model wrote before and writes now, token by token in two rows; changed tokens are marked."""
     if isinstance(now, str):
-        st.html(heading(_("What does the model generate now?"), now))
+        st.html(heading(_("What does the model generate with the edits?"), now))
         return
     one, other = _written(page.trace), _written(now)
     pairs = align(one, other)
@@ -32,9 +32,9 @@ def outputs(page: Page, now: Trace | str) -> None:
         else _("Decoded freely, with the edits; changed tokens are marked.")
     )
     columns = "".join(_column(one, other, pair) for pair in pairs)
-    before, now = escape(_("before")), escape(_("now"))
+    before, now = escape(_("without the edits")), escape(_("with the edits"))
     names = f'<span class="pair names"><span>{before}</span><span>{now}</span></span>'
-    title = heading(_("What does the model generate now?"), said)
+    title = heading(_("What does the model generate with the edits?"), said)
     st.html(f'{title}<div class="pairs" role="group">{names}{columns}</div>')
 
 
@@ -55,12 +55,12 @@ def _column(one: list[str], other: list[str], pair: Pair) -> str:
 
 def likelihood(found: Effect) -> None:
     """Draws each token's log-probability before and now, and the divergence of the distributions, as a table with dumb-bells."""
-    st.html(heading(_("How likely is the previous output now?"), _summary(found)) + _table(found))
+    st.html(heading(_("With the edits, how likely is the output without them?"), _summary(found)) + _table(found))
 
 
 def _summary(found: Effect) -> str:
     if not len(found.texts):
-        return _("There was no output before.")
+        return _("Without the edits there is no output.")
     if not found.finite:
         return _("With these edits some probabilities are NaN, so there is no total.")
     gaps = {"before": _number(found.before.sum()), "now": _number(found.now.sum()), "change": _signed(found.change.sum())}
@@ -69,8 +69,8 @@ def _summary(found: Effect) -> str:
         return _("Log-probability of the whole output: {before}. No token changed by more than the rounding error.", **gaps)
     gaps |= {"token": tokens.word(found.texts[most]), "divergence": number(found.divergence[most], ".2f")}
     return _(
-        "The same tokens are fed to both runs. Log-probability of the whole output: {before} before, {now} now (change "
-        "{change} nats). The prediction changed most at “{token}” (divergence {divergence} nats).",
+        "The same tokens are fed to both runs. Log-probability of the whole output: {before} without the edits, {now} with them "
+        "(change {change} nats). The prediction changed most at “{token}” (divergence {divergence} nats).",
         **gaps,
     )
 
@@ -86,7 +86,12 @@ def _table(found: Effect) -> str:
     if not len(found.texts):
         return ""
     scale, most = max(float(np.nanmax(found.divergence, initial=0.0)), LONGEST_BAR), _most_changed(found)
-    titles = (_("token"), _("probability, before ○ and now ● (log scale)"), _("change (nats)"), _("divergence (nats)"))
+    titles = (
+        _("token"),
+        _("probability, without the edits ○ and with them ● (log scale)"),
+        _("change (nats)"),
+        _("divergence (nats)"),
+    )
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     rows = "".join(_row(found, place, scale, place == most) for place in range(len(found.texts)))
     return f'<div class="effect-scroll"><table class="effect"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
@@ -97,7 +102,7 @@ def _row(found: Effect, place: int, scale: float, most: bool) -> str:
     before, now, divergence = found.before[place], found.now[place], found.divergence[place]
     change = found.change[place]
     one, other = float(np.exp(before)), float(np.exp(now))
-    said = _("before {before}, now {now}", before=number(one, decimals(3)), now=number(other, decimals(3)))
+    said = _("without the edits {before}, with them {now}", before=number(one, decimals(3)), now=number(other, decimals(3)))
     bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
     bar = f'<span class="divergence" style="--share:{_share(divergence / scale):.4f}"><i></i></span>'
     numbers = f'<span class="numbers">{number(one, decimals(3))} → {number(other, decimals(3))}</span>'

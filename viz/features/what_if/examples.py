@@ -67,7 +67,7 @@ def _translation() -> tuple[Experiment, ...]:
 def _edges() -> tuple[Experiment, ...]:
     return (
         Experiment(_("Cut one edge: does “an” survive?"), (Forbid(site=LAST, head=(4,), query=(0,), key=("alter",)),), PARK),
-        Experiment(_("Three heads that read “alter”, silenced"), (Silence(site=LAST, head=(0, 4, 6)),), PARK),
+        Experiment(_("Three heads that attend to “alter”, silenced"), (Silence(site=LAST, head=(0, 4, 6)),), PARK),
         Experiment(_("The other five heads silenced instead"), (Silence(site=LAST, head=(1, 2, 3, 5, 7)),), PARK),
     )
 

@@ -70,7 +70,7 @@ def show(page: Page) -> None:
 def _one_picture(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, Change]) -> None:
     """Draws the picture that fills the screen in big mode below what is changed, and the choice among them."""
     shown, _unmoved = changed_kinds(changed)
-    names = {"heads": _("All heads now")} | ({"changes": _("What changed")} if shown else {})
+    names = {"heads": _("All heads with the edits")} | ({"changes": _("What changed")} if shown else {})
     with one_screen():
         picture = choose_picture(names)
         told = join_clauses(edit_words.words(edit, page.trace.tokens) for edit in edits.active)
@@ -199,15 +199,18 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
         changed: the sites that can be compared.
     """
     site, head = page.attention.site, page.head
-    reads = _("The run reads the tokens that were generated before. Enlarge a head to drag over its cells.")
-    st.html(heading(_("All heads now"), reads if page.trace.steps else _("Enlarge a head to drag over its cells.")))
+    reads = _("The run reads the tokens that were generated without the edits. Enlarge a head to drag over its cells.")
+    st.html(heading(_("All heads with the edits"), reads if page.trace.steps else _("Enlarge a head to drag over its cells.")))
     _heads_now(page, edits, found)
     if found.now is found.before:
         return
     st.html(
         heading(
             _("What changed"),
-            _("Weight now minus weight before. The color scale is a square root, so that small changes are visible."),
+            _(
+                "Weight with the edits minus weight without them. "
+                "The color scale is a square root, so that small changes are visible."
+            ),
         )
     )
     shown, unmoved = changed_kinds(changed)
@@ -220,7 +223,7 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
         canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
         if unmoved:
             st.caption(tokens.markdown(unchanged_kinds(unmoved)))
-    with st.expander(_("All heads before"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
+    with st.expander(_("All heads without the edits"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
             rest = overviews.leaves_out(page.view.hide, page.trace) == "first"
             scene = scenes.atlas(found.before, site, head, page.view.query, rest=rest)

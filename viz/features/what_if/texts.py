@@ -9,14 +9,14 @@ PANELS: dict[str, tuple[str, str, str]] = {
         "what-if.md",
     ),
     "writes-now": (
-        N_("What the model generates now"),
-        N_("The output before and after your edits, token by token. Marked tokens differ."),
+        N_("What the model generates with the edits"),
+        N_("The output without and with your edits, token by token. Marked tokens differ."),
         "what-if.md",
     ),
     "likelihood": (
-        N_("How likely the previous output is now"),
+        N_("How likely the output without the edits is with them"),
         N_(
-            "The edited model reads the previous output and gives the probability of each token. Where that "
+            "The edited model reads the output without the edits and gives the probability of each token. Where that "
             "changes, the edit matters."
         ),
         "what-if.md",

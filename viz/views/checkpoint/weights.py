@@ -31,7 +31,7 @@ def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> No
     st.markdown("**" + _("Weights of a head") + "**")
     st.caption(
         _(
-            "W_Q W_Kᵀ determines where a head looks and W_V W_O what it moves. A singular value shows how strongly "
+            "W_Q W_Kᵀ determines what a head attends to and W_V W_O what it moves. A singular value shows how strongly "
             "one direction is passed on."
         ).replace("_", "\\_")
     )

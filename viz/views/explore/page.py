@@ -174,9 +174,9 @@ def _facts(page: Page, shown: reading.Shown) -> None:
         )
     notes = [
         measures.over_rows(statistics.rows),
-        _("Attention shows where a head looks, not why the model chooses a word.")
+        _("Attention shows what a head attends to, not why the model chooses a word.")
         if page.trace.steps
-        else _("Attention shows where a head looks, not what the model makes of it."),
+        else _("Attention shows what a head attends to, not what the model makes of it."),
     ]
     if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = tokens.queries(page.trace, page.attention)

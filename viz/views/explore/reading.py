@@ -188,11 +188,11 @@ def _without_special(found: Shown, hidden: Array) -> Shown:
     if not hidden.any():
         return replace(found, notes=(*found.notes, _("These keys contain no special tokens.")))
     if hidden.all():
-        return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was hidden.")))
+        return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was left out.")))
     kept = aggregation.without(found.values, hidden)
     note = _n(
-        "{count} special token hidden; it held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
-        "{count} special tokens hidden; they held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
+        "{count} special token left out; it held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
+        "{count} special tokens left out; they held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
         int(hidden.sum()),
         count=int(hidden.sum()),
         share=kept.share,

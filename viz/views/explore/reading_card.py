@@ -84,7 +84,7 @@ def _controls(page: Page, shown: Shown) -> None:
     if shown.reading.name == "writes":
         return
     with st.container(horizontal=True, gap="small"):
-        _switch(page, "special", _("Hide special tokens"), "widget:hide")
+        _switch(page, "special", _("Leave out special tokens"), "widget:hide")
         _switch(page, "first", _("Leave out the first token"), "widget:hide-first")
 
 

@@ -127,7 +127,7 @@ def test_a_sentence_too_long_for_a_film_is_said_and_nothing_is_run(filmed: Path,
     monkeypatch.setattr(runs, "MOST_CELLS", len(STEPS) * weights - 1)
     visitor = Visitor("training", model="film", text=TEXT)
     assert len(visitor.problems) == 1
-    assert visitor.problems[0].startswith("The film of this sentence would need ")
+    assert visitor.problems[0].startswith("The training film of this sentence would need ")
     assert visitor.problems[0].endswith("Shorten the sentence.")
     assert visitor.drawn == 0
 

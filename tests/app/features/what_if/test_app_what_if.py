@@ -106,7 +106,7 @@ def test_chips_are_switched_off_moved_removed_undone_and_redone_and_the_link_say
     visitor.press("edit-remove-0")
     assert chips(visitor) == []
     assert visitor.url["off"] == "all"
-    assert "What does the model generate now?" not in html(visitor)
+    assert "What does the model generate with the edits?" not in html(visitor)
     visitor.press("edits-undo")
     assert visitor.url["edit"] == second
 

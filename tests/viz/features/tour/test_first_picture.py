@@ -123,7 +123,7 @@ def test_a_link_opens_what_it_says(visitor: Any, url: str, query: dict[str, str]
 
 def test_the_picture_comes_alone_and_all_heads_after_a_click() -> None:
     app = open_view("explore", MadeUpEngine())
-    assert "Where a network looks while it translates" not in words(app)
+    assert "What a network attends to while it translates" not in words(app)
     app.session_state[FIRST_PICTURE] = True
     app.run()
     assert [button.label for button in app.button] == ["Show me in five steps", "Show all 6 heads"]
@@ -209,7 +209,7 @@ def test_the_tour_goes_through_five_scenes_each_with_its_own_picture_and_ends_at
     assert titles[3] in words(app)
     assert "This network has 6 heads." in words(app)
     app.button(key="tour-leave").click().run()
-    assert "Where a network looks while it translates" in words(app)
+    assert "What a network attends to while it translates" in words(app)
     assert not any(title in words(app) for title in titles)
     app.button(key="tour-first").click().run()
     for _step in titles[1:]:

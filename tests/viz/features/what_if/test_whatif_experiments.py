@@ -15,7 +15,7 @@ MODELS = ("multi30k-de-en", "tatoeba-en-zh", "reverse-digits")
 
 GAVE = {
     "Cut one edge: does “an” survive?": "a old man playing a guitar in a park .",
-    "Three heads that read “alter”, silenced": "a old man plays a guitar in the park .",
+    "Three heads that attend to “alter”, silenced": "a old man plays a guitar in the park .",
     "The other five heads silenced instead": "an old man is playing a guitar in a park .",
     "Hide “gitarre” from cross-attention": "an old man plays a accordion in the park .",
     "Hide “hunde” from cross-attention": "two young boys playing with a ball in the snow .",
