@@ -69,7 +69,7 @@ def test_a_cell_of_the_link_shows_how_its_weight_was_calculated(engine: LocalEng
     found = shown(engine, f"{link}{CROSS}&query=0&key=1")
     html = header(found, "calculation")["html"]
     assert "<math" in html
-    assert "matches the run" in html
+    assert "Matches the run" in html
     row = header(found, "row")
     assert row["chosen"] == 1
     assert len(row["columns"]) == len(row["rows"][0]) == 7

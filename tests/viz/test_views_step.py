@@ -238,7 +238,7 @@ def test_a_tampered_run_turns_the_badge_red() -> None:
     forged[1, 2, 3] += 0.01
     engine.trace = replace(engine.trace, attention={**engine.trace.attention, attention.site: replace(attention, weights=forged)})
     said = words(opened(engine, "decoder.0.1.cross/weights", head="1", query="2", key="3"))
-    assert "does not match the run" in said
+    assert "Does not match the run" in said
     assert ":red-badge" in said
     assert ":green-badge" not in said
 

@@ -217,14 +217,14 @@ def _is_sound(page: Page) -> bool:
 def _badge(page: Page, found: CircuitGraph) -> None:
     """Draws whether all sums are what the run recorded."""
     if not _is_sound(page):
-        st.badge(_("cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
+        st.badge(_("Cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
         return
     gap = tokens.power_of_ten(float(np.nanmax(found.difference)))
     if found.agrees:
-        said = _("all sums match the run, largest difference {difference}", difference=gap)
+        said = _("All sums match the run, largest difference {difference}", difference=gap)
         st.badge(said, icon=":material/check:", color="green")
     else:
-        said = _("some sums do not match the run, largest difference {difference}", difference=gap)
+        said = _("Some sums do not match the run, largest difference {difference}", difference=gap)
         st.badge(said, icon=":material/error:", color="red")
 
 

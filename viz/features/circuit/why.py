@@ -75,15 +75,15 @@ def badge(found: ScoreSum | LogitSum) -> None:
     """Draws whether the sum is what the run recorded: in words, with an icon and a color."""
     gaps = {"difference": tokens.power_of_ten(found.difference), "tolerance": tokens.power_of_ten(found.tolerance)}
     if found.agrees:
-        said = _("adds up to what the run recorded, difference {difference}", **gaps)
+        said = _("Adds up to what the run recorded, difference {difference}", **gaps)
         if found.tolerance > TOLERANCE["float32"]:  # of a lower precision, or where large parts cancel
-            said = _("adds up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
+            said = _("Adds up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
         st.badge(said, icon=":material/check:", color="green")
     elif math.isfinite(found.difference):
-        said = _("does not add up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
+        said = _("Does not add up to what the run recorded: difference {difference}, tolerance {tolerance}", **gaps)
         st.badge(said, icon=":material/error:", color="red")
     else:
-        st.badge(_("cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
+        st.badge(_("Cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
 
 
 def compared(page: Page) -> int | Literal["mean"] | None:

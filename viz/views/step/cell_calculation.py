@@ -18,10 +18,10 @@ def verdict(found: Explanation) -> str:
     """Whether the calculation, repeated in float64, matches the run."""
     gaps = {"difference": tokens.power_of_ten(found.largest_difference), "tolerance": tokens.power_of_ten(found.tolerance)}
     if found.agrees:
-        return _("matches the run: recomputed in float64, largest difference {difference}", **gaps)
+        return _("Matches the run: recomputed in float64, largest difference {difference}", **gaps)
     if math.isfinite(found.largest_difference):
-        return _("does not match the run: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
-    return _("cannot be checked: the row contains NaN or infinite values")
+        return _("Does not match the run: recomputed in float64, largest difference {difference}, tolerance {tolerance}", **gaps)
+    return _("Cannot be checked: the row contains NaN or infinite values")
 
 
 def number(value: float, decimals: int = 4) -> str:

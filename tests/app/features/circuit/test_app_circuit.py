@@ -34,7 +34,7 @@ def test_edges_and_what_is_omitted_are_those_of_the_engine(graph: CircuitGraph) 
     assert edges
     assert f"Edges shown: {len(edges):,}, with a share of at least 0.10" in said(visitor)
     assert f"{graph.left_out(0.1):.0%} is not shown" in said(visitor)
-    assert "all sums match the run" in said(visitor)
+    assert "All sums match the run" in said(visitor)
     assert "Decoder self-attention, layer 2, head 2, used by its queries" in said(visitor)
     tables = [table.value for table in visitor.app.dataframe]
     whole = next(table for table in tables if "composition" in table.columns)

@@ -91,7 +91,7 @@ def test_without_its_curve_the_film_still_runs(filmed: Path) -> None:
 def test_a_model_without_snapshots_shows_the_film_of_one_with_some_and_says_so(filmed: Path) -> None:
     visitor = Visitor("training", model="tiny", text=TEXT)
     said = visitor.app.info[0].value.replace("\\", "")
-    assert "has no snapshots: this is the film of “" in said
+    assert "has no snapshots: this is the training film of “" in said
     assert visitor.scene("film")["steps"] == list(STEPS)
     assert visitor.url["model"] == "tiny", "it is shown, not switched to"
     assert "--snapshots log" in visitor.app.code[0].value

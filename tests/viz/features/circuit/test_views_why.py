@@ -91,7 +91,7 @@ def test_the_matrix_of_a_cell_adds_up_to_the_score(minus: str, title: str) -> No
     np.testing.assert_allclose(drawn[:-1, :-1].sum(axis=1), drawn[:-1, -1])
     assert drawn.shape == (why.MOST + 2, why.MOST + 2)
     assert title in words(app)
-    assert "adds up to what the run recorded" in words(app)
+    assert "Adds up to what the run recorded" in words(app)
     table = app.dataframe[-1].value
     assert table.shape == (len(own.parts_query) + 1, len(own.parts_key) + 1)
     assert table.iloc[-1, 0] == pytest.approx(own.score, abs=1e-4)
@@ -164,7 +164,7 @@ def test_a_lower_precision_shows_its_difference_and_its_bound(precision: Any) ->
     assert isinstance(low, Checkpoint)
     own = SummingEngine(trace=trace, found=low)
     said = words(opened(own)) + "".join(str(each) for each in opened(own).get("badge"))
-    assert re.search(r"adds up to what the run recorded: difference \d·10⁻., tolerance \d·10⁻[¹²³]", said)
+    assert re.search(r"Adds up to what the run recorded: difference \d·10⁻., tolerance \d·10⁻[¹²³]", said)
 
 
 def test_numbers_that_are_none_are_said_beside_the_sum() -> None:
@@ -175,7 +175,7 @@ def test_numbers_that_are_none_are_said_beside_the_sum() -> None:
         spoiled = replace(attention, context=np.full_like(attention.context, np.nan))
         nan = replace(trace, attention={**trace.attention, attention.site: spoiled})
         said = words(show(SummingEngine(trace=nan, found=found)))
-        assert "cannot be checked: it contains NaN" in said
+        assert "Cannot be checked: it contains NaN" in said
         assert "says where such values first appear" in said
 
 
@@ -203,8 +203,8 @@ def test_a_hypothesis_of_beam_search_has_its_sums() -> None:
     found = checkpoint(replace(SPECS["paper"], end_id=None))
     decoding = Decoding("beam", max_length=6, beam_size=3, hypothesis=1)
     own = SummingEngine(trace=traced(found, replace(request(SPECS["paper"]), decoding=decoding)), found=found)
-    assert "adds up to what the run recorded" in words(opened(own))
-    assert "adds up to what the run recorded" in words(explored(own))
+    assert "Adds up to what the run recorded" in words(opened(own))
+    assert "Adds up to what the run recorded" in words(explored(own))
 
 
 def test_a_sum_that_is_not_what_ran_says_so() -> None:
@@ -213,7 +213,7 @@ def test_a_sum_that_is_not_what_ran_says_so() -> None:
     assert attention.scores is not None
     wrong = replace(attention, scores=attention.scores + 0.5)
     found.trace = replace(found.trace, attention={**found.trace.attention, attention.site: wrong})
-    assert "does not add up to what the run recorded" in words(opened(found))
+    assert "Does not add up to what the run recorded" in words(opened(found))
 
 
 def test_a_learned_number_for_the_distance_is_told() -> None:
@@ -252,7 +252,7 @@ def test_the_bars_of_a_token_add_up_to_its_logit(rival: str, title: str) -> None
     assert "layer 2, cross, head 2" in labels.values()
     assert not any("…" in label for label in labels.values())
     assert title in words(app)
-    assert "adds up to what the run recorded" in words(app)
+    assert "Adds up to what the run recorded" in words(app)
     place = [str(part) for part in own.parts].index(f"{CROSS} head 1")
     assert of_head.sum() == pytest.approx(own.values[place], abs=1e-5)
 
