@@ -300,7 +300,8 @@ def test_turning_the_page_changes_no_size_within_the_observer_that_asked_for_it(
     step = next(number for number, step in enumerate(steps) if step.title == "A model that looks things up")
     watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
     watched.goto(f"{serve(APP)}/hold/attention.en#{step + 1}")
-    watched.locator(f"body[data-ahead='{step + 1}']").wait_for()
+    watched.locator(f"body[data-shown^='{step}/']").wait_for()
+    expect(watched.locator(f"{SHOWN} .drawing canvas").first).to_be_visible()
     watched.evaluate("addEventListener('error', ({ message }) => (window.failures ??= []).push(message))")
     watched.keyboard.press("PageDown")
     for width in (1440, WIDTH, 900, WIDTH):
