@@ -176,6 +176,15 @@ def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
     assert [len(row) for row in lens["shades"]] == [2] * len(lens["rows"])
 
 
+def test_a_chart_that_lectures_have_no_drawing_for_is_shown_as_print_draws_it_in_both_schemes(engine: LocalEngine) -> None:
+    found = shown(engine, "/positions?text=w4+w5&picture=curves")
+    assert [(panel.kind, panel.heading) for panel in found.panels] == [("Plot", "Curves")]
+    drawn = header(found, found.panels[0].scene)
+    assert all(drawn[scheme].startswith("<svg") for scheme in ("light", "dark"))
+    assert drawn["light"] != drawn["dark"]
+    assert drawn["alt"]
+
+
 def test_ids_are_shown_as_numbers(engine: LocalEngine) -> None:
     rows = header(shown(engine, "/step?text=w4+w5&clock=computation&stage=encoder%2Fids"), "numbers")["rows"]
     assert all(number.isdigit() for _token, number in rows)

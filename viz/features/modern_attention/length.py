@@ -5,21 +5,16 @@ import pandas as pd
 import streamlit as st
 
 from model.attribution.costs import Sizes, TimeLengths
-from model.engine.api import Run
 from model.errors import HeadlightError
-from viz.features.modern_attention import cost_panels, linear_attention
+from viz.features.modern_attention import cost_panels, panels
 from viz.features.modern_attention.cost_numbers import LENGTHS, about, byte_lines, bytes_of, length_lines
 from viz.figures import costs
 from viz.figures.costs import Line
-from viz.figures.heatmap import Cells, cells
 from viz.i18n.translate import _, amount_of_bytes, error_message, number
-from viz.labels import alt_text, tokens
+from viz.panels import NotDrawable
 from viz.session.state import Page
 from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import chart, panel, say
-
-LONGEST = 64
-"""Most queries and keys of a head whose linear map is drawn."""
 
 
 def draw(page: Page, sizes: Sizes) -> None:
@@ -89,7 +84,7 @@ def _measured(page: Page) -> None:
 def _linear(page: Page) -> None:
     """Draws the map of the chosen head beside the one that linear attention would have for the same queries and keys."""
     own = page.attention
-    if max(own.mask.shape) > LONGEST:
+    if max(own.mask.shape) > panels.LONGEST:
         return
     st.markdown("**" + _("Linear attention: another map for the same queries and keys") + "**")
     st.caption(
@@ -99,22 +94,12 @@ def _linear(page: Page) -> None:
         )
     )
     try:
-        trace = page.engine.ask(Run(page.view.request(keep=("qkv",))))
+        maps = list(panels.of_linear(page))
+    except NotDrawable:
+        return
     except HeadlightError as error:
         say(error_message(error))
         return
-    own = trace.at(own.site)
-    if own.q is None or own.k is None:
-        return
-    instead = linear_attention.weights(own.q[page.head], own.k[page.head], own.mask)
-    left, right = st.columns(2, gap="medium")
-    name = tokens.head_name(trace, own.site, page.head)
-    for column, key, title, table in (
-        (left, "softmax", _("{head}: softmax, as in this run", head=name), own.weights[page.head]),
-        (right, "linear", _("{head}: linear attention", head=name), instead),
-    ):
+    for column, map_ in zip(st.columns(len(maps), gap="medium"), maps, strict=True):
         with column:
-            st.caption(tokens.markdown(title))
-            figure = cells(trace, own, Cells(table, _("weight")), page.dark)
-            words = alt_text.table(table, tokens.key_axis(trace, own.site))
-            chart(figure, (trace, title), key=f"length-{key}", alt=words)
+            drawn_panels.draw(page, map_, f"length-{map_.name}")

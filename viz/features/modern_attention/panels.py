@@ -8,13 +8,13 @@ import pandas as pd
 from model.engine.api import Run
 from model.measures.of_run import weight_on
 from model.spec.request import KEEP
-from model.trace.types import Array
+from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import changed
-from viz.features.modern_attention import flash_attention, latents, length, linear_attention, mask_kinds
+from viz.features.modern_attention import flash_attention, latents, linear_attention, mask_kinds
 from viz.i18n.translate import _
-from viz.labels import tokens
+from viz.labels import alt_text, tokens
 from viz.metrics import sinks
 from viz.panels import NotDrawable, Panel, Scene, Table
 from viz.session.selection import with_trace
@@ -23,6 +23,9 @@ from viz.views.mask_panels import of_mask
 
 MOST_LATENTS = 6
 """Tokens whose latents are drawn: both pictures have room in a window of 1024×768."""
+
+LONGEST = 64
+"""Most queries and keys of a head whose linear map, or whose tiles, are drawn."""
 
 TILE = 4
 """Queries and keys of a tile: as small as the sentences of a lecture."""
@@ -57,7 +60,7 @@ def of_linear(page: Page) -> Iterator[Panel]:
     """
     trace = page.engine.ask(Run(page.view.request(keep=("qkv",))))
     own, head = trace.at(page.attention.site), page.head
-    if own.q is None or own.k is None or max(own.mask.shape) > length.LONGEST:
+    if own.q is None or own.k is None or max(own.mask.shape) > LONGEST:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     instead = linear_attention.weights(own.q[head], own.k[head], own.mask)
     rows, keys, name = tokens.queries(trace, own), tokens.keys(trace, own), tokens.head_name(trace, own.site, head)
@@ -78,7 +81,7 @@ def of_tiles(page: Page) -> Iterator[Panel]:
     """
     page = with_trace(page, page.engine.ask(Run(page.view.request(keep=KEEP))))
     trace, own, head = page.trace, page.attention, page.head
-    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > length.LONGEST:
+    if own.scores is None or own.v is None or own.context is None or max(own.mask.shape) > LONGEST:
         raise NotDrawable(_("No numbers for this stage: this run did not record them."))
     found = flash_attention.attend(own.scores[head], own.mask, own.v[head], TILE)
     step = min(max(page.view.step, 0), len(found.tiles) - 1)
@@ -123,19 +126,30 @@ def of_sinks(page: Page) -> Iterator[Panel]:
     if not any(lack.any() for lack in lacks):
         shares = np.array([weight_on(page.trace, own, [0]) for own in layers])
         note = strings.axes(_("head"), _("layer"))
-        yield Panel("first", _("The first token’s share, layer by layer"), _of_heads(shares), note)
+        yield Panel("first", _("The first token’s share, layer by layer"), of_heads(shares), note)
         return
-    own, lack = page.attention, lacks[layers.index(page.attention)][page.head]
-    shown = np.concatenate([np.where(own.mask, own.weights[page.head], np.nan), lack[:, None]], axis=1)
+    yield with_sink(page, page.attention, page.attention.weights[page.head], lacks[layers.index(page.attention)][page.head])
+    means = np.array([each.mean(axis=1) for each in lacks])
+    yield Panel("sink", _("Learned sinks"), of_heads(means), strings.axes(_("head"), _("layer")))
+
+
+def with_sink(page: Page, own: Attention, weights: Array, lack: Array) -> Panel:
+    """A head with its learned sink as a column of its own.
+
+    Args:
+        weights: [query, key].
+        lack: [query], the share of the sink.
+    """
+    shown = np.concatenate([np.where(own.mask, weights, np.nan), lack[:, None]], axis=1)
     rows, keys = tokens.queries(page.trace, own), [*tokens.keys(page.trace, own), _("sink")]
     axes = tokens.query_axis(page.trace, own.site), tokens.key_axis(page.trace, own.site)
     title = _("{head}: its sink is the last column", head=tokens.head_name(page.trace, own.site, page.head))
-    yield Panel("learned", title, Scene("Cells", matrix.numbers(shown, rows, keys, axes, "weights")))
-    means = np.array([each.mean(axis=1) for each in lacks])
-    yield Panel("sink", _("Learned sinks"), _of_heads(means), strings.axes(_("head"), _("layer")))
+    told = matrix.Told(title, alt_text.table(weights, axes[1]), strings.axes(*axes))
+    return Panel("learned", title, Scene("Cells", matrix.numbers(shown, rows, keys, axes, "weights", told)))
 
 
-def _of_heads(shares: Array) -> Scene:
+def of_heads(shares: Array) -> Scene:
     """Cells of numbers [layer, head], layers from left to right."""
     heads, layers = (tuple(str(place + 1) for place in range(size)) for size in shares.T.shape)
-    return Scene("Cells", matrix.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights"))
+    told = matrix.Told("", alt_text.table(shares, _("heads")), square=True)
+    return Scene("Cells", matrix.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights", told))

@@ -6,13 +6,14 @@ import streamlit as st
 from model.measures.of_run import weight_on
 from model.spec.edits import Forbid, write_edits
 from model.trace.types import Array, Attention
-from viz.features.modern_attention import sinks_figure as figures
-from viz.figures.annotated_heatmap import grid
+from viz.canvas.wire import strings
+from viz.features.modern_attention import panels
 from viz.i18n.translate import _
-from viz.labels import alt_text, tokens
 from viz.metrics import sinks
+from viz.panels import Panel
 from viz.session.state import Page, update
-from viz.widgets.cards import chart, expander_state, panel
+from viz.widgets import drawn_panels
+from viz.widgets.cards import expander_state, panel
 from viz.widgets.offers import SINKS, offer
 
 LONGEST = 512
@@ -50,7 +51,7 @@ def _first(page: Page, layers: tuple[Attention, ...]) -> None:
             "there when no other token is relevant to them: the first token is then an attention sink."
         )
     )
-    _table(page, shares, _("share of the first token"), "first")
+    _draw(page, shares, "first")
     added = ((page.trace.model.get("spec") or {}).get("encoder") or {}).get("image") or {}
     if registers := range(1, len(added.get("added", ()))):
         _registers(page, layers, registers)
@@ -81,7 +82,7 @@ def _registers(page: Page, layers: tuple[Attention, ...], registers: range) -> N
         )
     )
     shares = np.array([weight_on(page.trace, each, registers) for each in layers])
-    _table(page, shares, _("share of the registers"), "registers")
+    _draw(page, shares, "registers")
 
 
 def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> None:
@@ -93,22 +94,17 @@ def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> N
             "vector. It takes a share of each row, so the weights sum to less than 1. Below: its mean share."
         )
     )
-    _table(page, np.array([lack.mean(axis=1) for lack in lacks]), _("share of the sink"), "sink")
+    _draw(page, np.array([lack.mean(axis=1) for lack in lacks]), "sink")
     place = next((index for index, each in enumerate(layers) if each.site == page.attention.site), 0)
     own, lack = layers[place], lacks[place][page.head]
-    title = _("{head}: its sink is the last column", head=tokens.head_name(page.trace, own.site, page.head))
-    st.caption(tokens.markdown(title))
     weights = own.head(page.head)
     if st.toggle(_("Without the sink: each row divided by its sum, as the softmax would have it"), key="sink-without"):
         weights, lack = sinks.without_sink(weights), np.zeros_like(lack)
-    figure = figures.with_sink(page.trace, own, weights, lack, page.dark)
-    chart(figure, (page.trace, title), key="sink-map", alt=alt_text.table(weights, _("keys")))
+    drawn_panels.draw(page, panels.with_sink(page, own, weights, lack), "sink-map")
 
 
-def _table(page: Page, shares: Array, title: str, name: str) -> None:
-    """Draws numbers [layer, head] as a grid."""
-    layers = [_("layer {layer}", layer=place) for place in range(1, shares.shape[0] + 1)]
-    heads = [str(place) for place in range(1, shares.shape[1] + 1)]
-    hover = [[alt_text.percent(float(value)) if np.isfinite(value) else "" for value in row] for row in shares]
-    figure = grid(layers, heads, shares, hover, page.dark, title, written=".2f", shares=True)
-    chart(figure, (page.trace, title), key=f"sink-{name}", alt=alt_text.table(shares, _("heads")))
+def _draw(page: Page, shares: Array, name: str) -> None:
+    """Draws numbers [layer, head]."""
+    axes = strings.axes(_("head"), _("layer"))
+    st.caption(axes)
+    drawn_panels.draw_content(page, Panel(name, "", panels.of_heads(shares), axes), f"sink-{name}")

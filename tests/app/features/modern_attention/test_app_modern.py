@@ -112,7 +112,7 @@ def test_cost_over_length_and_linear_attention() -> None:
     assert attention == pytest.approx(2 * tokens * sum(array.size for array in weights), rel=1e-3)
     maps = [
         chart
-        for chart in visitor.app.get("plotly_chart")
+        for chart in visitor.app.get("bidi_component")
         if "length-linear" in chart.proto.id or "length-softmax" in chart.proto.id
     ]
     assert len(maps) == 2
