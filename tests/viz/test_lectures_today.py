@@ -252,3 +252,12 @@ def test_a_claim_that_cannot_be_read_says_what_is_allowed(line: str, said: str) 
     text = f"---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: captions-lm\n---\nview: /explore?{LINK}\nexpect: {line}\n"
     [problem] = parser.read(text, "t.en").problems
     assert said in problem.sentence
+
+
+def test_a_picture_carries_the_image_below_its_weights(engine: Engine) -> None:
+    """Of a scene that follows a selection the browser keeps the header alone."""
+    found = shown(engine, "/explore?model=vision.trace.safetensors&site=encoder.0.0.self&head=0&query=0")
+    header, blobs = scene(found, "overlay")
+    carried = unpack(found.packed())[1]
+    own = carried[f"{header['parts']['image']['name']}/whole"]
+    assert own.tobytes() == blobs["image"].tobytes()

@@ -58,8 +58,8 @@ class Picture:
     def packed(self) -> bytes:
         """The bytes of the picture."""
         pieces = dict(self.pieces)
-        for scene in self.scenes.values():
-            pieces |= carried(scene)
+        for panel in self.panels:
+            pieces |= carried(self.scenes[panel.scene], panel.follows)
         header = {
             "panels": [asdict(panel) for panel in self.panels],
             "choice": dict(self.choice),
@@ -102,13 +102,17 @@ def overview_of(found: Picture, scene: str) -> tuple[dict[str, Any], dict[str, A
     return unpack(pieces[f"{header['parts']['overview']['name']}/{WHOLE}"])
 
 
-def carried(scene: bytes) -> dict[str, bytes]:
-    """The parts of a scene that the app would serve, by path; those that are blobs of the scene need not be carried."""
+def carried(scene: bytes, follows: bool = False) -> dict[str, bytes]:
+    """The parts of a scene that the app would serve, by path; those that are blobs of the scene need not be carried.
+
+    Args:
+        follows: whether the drawing shows what is selected in others: with another selection, only its header is kept (picture.js).
+    """
     header, blobs = unpack(scene)
     found: dict[str, bytes] = {}
     for name, place in header.get("parts", {}).items():
-        path = f"{place['name']}/{WHOLE}"
-        data = None if name in blobs else PART_CACHE.piece(place["name"], WHOLE)
+        is_held = name in blobs
+        data = PART_CACHE.piece(place["name"], WHOLE) if not is_held else blobs[name].tobytes() if follows else None
         if data is not None:
-            found[path] = data
+            found[f"{place['name']}/{WHOLE}"] = data
     return found
