@@ -41,7 +41,7 @@ def batch_key(call: Call) -> Hashable | None:
     if not call.network.batched or call.computed_by is not None:
         return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
-        isinstance(own, MemoryLayer) for own in call.network.decoder.layers
+        isinstance(layer, MemoryLayer) for layer in call.network.decoder.layers
     )
     if (
         call.run.fused
@@ -53,8 +53,8 @@ def batch_key(call: Call) -> Hashable | None:
     if any(name.endswith(("/mask_padding", "/mask_causal")) for name in call.run.interventions):
         return None
     # Where steps may begin at different positions, short ones and long ones are apart: padding is computed, too.
-    place = ("step", call.queries > SHORT) if begins_anywhere(call) else call.start
-    return id(call.network), call.memory is None, place
+    position = ("step", call.queries > SHORT) if begins_anywhere(call) else call.start
+    return id(call.network), call.memory is None, position
 
 
 def room(calls: Sequence[Call]) -> int:
@@ -122,14 +122,17 @@ class Batch:
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = calls
+        # Of two calls with one and three rows (a beam search), the first gets row 0 of the batch and the second rows 1 to 3.
         ends = list(accumulate(len(call.ids) for call in calls))
         self.rows = [slice(end - len(call.ids), end) for call, end in zip(calls, ends, strict=True)]
         self.recorded: list[tuple[str, Tensor, list[int]]] = []
-        self._places: dict[tuple[str, ...], list[tuple[slice, ...]]] = {}
+        self._parts: dict[tuple[str, ...], list[tuple[slice, ...]]] = {}
+        # Runs whose recorders want the same are asked once for each value: the numbers of their calls by what they want.
         self._choices = defaultdict[object, list[int]](list)
         for index, call in enumerate(calls):
             self._choices[call.run.record.choice if isinstance(call.run.record, Recorder) else None].append(index)
         self.caches = [call.run.cache.copy() for call in calls if isinstance(call.run.cache, KVCache)]
+        # Steps that begin at positions 3 and 5 are computed as if both began at 5, with two positions of padding before the first.
         self.start = max(call.start for call in calls)
         self.moved = [self.start - call.start for call in calls]
         """Of each call, the positions of padding before its first."""
@@ -143,42 +146,48 @@ class Batch:
             memory=_padded(memories, 1) if memories else None,
             start=self.start,
         )
-        own = [[(moved, moved + call.ids.shape[1])] * len(call.ids) for call, moved in zip(calls, self.moved, strict=True)]
-        first, self._end = torch.tensor(list(chain(*own)), device=self.call.ids.device)[:, :, None, None, None].unbind(1)
+        # Where the text of each row begins and ends among the positions of the batch: [row, 1, 1, 1] each.
+        spans = [[(moved, moved + call.ids.shape[1])] * len(call.ids) for call, moved in zip(calls, self.moved, strict=True)]
+        first, self._end = torch.tensor(list(chain(*spans)), device=self.call.ids.device)[:, :, None, None, None].unbind(1)
         self._keys = torch.arange(self.call.ids.shape[1], device=self.call.ids.device)
-        self._own_keys = self._keys >= first  # [row, 1, 1, key]
+        self._after_padding = self._keys >= first  # [row, 1, 1, key]
 
     def hides_padding(self) -> bool:
         """Whether no query attends to the padding of its row, and each may attend to some key.
 
         A query without an allowed key attends to all keys equally, which would be more keys in the batch than alone.
         """
-        own = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
+        conditions = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
         if self.call.source_mask is not None:
-            own.append(self.call.source_mask.padding.any(-1).all())
+            conditions.append(self.call.source_mask.padding.any(-1).all())
         if self.call.source_mask is None or self.call.memory is not None:
             assert isinstance(self.call.network, EncoderDecoder | CausalLM)
-            mask = self.call.network.target_mask(self.call.ids, self.start).allowed & self._own_keys  # [row, 1, query or 1, key]
+            allowed = self.call.network.target_mask(self.call.ids, self.start).allowed
+            mask = allowed & self._after_padding  # [row, 1, query or 1, key]
             padding = self._keys[self.start :, None] >= self._end  # [row, 1, query, 1]: what these attend to is for nobody
-            own += [(padding | ~(mask & (self._keys >= self._end))).all(), (padding | mask.any(-1, keepdim=True)).all()]
-        return bool(torch.stack(own).all())
+            # Every other query keeps to the keys of its own text, and has at least one.
+            conditions += [(padding | ~(mask & (self._keys >= self._end))).all(), (padding | mask.any(-1, keepdim=True)).all()]
+        return bool(torch.stack(conditions).all())  # one question to the device instead of three
 
     def answers(self) -> list[Tensor]:
         """The result of each call; its run's recorder and cache are then as if it had been computed alone."""
+        # What rows see that were moved comes first; then each run changes its own part, as if it were alone.
         moves = self._moved_values()
         names = {name for call in self.calls for name in call.run.interventions} | moves.keys()
         changes = {name: self._intervention(name, moves.get(name, _unmoved)) for name in names}
         answer = computed(replace(self.call, run=Run(self._record, changes, self)))
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
-        parts: list[list[tuple[str, Tensor]]] = [[] for _call in self.calls]
-        copies = defaultdict[tuple[int, tuple[str, ...]], dict[int, Tensor]](dict)  # the rows of a mask are those of every layer
+        # What each run gets of the recorded values. All layers show the same mask, whose rows are copied once for each run.
+        recordings: list[list[tuple[str, Tensor]]] = [[] for _call in self.calls]
+        copies = defaultdict[tuple[int, tuple[str, ...]], dict[int, Tensor]](dict)
         for name, value, wanting in self.recorded:
-            places, own = self._places_in(axes := _padded_axes(name)), copies[id(value), axes]
+            parts, copy_of = self._parts_in(axes := _padded_axes(name)), copies[id(value), axes]
             for index in wanting:
-                if index not in own:
-                    own[index] = value[places[index]].clone()
-                parts[index].append((name, own[index]))
-        for call, cache, kept in zip(self.calls, self.caches, parts, strict=True):  # needs no more memory: it cannot fail halfway
+                if index not in copy_of:
+                    copy_of[index] = value[parts[index]].clone()
+                recordings[index].append((name, copy_of[index]))
+        # Nothing below needs more memory, so it cannot fail halfway: either all runs have gone on by this step, or none.
+        for call, cache, kept in zip(self.calls, self.caches, recordings, strict=True):
             assert isinstance(call.run.cache, KVCache)
             call.run.cache.adopt(cache)
             record = call.run.record.add if isinstance(call.run.record, Recorder) else call.run.record
@@ -194,15 +203,16 @@ class Batch:
         assert isinstance(network, EncoderDecoder | CausalLM)
         stack = network.decoder if isinstance(network, EncoderDecoder) else network
         sites = [Site("decoder", pass_, layer, "self") for pass_ in range(stack.passes) for layer in range(len(stack.layers))]
-        own = lru_cache(maxsize=1)(lambda mask: mask & self._own_keys)  # every layer has the same mask, unless a run changes it
-        masks = {f"attention/{site}/mask": own for site in sites}
+        # Every layer has the same mask, unless a run changes it.
+        without_padding = lru_cache(maxsize=1)(lambda mask: mask & self._after_padding)
+        masks = {f"attention/{site}/mask": without_padding for site in sites}
         return masks | {"positions/decoder": lambda rows: self._positions(stack.embedding).expand_as(rows)}
 
     def _positions(self, embedding: nn.Module) -> Tensor:
         """The positional encodings of each row where it really is: [row, query, model]."""
         assert isinstance(embedding, Embedding)
-        own = [embedding.positions.rows(embedding.first(call.start), call.queries) for call in self.calls]  # each [query, model]
-        return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, own, strict=True)], 1)
+        tables = [embedding.positions.rows(embedding.first(call.start), call.queries) for call in self.calls]  # each [query, model]
+        return _padded([rows.expand(len(call.ids), -1, -1) for call, rows in zip(self.calls, tables, strict=True)], 1)
 
     def _record(self, name: str, value: Tensor) -> None:
         # Most runs keep the same, so that few need to be asked.
@@ -216,57 +226,65 @@ class Batch:
 
         def intervene(value: Tensor, start: int) -> Tensor:
             value = move(value)
-            parts = [(index, change(self._own(index, name, value), self.calls[index].start)) for index, change in changing]
+            parts = [(index, change(self._part(index, name, value), self.calls[index].start)) for index, change in changing]
             if not parts:
                 return value
+            # A softmax over nothing allowed spreads over all keys: alone, these are those of the run, in the batch padding, too.
             if any(part.shape[-1] < value.shape[-1] and _attends_to_padding(name, part) for _, part in parts):
                 raise PaddingSeen(name)
-            heads = max(part.shape[1] for _, part in parts)  # of a mask, where it differs between heads; else the axis is as it was
+            # A run may make its mask different for each head: then the rows of all runs get an axis of heads.
+            heads = max(part.shape[1] for _, part in parts)
             changed = value.expand(-1, max(heads, value.shape[1]), *value.shape[2:]).clone()
             for index, part in parts:
-                self._own(index, name, changed).copy_(part)
+                self._part(index, name, changed).copy_(part)
             return changed
 
         return intervene
 
-    def _own(self, index: int, name: str, value: Tensor) -> Tensor:
+    def _part(self, index: int, name: str, value: Tensor) -> Tensor:
         """The part of a recorded value [row, …] that belongs to one call: its rows, without padding."""
-        return value[self._places_in(_padded_axes(name))[index]]
+        return value[self._parts_in(_padded_axes(name))[index]]
 
-    def _places_in(self, axes: tuple[str, ...]) -> list[tuple[slice, ...]]:
-        """Where each call is in a value [row, …] with these axes."""
-        if axes not in self._places:
-            self._places[axes] = [self._place(index, axes) for index in range(len(self.calls))]
-        return self._places[axes]
+    def _parts_in(self, axes: tuple[str, ...]) -> list[tuple[slice, ...]]:
+        """The part of each call in a value [row, …] with these axes."""
+        if axes not in self._parts:
+            self._parts[axes] = [self._slices(index, axes) for index in range(len(self.calls))]
+        return self._parts[axes]
 
-    def _place(self, index: int, axes: tuple[str, ...]) -> tuple[slice, ...]:
-        """Where one call is in a value [row, …] with these axes; the last ones are left out where it has all of them."""
+    def _slices(self, index: int, axes: tuple[str, ...]) -> tuple[slice, ...]:
+        """The part of one call in a value [row, …] with these axes; the last ones are left out where it has all of them.
+
+        The second of two calls, with a text of 3 tokens beside one of 5, has in weights [row, head, query, key] the part
+        [1:2, :, :3, :3]: its row of the batch, all heads, its queries and its keys.
+        """
         call, moved, whole = self.calls[index], self.moved[index], slice(None)
-        parts = {
+        # Padding comes after the queries and after the source, but before the keys of a row that was moved to a later position.
+        slices_of = {
             "query": whole if call.queries == self.call.queries else slice(call.queries),
             "own": whole if call.ids.shape[1] == self.call.ids.shape[1] else slice(moved, moved + call.ids.shape[1]),
             "source": whole if call.source_keys == self.call.source_keys else slice(call.source_keys),
         }
-        place = [self.rows[index], *(parts.get(axis, whole) for axis in axes)]
-        while place[-1] == whole:
-            place.pop()
-        return tuple(place)
+        slices = [self.rows[index], *(slices_of.get(axis, whole) for axis in axes)]
+        while slices[-1] == whole:  # indexing by fewer axes is faster, and most calls have no padding
+            slices.pop()
+        return tuple(slices)
 
     def keys_and_values(self, site: Site, compute: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values from the caches of all runs, padded and joined: [row, head, key, head_dim], as for KVCache."""
         computed: list[tuple[Tensor, Tensor]] = []
 
-        def own(index: int) -> tuple[Tensor, Tensor]:
-            if not computed:
+        def part_of(index: int) -> tuple[Tensor, Tensor]:
+            if not computed:  # the keys and values of all calls are computed at once, where the first cache needs its own
                 computed.append(compute())
             k, v = computed[0]
-            return self._own(index, f"attention/{site}/k", k), self._own(index, f"attention/{site}/v", v)
+            return self._part(index, f"attention/{site}/k", k), self._part(index, f"attention/{site}/v", v)
 
-        held = [cache.keys_and_values(site, lambda index=index: own(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
+        held = [cache.keys_and_values(site, lambda index=index: part_of(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
         if site.kind == "self":
             return _padded([k for k, _ in held], 2, self.moved), _padded([v for _, v in held], 2, self.moved)
-        parts, joined = self.caches[0].joined.get(site, ((), None))  # the source's keys stay the same while the same runs go on
-        if joined is None or len(parts) != len(held) or any(one is not other for one, other in zip(parts, held, strict=True)):
+        # The keys of a source stay the same while the same runs go on together: then the joined ones are those of the last step.
+        parts, joined = self.caches[0].joined.get(site, ((), None))
+        if joined is None or len(parts) != len(held) or any(before is not now for before, now in zip(parts, held, strict=True)):
             joined = _padded([k for k, _ in held], 2), _padded([v for _, v in held], 2)
             self.caches[0].joined[site] = tuple(held), joined
         return joined

@@ -92,7 +92,9 @@ def beam(
         log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
         allowed = only(log_probabilities, begin[index : index + 1]) if begin[index:] else writer.allowed(log_probabilities, index)
+        # Twice as many as go on: even if `size` of them end, as many are left.
         grown = _continuations(alive, log_probabilities, allowed, 2 * size, index, computed, writer, len(tree))
+        # What ends among the `size` likeliest is finished; elsewhere it would displace a likelier text that goes on.
         ended = [h for h in grown[:size] if h.ids[-1] in writer.ends]
         start = len(alive[0].ids)
         parents, alive = alive, [h for h in grown if h.ids[-1] not in writer.ends][:size]
@@ -141,15 +143,17 @@ def _continuations(
 
     `allowed` [hypothesis, vocab] are `log_probabilities` with -inf for tokens that may not follow.
     """
+    # All hypotheses compete in one list: the cell of row r and column t is the text of hypothesis r with token t behind it.
     so_far = torch.tensor([h.log_probability for h in alive])
     totals = so_far[:, None] + allowed  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
     places = [divmod(place, totals.shape[1]) for place in best.indices.tolist()]
-    found = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
-    rows, tokens = [row for _, row, _ in found], [token for _, _, token in found]
+    # Fewer tokens may be allowed than are asked for: then some of the likeliest have probability 0.
+    allowed_best = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
+    rows, tokens = [row for _, row, _ in allowed_best], [token for _, _, token in allowed_best]
     newest = writer.steps(repeat(index), tokens, log_probabilities[rows], repeat(computed))
     grown: list[Hypothesis] = []
-    for (total, row, token), step in zip(found, newest, strict=True):
+    for (total, row, token), step in zip(allowed_best, newest, strict=True):
         parent = alive[row]
         ids, steps, lineage = (*parent.ids, token), (*parent.steps, step), (*parent.lineage, row)
         grown.append(Hypothesis(ids, total, steps, lineage, first + len(grown)))
@@ -203,11 +207,11 @@ class BeamMemory:
     def bytes(self, tokens: int) -> int:
         """Most bytes in memory when `tokens` tokens have been written."""
         stack, kinds = self.spec.writer, [site.kind for site in sites(self.spec) if site.stack == "decoder"]
-        own, across = kinds.count("self"), kinds.count("cross")
+        own_sites, across = kinds.count("self"), kinds.count("cross")
         width = stack.attention.heads * stack.attention.head_dim
         rows = tokens * (self.source if stack.wiring == "memory" else 1)  # this decoder computes a row for each source position
-        keys = own * (tokens * self.prompt + tokens * (tokens + 1) // 2) + across * rows * self.source  # in all steps
-        cached = 2 * width * (own * (self.prompt + tokens) + across * self.source)
+        keys = own_sites * (tokens * self.prompt + tokens * (tokens + 1) // 2) + across * rows * self.source  # in all steps
+        cached = 2 * width * (own_sites * (self.prompt + tokens) + across * self.source)
         cached += stack.d_model * self.source * kinds.count("memory")
         maps = 0 if self.fused else 1 + ("scores" in self.keep)
         of_masks = 3  # bytes: allowed, padding, causal

@@ -85,6 +85,7 @@ def alone(call: Call) -> Tensor:
     """
     while True:
         answer = computed(call)
+        # A step of a decode names the next one; the last names none, and its answer is that of all.
         following = None if call.then is None else call.then(answer)
         if following is None:
             return answer
@@ -99,6 +100,7 @@ def computed(call: Call) -> Tensor:
     """
     if call.computed_by is not None:
         return call.computed_by()
+    # Without a memory, a network with an encoder is called to make one.
     match call.network:
         case Writes() as network:
             answer: Tensor = network(call.ids, call.run, call.start)

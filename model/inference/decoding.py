@@ -15,7 +15,9 @@ from torch import Tensor
 from model.checkpoints.loader import Runner
 from model.inference.recorder import Recorder
 from model.spec.request import Decoding, RunRequest
+from model.trace.beam_tree import Node
 from model.trace.steps import Candidate, Step
+from model.trace.types import Trace
 from model.transformer.cache import KVCache
 
 Read: TypeAlias = Callable[[Tensor, int], Tensor]
@@ -79,6 +81,7 @@ class Writer:
         Args:
             indices, chosen, computed: for each row, the index of its step, its token, and the positions computed for it.
         """
+        # One array of ids and one of numbers, each read at once: reading them one by one would take longer than the step.
         likeliest = log_probabilities.topk(min(CANDIDATES, log_probabilities.shape[-1]))
         tokens = torch.tensor(chosen, dtype=torch.int64)[:, None]
         ids = torch.cat([tokens, likeliest.indices], dim=1).tolist()  # [row, 1 + candidate]: the token comes first
@@ -91,6 +94,27 @@ class Writer:
         return steps
 
 
+@dataclass(frozen=True)
+class Written:
+    """Result of a decode or a forced target.
+
+    Attributes:
+        ids: the prompt and the generated tokens; empty for a forced target.
+        steps: one for each token, with its candidates.
+        lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
+        tree: all hypotheses of a beam search.
+        drafted: number of tokens that an earlier text suggested (`Draft`).
+        recording: the recorded pass of a network without a row; None: the network handed its attention to the recorder.
+    """
+
+    ids: tuple[int, ...] = ()
+    steps: Sequence[Step] = ()
+    lineage: Sequence[int] | None = None
+    tree: tuple[Node, ...] = ()
+    drafted: int = 0
+    recording: Trace | None = None
+
+
 def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device, last: int | None = None) -> list[Step]:
     """Teacher forcing: the network reads all of `ids` at once, and each step's token is the next one in `ids`.
 
@@ -99,12 +123,12 @@ def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device,
     """
     logits = read(torch.tensor([list(ids)], device=device), 0)[0]  # [query, vocab]
     following = [*ids[1:], *([] if last is None else [last])]
-    found = list[Step]()
+    steps = list[Step]()
     for start in range(0, len(following), TOGETHER):  # a second array of the size of all logits would take long to fill
         rows = following[start : start + TOGETHER]
-        places = [(i, i + 1) for i in range(start, start + len(rows))]
-        found += writer.steps(count(start), rows, writer.normalise(logits[start : start + len(rows)]), places)
-    return found
+        computed = [(i, i + 1) for i in range(start, start + len(rows))]
+        steps += writer.steps(count(start), rows, writer.normalise(logits[start : start + len(rows)]), computed)
+    return steps
 
 
 def greedy(log_probabilities: Tensor) -> Iterator[int]:
@@ -180,6 +204,7 @@ class Draft:
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
         """At most `most` ids that may follow the ids `written`: those that followed the same ids in the earlier text."""
+        # The guess begins behind the newest token, where the earlier text has it; of several places, at the nearest to the last.
         begun, self._begun, longest = self._begun, True, self._longest
         if begun:
             self._place += 1  # behind the newest token, if the text goes on as the earlier one did
@@ -191,9 +216,9 @@ class Draft:
                 longest = min(longest, REPLACED)
         elif not self._at_once:
             return []
-        found = self._ids[self._place : self._place + max(0, min(most, longest))]
-        self._guessed = len(found)
-        return found
+        guess = self._ids[self._place : self._place + max(0, min(most, longest))]
+        self._guessed = len(guess)
+        return guess
 
     def settle(self, confirmed: int) -> None:
         """Notes that the first `confirmed` of the guessed tokens were chosen, and forgets what was computed from the others."""
@@ -247,10 +272,12 @@ def write(
     """
     ids, start, written, draft = list(prompt), 0, 0, draft or Draft()
     while written < max_length:
+        # One pass reads the newest token and what is guessed to follow it: a row of logits for each.
         guess = draft.after(ids, min(max_length - written - 1, writer.limit - len(ids)))
         logits = (yield torch.tensor([ids + guess], device=device), start)[0, -1 - len(guess) :]  # [1 + guessed, vocab]
         log_probabilities, given = writer.normalise(logits), begin[written:]
         choices = chain(given, choose(writer.allowed(log_probabilities, written)[len(given) :]))
+        # A row is valid as long as all tokens before it were guessed right. The row of the first wrong guess tells the right token.
         chosen: list[int] = []
         for guessed, token in zip([*guess, None], choices, strict=False):
             chosen.append(token)
@@ -275,5 +302,5 @@ def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
 def only(log_probabilities: Tensor, ids: Sequence[int]) -> Tensor:
     """A copy of [..., vocab] in which all ids but these have log-probability -inf."""
     places = torch.tensor(ids, dtype=torch.int64)
-    found = torch.full_like(log_probabilities, -torch.inf)
-    return found.index_copy(-1, places, log_probabilities.index_select(-1, places))
+    nothing = torch.full_like(log_probabilities, -torch.inf)
+    return nothing.index_copy(-1, places, log_probabilities.index_select(-1, places))

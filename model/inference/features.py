@@ -38,8 +38,8 @@ def rows_of(name: str, given: Features | RandomFeatures, width: int) -> Tensor:
         return torch.randn(given.positions, width, generator=torch.Generator().manual_seed(given.seed))
     widths = {len(row) for row in given.rows}
     if widths != {width}:
-        found = ", ".join(map(str, sorted(widths))) or "0"
-        reason = phrase("each position must have {width:,} numbers, and found were: {found}", width=width, found=found)
+        given_widths = ", ".join(map(str, sorted(widths))) or "0"
+        reason = phrase("each position must have {width:,} numbers, and found were: {found}", width=width, found=given_widths)
         raise DoesNotFit(name=name, reason=reason)
     rows = torch.tensor(given.rows, dtype=torch.float32)
     if not rows.isfinite().all():
@@ -159,18 +159,19 @@ def hear(name: str, given: str, reader: PreparesSounds, read: ForeignSound) -> H
         UnknownSound: it is not here, or was dropped.
         DoesNotFit: the folder does not say how to prepare a sound.
     """
-    found, rate = sound(given), reader.rate
-    samples = found.at(rate)[: reader.most]
+    sent, rate = sound(given), reader.rate
+    samples = sent.at(rate)[: reader.most]
     spectrogram = reader.read(samples)
     rows = reader.rows(spectrogram, read)
+    # Positions that begin while the sound lasts; the others hold the silence behind it.
     filled = min(read.positions, ceil(len(samples) / (read.joined * read.hop)))
     notes: list[Words] = []
-    if found.channels > 1:
-        notes.append(phrase("The file holds {channels} channels, whose mean was read.", channels=found.channels))
-    if found.seconds * rate > reader.most:
+    if sent.channels > 1:
+        notes.append(phrase("The file holds {channels} channels, whose mean was read.", channels=sent.channels))
+    if sent.seconds * rate > reader.most:
         notes.append(
             phrase(
-                "The sound lasts {all:.1f} s, of which the first {most:,} s were read.", all=found.seconds, most=reader.most // rate
+                "The sound lasts {all:.1f} s, of which the first {most:,} s were read.", all=sent.seconds, most=reader.most // rate
             )
         )
     return Heard(moments_of(name, rows, read, filled), rows, samples, spectrogram.numpy(), tuple(notes))

@@ -199,8 +199,10 @@ class Reader:
         Raises:
             InputError: the input is empty, is longer than the stack's positions, or is of a kind that the network cannot read.
         """
+        # What is far too long is refused before it is tokenized, which may take seconds.
         allowed, reason = self.room(stack)
         check_size(name, given, allowed + unread, reason)
+        # What a text means depends on what the network reads: the name of an image or a sound, random features, or words.
         if isinstance(given, str) and (image := image_of(stack)) is not None and names_picture(given):
             return self._image(name, given.strip(), image)
         if isinstance(given, str) and (of_sound := sound_of(stack)) is not None and names_sound(given):
@@ -283,12 +285,12 @@ class Reader:
     def _image(self, name: str, given: str, image: ForeignImage) -> Input:
         """The image of that name, as the network reads it."""
         assert self.images is not None
-        found = picture(given)
-        patches, seen = self.images.read(found.colors, image)
+        sent = picture(given)
+        patches, seen = self.images.read(sent.colors, image)
         tokens, rows = positions_of(name, patches, image)
-        first = phrase("The file holds {frames:,} images, of which the first was read.", frames=found.frames)
-        notes = (first,) if found.frames > 1 else ()
-        return Input(tokens, rows[None].to(self.device), image=seen, sent=found.facts, notes=notes)
+        first = phrase("The file holds {frames:,} images, of which the first was read.", frames=sent.frames)
+        notes = (first,) if sent.frames > 1 else ()
+        return Input(tokens, rows[None].to(self.device), image=seen, sent=sent.facts, notes=notes)
 
 
 LONG = 256
@@ -316,6 +318,7 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
     if isinstance(network, RunsWhole) and request.target is None:  # the recorded pass reads all that was written
         grown = len(inputs.source) if network.kind == "decoder" else 0
         longest = max(longest, min(grown + request.decoding.max_length, checkpoint.info.spec.writer.max_positions))
+    # A map of each head for each pair of positions: weights, and scores where they are kept.
     scores = network.writes_scores and "scores" in request.keep
     if network.fuses and not scores and not changed:
         return longest > LONG
@@ -342,6 +345,7 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
     fed = inputs.source if spec.encoder is None else inputs.target
     if spec.decoder is None or spec.output is None or fed is None:
         return False
+    # A network that writes needs the last row alone; one that is fed, or read as a whole, gives them all.
     of_a_token = 4 * spec.writer.vocab
     needed = of_a_token * len(fed)
     if spec.encoder is None and request.decoding.max_length and not isinstance(checkpoint.network, RunsWhole):

@@ -92,9 +92,9 @@ def picture(name: str) -> Picture:
     """
     if name == EXAMPLE:
         return Picture(drawn_scene(), 1)
-    if (found := _KEPT.get(name)) is None:
+    if (kept := _KEPT.get(name)) is None:
         raise UnknownImage(asked=name)
-    return found
+    return kept
 
 
 @cache
@@ -129,7 +129,7 @@ def drawn_scene() -> Array:
         (crown, (46, 110, 62)),
     )
     colors = np.stack([120 + y // 3, 176 + y // 5, 232 + 0 * y], axis=-1).astype(np.uint8)
-    for place, color in painted:
-        colors[place] = color
+    for area, color in painted:  # what comes later lies over what came before
+        colors[area] = color
     colors.setflags(write=False)
     return colors

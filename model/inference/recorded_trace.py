@@ -1,7 +1,7 @@
 """The trace of a run, made of what its recorder holds: of a finished run, or of one that still decodes."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,14 +10,13 @@ import torch
 
 from model.checkpoints.loader import Runner
 from model.errors import Words, phrase
+from model.inference.decoding import Written
 from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Input
 from model.inference.recorder import Recorder, attentions
 from model.spec.network import to_json
 from model.spec.request import RunRequest
-from model.trace.beam_tree import Node
 from model.trace.progress import Progress
-from model.trace.steps import Step
 from model.trace.types import CHAT, IMAGE, SOURCE_NOTES, Array, ChatFacts, Tokens, Trace
 from model.transformer.networks import RunsWhole
 
@@ -25,27 +24,6 @@ ONE_ROW = phrase("each step computed a row for every source position; the last o
 
 FROM_FLOAT32 = "from_float32"
 """Key in `Trace.model` of the differences of `weights`, `logits` and `probabilities`, each a number or None."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """Result of a decode or a forced target.
-
-    Attributes:
-        ids: the prompt and the generated tokens; empty for a forced target.
-        steps: one for each token, with its candidates.
-        lineage: batch row of the shown hypothesis in each decoder step; None: there is one row.
-        tree: all hypotheses of a beam search.
-        drafted: number of tokens that an earlier text suggested (`Draft`).
-        recording: the recorded pass of a network without a row; None: the network handed its attention to the recorder.
-    """
-
-    ids: tuple[int, ...] = ()
-    steps: Sequence[Step] = ()
-    lineage: Sequence[int] | None = None
-    tree: tuple[Node, ...] = ()
-    drafted: int = 0
-    recording: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +67,27 @@ class TraceMaker:
             shown: the strips, given the ids that were written.
         """
         chosen = [step.chosen for step in written.steps]
-        ids, texts = tuple(each.id for each in chosen), tuple(each.text for each in chosen)
+        ids, texts = tuple(token.id for token in chosen), tuple(token.text for token in chosen)
+        # Maps of a network that is recorded in one pass at the end cannot be shown before it.
         so_far = None if isinstance(self.checkpoint.network, RunsWhole) else self.so_far(shown, written)
         return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
+
+    def _facts(self, tokens: Mapping[str, Tokens], written: Written, milliseconds: float) -> dict[str, Any]:
+        """Facts about the network, the machine, and what was read."""
+        model = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
+        # The notes on the source come last; their number tells which they are.
+        model["notes"] += [] if self.edited is None else self.edited.notes()
+        model |= {"drafted": written.drafted} if written.drafted else {}
+        model["notes"] += self.source.notes
+        model |= {SOURCE_NOTES: len(self.source.notes)} if self.source.notes else {}
+        if any(any(strip.unknown) for strip in tokens.values()):
+            model["unknown"] = {name: self._unknown(strip) for name, strip in tokens.items() if any(strip.unknown)}
+        if (chat := self.source.chat) is not None:
+            reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
+            model[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))
+        if self.source.sent is not None:
+            model[IMAGE] = asdict(self.source.sent)
+        return model
 
     def _unknown(self, strip: Tokens) -> str:
         """The text of the token that a strip has in place of texts that are not in its vocabulary."""
@@ -114,21 +110,10 @@ class TraceMaker:
         one_row = self.request.target is None and spec.decoder is not None and spec.decoder.wiring == "memory"
         arrays = self.recorder.arrays(written.lineage, one_row)
         network = self.checkpoint.network
+        # Weights that were not written out are computed from queries and keys, with the network's own factor.
         scale = None if isinstance(network, RunsWhole) else network.scale
-        found = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
-        found["notes"] += [] if self.edited is None else self.edited.notes()
-        found |= {"drafted": written.drafted} if written.drafted else {}
-        found["notes"] += self.source.notes
-        found |= {SOURCE_NOTES: len(self.source.notes)} if self.source.notes else {}
-        if any(any(strip.unknown) for strip in tokens.values()):
-            found["unknown"] = {name: self._unknown(strip) for name, strip in tokens.items() if any(strip.unknown)}
-        if (chat := self.source.chat) is not None:
-            reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
-            found[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))
-        if self.source.sent is not None:
-            found[IMAGE] = asdict(self.source.sent)
         trace = Trace(
-            model=found,
+            model=self._facts(tokens, written, milliseconds),
             request=self.request.to_json(),
             tokens=dict(tokens) if self.edited is None else self.edited.shown(tokens),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}, scale),
@@ -147,18 +132,19 @@ class TraceMaker:
         return trace if written.recording is None else _with_recording(trace, written.recording)
 
 
-def _with_recording(trace: Trace, found: Trace) -> Trace:
+def _with_recording(trace: Trace, recording: Trace) -> Trace:
     """A run of a network without a row, with the attention of its recording, and the strips that only the recording has.
 
     Features have no texts: their strip is the recording's, which counts positions and not rows, unless these are as many.
     """
-    own = {name: strip for name, strip in trace.tokens.items() if strip.ids or len(strip) == len(found.tokens.get(name, ()))}
-    missing = {name: why for name, why in found.missing.items() if not name.startswith("attention/*/")}
+    read, named = recording.tokens, trace.tokens
+    strips = {name: strip for name, strip in named.items() if strip.ids or len(strip) == len(read.get(name, ()))}
+    missing = {name: why for name, why in recording.missing.items() if not name.startswith("attention/*/")}
     return replace(
         trace,
-        tokens={**found.tokens, **own},
-        attention=found.attention,
-        recorded=found.recorded,
+        tokens={**read, **strips},
+        attention=recording.attention,
+        recorded=recording.recorded,
         missing={**missing, **trace.missing},
     )
 
@@ -174,17 +160,17 @@ def differences(lower: Trace, full: Trace) -> dict[str, float | None]:
         The difference of `weights` over all sites, None if they are computed lazily; of `logits` and of their `probabilities`, None
             if there are none. Each is None, too, if the lower type overflowed.
     """
-    pairs = [(own.weights, full.attention[site].weights) for site, own in lower.attention.items()]
+    pairs = [(attention.weights, full.attention[site].weights) for site, attention in lower.attention.items()]
     written_out = bool(pairs) and all(isinstance(array, np.ndarray) for pair in pairs for array in pair)
-    found: dict[str, float | None] = {"weights": None, "logits": None, "probabilities": None}
+    largest: dict[str, float | None] = {"weights": None, "logits": None, "probabilities": None}
     if written_out:
-        found["weights"] = float(np.max([_largest(*pair) for pair in pairs]))
+        largest["weights"] = float(np.max([_largest(*pair) for pair in pairs]))
     if lower.logits is not None and full.logits is not None:
-        found["logits"] = _largest(lower.logits, full.logits)
+        largest["logits"] = _largest(lower.logits, full.logits)
         if (lower.model["spec"]["output"] or {}).get("softmax") != "batch":  # else each probability is 1
             rows = zip(lower.logits, full.logits, strict=True)  # one row at a time: a vocabulary is large
-            found["probabilities"] = float(np.max([_largest(_softmax(ours), _softmax(theirs)) for ours, theirs in rows]))
-    return {name: value if value is not None and np.isfinite(value) else None for name, value in found.items()}
+            largest["probabilities"] = float(np.max([_largest(_softmax(ours), _softmax(theirs)) for ours, theirs in rows]))
+    return {name: value if value is not None and np.isfinite(value) else None for name, value in largest.items()}
 
 
 def _largest(ours: Array, theirs: Array) -> float:

@@ -89,23 +89,25 @@ class Recorder:
         Args:
             lineages: the batch rows, one for each decoder step, of each hypothesis that can still be shown.
         """
+        # From the newest step back: where a step needs all rows that it still has, so do all steps before it.
         for step in reversed(range(max(map(len, lineages)))):
             needed = sorted({lineage[step] for lineage in lineages if len(lineage) > step})
             if step >= len(self._rows):
                 self._rows.append(needed)
-                places = needed
+                rows = needed
             elif needed == self._rows[step]:
                 return  # then the earlier steps have not changed either
             else:
-                places = [self._rows[step].index(row) for row in needed]
+                rows = [self._rows[step].index(row) for row in needed]  # earlier pruning has moved them
                 self._rows[step] = needed
             for name, pieces in self._pieces.items():
                 if _is_decoded(name) and step < len(pieces):
-                    pieces[step] = _rows_of(pieces[step], places)
+                    pieces[step] = _rows_of(pieces[step], rows)
 
     def forget(self, count: int) -> None:
         """Drops the newest `count` rows of the decoder: of tokens that were read on trial and not chosen (`Draft`)."""
-        cut: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}  # what was cut, which several names may share, and what is left
+        # All layers may share one mask: it is cut once. What was cut is kept meanwhile, so that no other tensor gets its id.
+        cut: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
         for name, pieces in self._pieces.items():
             if _forgets(name):
                 key = id(pieces[-1]), _has_own_keys(name)
@@ -125,16 +127,16 @@ class Recorder:
         Returns:
             Arrays by name, without the batch axis, in the order in which they were first recorded.
         """
-        pieces = {name: _deciding(name, own) if one_row else own for name, own in self._pieces.items()}
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
         joined: dict[tuple[object, ...], Array] = {}  # the pieces of a mask are those of every layer
-        found = {}
-        for name, own in pieces.items():
-            same = name.rpartition("/")[2], _is_decoded(name), *map(id, own)
+        arrays = {}
+        for name, recorded in self._pieces.items():
+            pieces = _deciding(name, recorded) if one_row else recorded
+            same = name.rpartition("/")[2], _is_decoded(name), *map(id, pieces)
             if same not in joined:
-                joined[same] = _join(name, own, places, self.prompt)
-            found[name] = joined[same]
-        return found
+                joined[same] = _join(name, pieces, places, self.prompt)
+            arrays[name] = joined[same]
+        return arrays
 
     def snapshot(self) -> "Recorder":
         """The record so far; the run does not change it any more. No tensor is copied."""
@@ -146,6 +148,7 @@ class Recorder:
 
     def missing(self) -> dict[str, Words]:
         """Why tensors were not recorded, by name."""
+        # Of a fused run, queries and keys are there without being asked for: the weights are made of them.
         absent = [kind for kind in KEEP if kind not in self._keep]
         why: dict[str, Words] = {
             name: phrase("not recorded: ask for it with --keep {kind}", kind=kind)
@@ -156,6 +159,7 @@ class Recorder:
         named = {
             name if name in ("hidden", "embedded", "stages") else f"attention/*/{name}": reason for name, reason in why.items()
         }
+        # A step knows no scores of later keys. A first pass over more than the prompt read guesses, and must look like steps, too.
         scores = [pieces for name, pieces in self._pieces.items() if name.endswith(".self/scores") and _is_decoded(name)]
         stepped = any(len(pieces) > 1 or pieces[0].shape[-2] > (self.prompt or torch.inf) for pieces in scores)
         named |= {"attention/decoder.*/scores": NAN_UNCOMPUTED} if stepped else {}
@@ -187,6 +191,7 @@ def attentions(
         specs: description of the attention of each stack.
         scale: the factor of a site's scores; None: 1 / √(head width).
     """
+    # Arrays are called attention/SITE/TENSOR; a site ran where its first tensor was recorded.
     names = dict.fromkeys(name.split("/")[1] for name in arrays if name.startswith("attention/"))
     target = "target" if "target" in tokens else "source"
     sites = {}

@@ -23,6 +23,7 @@ from model.inference.decoding import (
     Draft,
     Read,
     Writer,
+    Written,
     certain,
     draft_for,
     forced,
@@ -33,7 +34,7 @@ from model.inference.decoding import (
 )
 from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weights, only_last_logits, valid_positions
-from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, Written, differences
+from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, differences
 from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
 from model.spec.external import AnySpec
@@ -80,8 +81,10 @@ def run(
         traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
         edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
         changes = {} if edited is None else edited.interventions
+        # Weights of a long input are not written out, since they follow from queries and keys; of a long prompt one row of logits is.
         fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
+        # Where a target is given, or nothing is to be written, one pass reads everything.
         decodes = inputs.target is None and request.decoding.max_length > 0
         recorder, cache = Recorder(request.keep, fused, last_logits), checkpoint.network.new_cache(decodes)
         state = Run(recorder, changes, cache, fused, last_logits=last_logits)
@@ -107,7 +110,26 @@ Result: TypeAlias = tuple[dict[str, Tokens], Written]
 
 @dataclass(frozen=True)
 class _Job:
-    """One request with everything that its run needs."""
+    """One request with everything that its run needs. One of four methods runs it, by what its network does with the source.
+
+        translate    encode the source once, then read the target: one token after the other, or all of it where it is given
+        continue_    read the source, then what is written behind it
+        read         encode the source; nothing is written
+        record       as the three above, in passes over all tokens, the last of which is recorded
+
+    None of them calls the network: each call is handed to `ask`, which may compute it together with those of other runs.
+
+    Attributes:
+        checkpoint, request, inputs, device: what runs, and where.
+        run: what the network shows its values to, the changes that are made to them, and the cache.
+        cache, recorder: those of `run`.
+        ask: computes a call of the network.
+        dictated: ids that are written instead of chosen ones; empty: none.
+        edited: the edits; None: there are none.
+        report: is told what is written so far.
+        maker: makes the trace.
+        draft: guesses what is written.
+    """
 
     checkpoint: Runner
     request: RunRequest
@@ -150,20 +172,20 @@ class _Job:
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
         ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
-        memory = self.ask(Call(network, self.run, ids, mask))
+        memory = self.ask(Call(network, self.run, ids, mask))  # once for each source: a decode only reads it
 
         def reads(target: Tensor, start: int) -> Call:
-            beams = Mask(mask.padding.expand(len(target), -1, -1, -1))
+            beams = Mask(mask.padding.expand(len(target), -1, -1, -1))  # every hypothesis of a beam search reads the same source
             target = target if self.edited is None else self.edited.target(target)
             return Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start)
 
         if self.inputs.target is None:
 
-            def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+            def strips(ids: tuple[int, ...]) -> dict[str, Tokens]:
                 return {"source": source.tokens, "target": self.reader.tokens("target", ids)}
 
-            found = self._decode(reads, self._start(), shown, len(source))
-            return shown(found.ids), found
+            written = self._decode(reads, self._start(), strips, len(source))
+            return strips(written.ids), written
         target, steps = self._force(reads, self.inputs.target)
         return {"source": source.tokens, "target": target}, Written(steps=steps)
 
@@ -179,11 +201,11 @@ class _Job:
             self.ask(reads(source.tensor, 0))
             return {"source": source.tokens}, Written()
 
-        def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+        def strips(ids: tuple[int, ...]) -> dict[str, Tokens]:
             return {"source": source.tokens.then(self.reader.tokens("source", ids[len(source) :]))}
 
-        found = self._decode(reads, source.tokens.ids, shown)
-        return shown(found.ids), found
+        written = self._decode(reads, source.tokens.ids, strips)
+        return strips(written.ids), written
 
     def read(self, network: Encodes) -> Result:
         """Runs an encoder without a decoder; nothing is generated."""
@@ -201,7 +223,7 @@ class _Job:
         valid = valid_positions(self.request, source.tokens, self.spec, self.device)
         passes = WholePasses(network, self.ask, self.run, source.tensor, network.valid(source.tensor, valid))
 
-        def shown(ids: tuple[int, ...]) -> dict[str, Tokens]:
+        def strips(ids: tuple[int, ...]) -> dict[str, Tokens]:
             if alone:
                 return {"source": source.tokens.then(self.reader.tokens("source", ids[len(source) :]))}
             return {"source": source.tokens, "target": self.reader.tokens("target", ids)}
@@ -212,26 +234,26 @@ class _Job:
             written = Written(steps=steps)
         elif network.kind != "encoder":
             self._refuse_target(phrase("a language model continues its source"))
-            written = self._decode(passes.reads, source.tokens.ids if alone else self._start(), shown, 0 if alone else len(source))
-            tokens = shown(written.ids)
+            written = self._decode(passes.reads, source.tokens.ids if alone else self._start(), strips, 0 if alone else len(source))
+            tokens = strips(written.ids)
         else:
             self._refuse_target(phrase("an encoder alone generates nothing"))
         return tokens, replace(written, recording=passes.recorded(tokens, written, self.request))
 
-    def _decode(self, reads: Reads, prompt: tuple[int, ...], shown: Strips, source: int = 0) -> Written:
+    def _decode(self, reads: Reads, prompt: tuple[int, ...], strips: Strips, source: int = 0) -> Written:
         """Writes tokens after a prompt, one way or another: none, those of another run, a beam search, or one hypothesis.
 
         Args:
             reads: makes the call of the network that reads ids from a position on; earlier positions are in the cache.
             prompt: ids that are read before the first token is written: the start token, or a language model's whole source.
-            shown: the strips of what is written so far, for whoever watches.
+            strips: the strips of what is written so far, for whoever watches.
             source: number of positions that the encoder has read; 0: there is no encoder.
         """
         decoding, writer = self.request.decoding, self._writer()
         most = min(decoding.max_length, writer.limit + 1 - len(prompt))  # the last token is written and never read
 
         def tell(written: Written) -> None:
-            self.report(lambda: self.maker.progress(shown, written, most))
+            self.report(lambda: self.maker.progress(strips, written, most))
 
         if source:  # the encoder has run: its maps can be shown before the first token
             tell(Written(prompt))
@@ -245,19 +267,20 @@ class _Job:
             memory = BeamMemory(self.spec, size, len(prompt), source, self.request.keep, self.run.fused)
             memory.refuse_too_many(most)
 
-            def told(best: Hypothesis) -> None:
+            def tell_best(best: Hypothesis) -> None:
                 tell(Written(best.ids, best.steps, best.lineage))
 
-            prune, begin = self.recorder.prune, self.request.begin
-            found, tree = beam(self._read(reads), self._select, prune, prompt, size, longest, writer, self.device, told, begin)
-            if decoding.hypothesis >= len(found):
-                raise UnknownHypothesis(asked=decoding.hypothesis, last=len(found) - 1)
-            best = found[decoding.hypothesis]
+            prune, begin, read = self.recorder.prune, self.request.begin, self._read(reads)
+            hypotheses, tree = beam(read, self._select, prune, prompt, size, longest, writer, self.device, tell_best, begin)
+            if decoding.hypothesis >= len(hypotheses):
+                raise UnknownHypothesis(asked=decoding.hypothesis, last=len(hypotheses) - 1)
+            best = hypotheses[decoding.hypothesis]
             return Written(best.ids, best.steps, best.lineage, tree)
         choose = sampler(decoding) if decoding.method == "sample" else greedy
         return self._write(reads, prompt, choose, decoding.max_length, tell)
 
     def _select(self, rows: Tensor) -> None:
+        """Keeps the batch rows of the hypotheses that go on, in everything that remembers earlier steps."""
         self.cache.select(rows)
         if self.edited is not None:
             self.edited.select(rows)
@@ -267,15 +290,17 @@ class _Job:
     ) -> Written:
         written = Written(prompt)
 
-        def told(steps: list[Step]) -> None:
+        def tell_steps(steps: list[Step]) -> None:
             nonlocal written
             ids = (*written.ids, *(step.chosen.id for step in steps))
             tell(written := Written(ids, (*written.steps, *steps), drafted=self.draft.confirmed))
 
-        self.recorder.prompt = len(prompt)
+        self.recorder.prompt = len(prompt)  # rows after it are those of guesses, which must look like steps of their own
+        # What another run wrote is neither begun anew nor guessed.
         begin, draft = ((), None) if self.dictated else (self.request.begin, self.draft)
-        passes = write(prompt, choose, max_length, self._writer(), self.device, begin, draft, told)
+        passes = write(prompt, choose, max_length, self._writer(), self.device, begin, draft, tell_steps)
 
+        # Each call names the one that follows it, so that whoever computes need not wait for this thread between two steps.
         if first := Passes(reads, passes).next_call(None):
             self.ask(first)
         return written

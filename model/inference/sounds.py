@@ -84,8 +84,8 @@ def keep(data: bytes, name: str) -> str:
     """
     key = f"{SOUND_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
     if _KEPT.get(key) is None:
-        found = read_sound(data, name)
-        _KEPT.keep(key, Sound(np.frombuffer(found.numbers, "<f4").astype(np.float32), found.rate, found.channels))
+        read = read_sound(data, name)
+        _KEPT.keep(key, Sound(np.frombuffer(read.numbers, "<f4").astype(np.float32), read.rate, read.channels))
     return key
 
 
@@ -102,9 +102,9 @@ def sound(name: str) -> Sound:
     """
     if name == EXAMPLE:
         return Sound(drawn_tones(), 16_000, 1)
-    if (found := _KEPT.get(name)) is None:
+    if (kept := _KEPT.get(name)) is None:
         raise UnknownSound(asked=name)
-    return found
+    return kept
 
 
 @cache
@@ -113,10 +113,10 @@ def drawn_tones() -> Array:
     steps, length = (0, 4, 7, 12, 9, 5, 2, 0), 9_600
     times = np.arange(length) / 16_000
     swell = np.sin(np.pi * np.arange(length) / length) ** 2
-    found = np.zeros(len(steps) * length)
-    for place, step in enumerate(steps):
+    samples = np.zeros(len(steps) * length)
+    for number, step in enumerate(steps):
         pitch = 2 * np.pi * 262 * 2 ** (step / 12) * times
-        found[place * length : (place + 1) * length] = swell * (0.4 * np.sin(pitch) + 0.15 * np.sin(2 * pitch))
-    tones: Array = found.astype(np.float32)
+        samples[number * length : (number + 1) * length] = swell * (0.4 * np.sin(pitch) + 0.15 * np.sin(2 * pitch))
+    tones: Array = samples.astype(np.float32)
     tones.setflags(write=False)
     return tones

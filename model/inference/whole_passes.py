@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from model.inference.calls import Ask, Call
+from model.inference.decoding import Written
 from model.inference.inputs import LARGEST
-from model.inference.recorded_trace import Written
 from model.spec.request import RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
@@ -63,6 +63,7 @@ class WholePasses:
             RunFailed: no attention was recognized in it.
         """
         kind, recordings = self.network.kind, list[Trace]()
+        # A language model reads one text; an encoder-decoder reads its source again, and what it wrote.
         source, valid, target = self.source, self.valid, None
         if kind != "encoder":
             assert self.fed is not None
@@ -71,6 +72,7 @@ class WholePasses:
             source, valid, target = (fed[None], None, None) if kind == "decoder" else (source, valid, fed[None])
         keep = [name for name in request.keep if name in _KEPT]
 
+        # Recorded where all networks compute: a call answers with a tensor, so the trace is handed over beside it.
         def record() -> Tensor:
             result, recording = self.network.recorded_pass(source, valid, target, tokens, keep, LARGEST)
             recordings.append(recording)

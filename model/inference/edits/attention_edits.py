@@ -23,8 +23,9 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
         changed, before = mask, list[tuple[Forbid | Allow, Tensor]]()
         for edit in edits:
             cells = place.cells(edit, mask, start, edit.query, edit.key)
-            for earlier, own in before:
-                if type(earlier) is not type(edit) and (own & cells).any():
+            # Of a closed and an opened edge at the same cell the later one holds, and a note says so.
+            for earlier, earlier_cells in before:
+                if type(earlier) is not type(edit) and (earlier_cells & cells).any():
                     place.notes.say(
                         phrase(
                             "“{edit}” overrides “{earlier}” where they contradict each other, because it comes later.",
@@ -33,20 +34,22 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
                         )
                     )
             before.append((edit, cells))
+            # An edit that changes nothing is told after the run: it may name an edge that is closed already.
             after = changed | cells if isinstance(edit, Allow) else changed & ~cells
             if not torch.equal(after, changed.expand_as(after)):
                 place.notes.made.add(edit)
             changed = after
         if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
             if place.empty_rows == "uniform":
-                said = phrase(
+                note = phrase(
                     "A row of {site} has no key left. In this network, every key then gets the same weight, also keys of the "
                     "future and others that the mask forbids.",
                     site=place.site,
                 )
             else:
-                said = phrase("A row of {site} has no key left. In this network, all its weights are 0 then.", site=place.site)
-            place.notes.say(said)
+                note = phrase("A row of {site} has no key left. In this network, all its weights are 0 then.", site=place.site)
+            place.notes.say(note)
+        # A mask that nothing changed stays as it is: one for all heads.
         return mask if torch.equal(changed, mask.expand_as(changed)) else changed
 
     return change
@@ -57,6 +60,7 @@ def sharpened(place: Place, edit: Sharpen) -> Intervention:
 
     def change(value: Tensor, start: int) -> Tensor:
         changed = place.replaced(edit, value, place.cells(edit, value, start, ()), value * edit.factor)
+        # A quarter of the largest number: a softmax subtracts scores from each other.
         if value.isfinite().all() and not (changed.abs() < torch.finfo(changed.dtype).max / 4).all():
             largest = float(value.abs().max())
             kind = str(value.dtype).removeprefix("torch.")
@@ -92,8 +96,8 @@ def rows_set(place: Place, edit: SetRow, mask: Callable[[], Tensor]) -> Interven
     """
 
     def change(weights: Tensor, start: int) -> Tensor:
-        rows, there = _row(place, edit, weights, mask)
-        return place.replaced(edit, weights, place.cells(edit, weights, start, edit.query) & there, rows)
+        rows, defined = _row(place, edit, weights, mask)  # a row over keys that do not exist yet stays as it is
+        return place.replaced(edit, weights, place.cells(edit, weights, start, edit.query) & defined, rows)
 
     return change
 
@@ -110,6 +114,7 @@ def _row(place: Place, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]
     else:
         typed = torch.tensor(edit.numbers[:keys], dtype=torch.float64)
         chosen = torch.cat([typed, typed.new_zeros(keys - len(typed))])[None, None, None].to(weights.device)
+    # Any numbers become weights by dividing them by their sum.
     total = chosen.sum(dim=-1, keepdim=True)
     return chosen / total.clamp(min=1e-30), total > 0
 
@@ -152,6 +157,7 @@ class Past:
             weights = torch.ones(context.shape[2]) if valid is None else valid[: context.shape[2]]
             weights = weights.to(context)[:, None]
             return (context * weights).sum(dim=2, keepdim=True) / weights.sum().clamp(min=1)
+        # The rows before `start` are those of earlier steps; those from it on are in `context`.
         earlier = [self._rows[:, :, :start]] if start and self._rows is not None else []
         self._rows = torch.cat([*earlier, context], dim=2)
         counts = torch.arange(1, self._rows.shape[2] + 1, device=context.device)[:, None]

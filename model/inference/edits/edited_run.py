@@ -68,9 +68,11 @@ class EditedRun:
             raise CannotChange(name=str(request.edits[0]), reason=network.why)
         self._checkpoint, self._request, self._traced = checkpoint, request, traced
         self._spec, self._edits = checkpoint.info.spec, request.edits
+        # The strip that the run itself writes: edits may name tokens of it that do not exist yet.
         writes = self._spec.output is not None and self._spec.decoder is not None and "target" not in given
         growing = "" if not writes or not request.decoding.max_length else "target" if self._spec.encoder else "source"
         self.strips = Strips(given, growing, partial(_text_of, checkpoint))
+        # What the functions of the edits remember of this run, so that later rows can be made of earlier ones.
         self._notes = Notes()
         self._pasts: list[Past] = []
         self._masks: dict[str, Tensor] = {}
@@ -78,7 +80,7 @@ class EditedRun:
         self._parts = Parts(self._spec, self.strips, self._notes, network.feed_forwards)
         self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
         self.network = stack_edits.reordered(network, self._swaps())
-        self.interventions: dict[str, Intervention] = {name: _chained(own) for name, own in self._changes().items()}
+        self.interventions: dict[str, Intervention] = {name: _chained(changes) for name, changes in self._changes().items()}
 
     # --- While it runs ---
 
@@ -127,36 +129,36 @@ class EditedRun:
 
     def _changes(self) -> dict[str, list[Intervention]]:
         """The functions of each value, in the order of the edits; those that only look come last."""
-        found: defaultdict[str, list[Intervention]] = defaultdict(list)
-        looking = list[tuple[str, Intervention]]()
-        for kinds in ((Forbid, Allow), stack_edits.PositionEdit.__args__):
-            for name, change in self._together(kinds):
-                found[name].append(change)
+        changes: defaultdict[str, list[Intervention]] = defaultdict(list)
+        for name, change in (*self._edges(), *self._positions()):
+            changes[name].append(change)
         for edit in self._edits:
-            for name, change in self._one(edit):
-                found[name].append(change)
+            for name, change in self._changes_of(edit):
+                changes[name].append(change)
+        # What an edit further on needs to know is noted down after the value was changed: it is the value that the network uses.
         for name in self._looked_at():
             into = self._masks if name.endswith("/mask") else self._layers
-            looking.append((name, stack_edits.captured(into, name)))
-        for name, change in looking:
-            found[name].append(change)
-        return dict(found)
+            changes[name].append(stack_edits.captured(into, name))
+        return dict(changes)
 
-    def _together(self, kinds: tuple[type[Edit], ...]) -> Iterator[tuple[str, Intervention]]:
-        """Edits of masks, and of positions: those of one value make one function."""
-        own = [edit for edit in self._edits if isinstance(edit, kinds)]
-        edges = [edit for edit in own if isinstance(edit, Forbid | Allow)]
+    def _edges(self) -> Iterator[tuple[str, Intervention]]:
+        """Edits of masks: all of one site make one function, which knows where a later one overrides an earlier one."""
+        edges = [edit for edit in self._edits if isinstance(edit, Forbid | Allow)]
         for edit in edges:
             self._parts.check_tokens(edit, edit.query, edit.key)
         for site in self._parts.sites if edges else ():
-            if here := [edit for edit in edges if edit.at_site(str(site))]:
-                yield f"attention/{site}/mask", masked(self._parts.place(site), here)
-        for stack in dict.fromkeys(edit.stack for edit in own if not isinstance(edit, Forbid | Allow)):  # type: ignore[attr-defined]
-            moves = [edit for edit in own if not isinstance(edit, Forbid | Allow) and edit.stack == stack]  # type: ignore[attr-defined]
-            self._parts.check_stack(moves[0], stack)
-            yield f"positions/{stack}", stack_edits.moved(self.network, stack, moves, self.strips)  # type: ignore[arg-type]
+            if of_site := [edit for edit in edges if edit.at_site(str(site))]:
+                yield f"attention/{site}/mask", masked(self._parts.place(site), of_site)
 
-    def _one(self, edit: Edit) -> Iterator[tuple[str, Intervention]]:
+    def _positions(self) -> Iterator[tuple[str, Intervention]]:
+        """Edits of positional encodings: all of one stack make one function, since each moves what the one before it moved."""
+        moves = [edit for edit in self._edits if isinstance(edit, stack_edits.PositionEdit)]
+        for stack in dict.fromkeys(edit.stack for edit in moves):
+            of_stack = [edit for edit in moves if edit.stack == stack]
+            self._parts.check_stack(of_stack[0], stack)
+            yield f"positions/{stack}", stack_edits.moved(self.network, stack, of_stack, self.strips)
+
+    def _changes_of(self, edit: Edit) -> Iterator[tuple[str, Intervention]]:
         """The functions of one edit, each with the name of its value."""
         match edit:
             case SetRow():
@@ -189,6 +191,7 @@ class EditedRun:
         return rows_set(self._parts.place(site), edit, lambda: masks[f"attention/{site}/mask"])
 
     def _silence(self, edit: Silence, site: Site) -> Intervention:
+        # An encoder computes all rows at once, so its mean is over all of them; a decoder's row knows the rows before it alone.
         whole, strips = site.stack == "encoder" or self._parts.rows_of_source(site), self.strips
         past = Past((lambda: strips.valid if site.stack == "encoder" else None) if whole else None)
         self._pasts.append(past)
@@ -200,14 +203,14 @@ class EditedRun:
     def _means(self, edit: Silence) -> Mapping[Site, Array]:
         """[head, head_dim] by site, what replaces the context of heads; none where the run itself says it. A note says of what."""
         if edit.by == "survey":
-            found = surveyed_means(self._checkpoint.folder, self._checkpoint.fingerprint)
+            means = surveyed_means(self._checkpoint.folder, self._checkpoint.fingerprint)
             over = phrase(
                 "The mean over a survey is that of {count:,} texts, each of which counts equally: {texts}.",
-                count=found.count,
-                texts=found.texts,
+                count=means.count,
+                texts=means.texts,
             )
             self._notes.say(over)
-            return found.contexts
+            return means.contexts
         if edit.by == "examples":
             self._notes.say(of_what(self._checkpoint))
             return example_means(self._checkpoint, str(self._checkpoint.network.dtype), self._traced)
@@ -233,6 +236,7 @@ class EditedRun:
                 keep=keep,  # type: ignore[arg-type]  # names of Keep
             )
         )
+        # Whether the second run has the same rows is only known now; rows of other texts are refused or named by `at`.
         names = list(self._patched(edit))
         strips = dict(names)
         if edit.at:
@@ -263,10 +267,10 @@ class EditedRun:
         """Refuses rows of weights over another source."""
         if edit.value == "weights":
             site = Site.parse(name.split("/")[1])
-            here, there = len(self.strips.given["source"]), len(trace.tokens["source"])
-            if self.strips.keys(site) == "source" and self.strips.growing != "source" and here != there:
+            keys, second = len(self.strips.given["source"]), len(trace.tokens["source"])
+            if self.strips.keys(site) == "source" and self.strips.growing != "source" and keys != second:
                 raise edit.refuse(
-                    phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=there, keys=here)
+                    phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=second, keys=keys)
                 )
 
     def _looked_at(self) -> Iterator[str]:

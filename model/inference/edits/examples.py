@@ -1,6 +1,6 @@
 """The mean context vectors of every head over a model's own example sentences, computed once for each version of its weights."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from cachetools import LRUCache
@@ -8,7 +8,7 @@ from cachetools import LRUCache
 from model.checkpoints.loader import Runner
 from model.errors import CannotChange, Phrase, phrase
 from model.spec.request import Decoding, RunRequest
-from model.trace.types import Array, Site, Trace
+from model.trace.types import Array, Attention, Site, Trace
 
 _MEANS: LRUCache[tuple[str, str], dict[Site, Array]] = LRUCache(16)
 """By fingerprint and number type; heads times head_dim numbers a site, so 16 models are small."""
@@ -28,16 +28,18 @@ def example_means(checkpoint: Runner, dtype: str, traced: Callable[[RunRequest],
     if not examples:
         raise CannotChange(name="mean", reason=phrase("this model comes without example sentences"))
     key = checkpoint.fingerprint, dtype
-    if (found := _MEANS.get(key)) is None:
+    if (means := _MEANS.get(key)) is None:
         asked = [RunRequest(checkpoint.info.title, text, decoding=Decoding(), keep=("context",)) for text in examples]
         traces = [traced(request).attention for request in asked]
-        found = {site: np.concatenate([_context(own, site) for own in traces], axis=1).mean(axis=1) for site in traces[0]}
-        _MEANS[key] = found
-    return found
+        # Every position of every example counts equally: the rows of all are joined before the mean is taken.
+        means = {site: np.concatenate([_context(maps, site) for maps in traces], axis=1).mean(axis=1) for site in traces[0]}
+        _MEANS[key] = means
+    return means
 
 
-def _context(own: object, site: Site) -> Array:
-    context: Array = own[site].context  # type: ignore[index]
+def _context(maps: Mapping[Site, Attention], site: Site) -> Array:
+    context = maps[site].context
+    assert context is not None, "it is kept"
     return context
 
 

@@ -43,19 +43,20 @@ class Patched:
         """The value with its rows replaced."""
         changed = value.clone()
         count = value.shape[-2]
+        # In a beam search each row is a text of its own, in which a word may stand elsewhere.
         for row in range(len(value)):
             pairs = [(p - start, t) for p, t in self._pairs(row, start + count) if start <= p < start + count]
             if not pairs:
                 continue
             self._notes.made.add(self._edit)
-            here, there = map(list, zip(*pairs, strict=True))
-            new = self._rows(there, value)
+            positions, taken = map(list, zip(*pairs, strict=True))
+            new = self._rows(taken, value)
             heads = self._heads or list(range(len(new) if new.dim() == 3 else 0))
-            if new.dim() == 3:
+            if new.dim() == 3:  # a value with an axis of heads; hidden states and outputs of sites have none
                 for head in heads:
-                    changed[row, head, here] = new[head]
+                    changed[row, head, positions] = new[head]
             else:
-                changed[row, here] = new
+                changed[row, positions] = new
         return changed
 
     def _pairs(self, row: int, count: int) -> list[tuple[int, int]]:
@@ -63,19 +64,19 @@ class Patched:
         if not self._edit.at:
             return [(p, p) for p in range(count)]
         texts = self._strips.rows(self._strip)
-        own, found = texts[row % len(texts)], list[tuple[int, int]]()
+        words, pairs = texts[row % len(texts)], list[tuple[int, int]]()
         for number, token in enumerate(self._edit.at):
-            places = [token] if isinstance(token, int) else [p for p, text in enumerate(own) if token in (text, text.strip())]
-            found += zip(places, self._taken(number, places), strict=True)
-        return found
+            places = [token] if isinstance(token, int) else [p for p, word in enumerate(words) if token in (word, word.strip())]
+            pairs += zip(places, self._taken(number, places), strict=True)
+        return pairs
 
     def _taken(self, number: int, places: Sequence[int]) -> list[int]:
         """The second run's positions for the places of one token."""
         if not self._edit.take:
             return list(places)
         token = self._edit.take[number]
-        found = [token] if isinstance(token, int) else [p for p, t in enumerate(self._tokens) if token in (t, t.strip())]
-        if not found:
+        candidates = [token] if isinstance(token, int) else [p for p, t in enumerate(self._tokens) if token in (t, t.strip())]
+        if not candidates:
             raise self._edit.refuse(
                 phrase(
                     "the second run has no token “{token}”. Available: {names}",
@@ -83,29 +84,30 @@ class Patched:
                     names=", ".join(dict.fromkeys(self._tokens)),
                 )
             )
-        if len(found) == 1:
-            return found * len(places)
-        if places and len(found) != len(places):
+        # One row may go to several places; several rows go to as many places, in their order.
+        if len(candidates) == 1:
+            return candidates * len(places)
+        if places and len(candidates) != len(places):
             raise self._edit.refuse(
                 phrase(
                     "“{token}” occurs at {names} in the second run: choose one by its index",
                     token=token,
-                    names=", ".join(map(str, found)),
+                    names=", ".join(map(str, candidates)),
                 )
             )
-        return found[: len(places)]
+        return candidates[: len(places)]
 
-    def _rows(self, there: list[int], value: Tensor) -> Tensor:
+    def _rows(self, positions: list[int], value: Tensor) -> Tensor:
         """Rows of the second run, [head, row, …] or [row, …]."""
-        if max(there) >= self._length:
+        if max(positions) >= self._length:
             raise self._edit.refuse(
                 phrase(
                     "the second run has {length:,} rows, counted from 0, and no row {row}: name rows that both runs have (at=…)",
                     length=self._length,
-                    row=max(there),
+                    row=max(positions),
                 )
             )
-        rows = np.ascontiguousarray(self._second[..., there, :])
+        rows = np.ascontiguousarray(self._second[..., positions, :])
         if self._edit.value == "weights":
             rows = self._fitted(rows, value.shape[-1])
         return torch.as_tensor(rows).to(value)
@@ -113,9 +115,9 @@ class Patched:
     def _fitted(self, rows: Array, keys: int) -> Array:
         """Rows of weights over as many keys as there are here: those that are not there yet have no weight."""
         if rows[..., keys:].any():
-            found = rows.shape[-1]
+            second = rows.shape[-1]
             raise self._edit.refuse(
-                phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=found, keys=keys)
+                phrase("rows of weights have {found:,} keys in the second run and {keys:,} here", found=second, keys=keys)
             )
         return np.pad(rows[..., :keys], [(0, 0)] * (rows.ndim - 1) + [(0, max(0, keys - rows.shape[-1]))])
 
@@ -124,4 +126,6 @@ def second_values(edit: Patch, trace: Trace) -> dict[str, Array]:
     """The values of the second run, by the names that they have in a run."""
     if edit.value == "hidden":
         return {f"hidden/{name}": array for name, array in trace.hidden.items()}
-    return {f"attention/{site}/{edit.value}": np.asarray(getattr(own, edit.value)) for site, own in trace.attention.items()}
+    return {
+        f"attention/{site}/{edit.value}": np.asarray(getattr(attention, edit.value)) for site, attention in trace.attention.items()
+    }

@@ -52,6 +52,7 @@ class Strips:
 
     def of_stack(self, stack: str) -> str:
         """The strip that a stack reads."""
+        # A language model has one strip, which its decoder reads.
         alone = "target" not in self.given and self.growing != "target"
         return "source" if stack == "encoder" or alone else "target"
 
@@ -64,8 +65,9 @@ class Strips:
         if not tokens:
             return torch.ones(1, count, dtype=torch.bool)
         positions = range(start, start + count)
-        found = [[any(_is(token, position, texts) for token in tokens) for position in positions] for texts in self.rows(strip)]
-        return torch.tensor(found)
+        return torch.tensor(
+            [[any(_is(token, position, texts) for token in tokens) for position in positions] for texts in self.rows(strip)]
+        )
 
     def places(self, edit: Edit, token: Token, strip: str) -> tuple[int, ...]:
         """All places of a token in a strip that is known before the run.
@@ -74,10 +76,10 @@ class Strips:
             BadEdit: it is not there.
         """
         texts = self.given[strip].texts if strip in self.given else ()
-        found = tuple(position for position in range(len(texts)) if _is(token, position, texts))
-        if not found:
+        places = tuple(position for position in range(len(texts)) if _is(token, position, texts))
+        if not places:
             raise edit.refuse(self.absent(token, strip))
-        return found
+        return places
 
     def absent(self, token: Token, strip: str) -> Phrase:
         """Why a strip does not have a token."""
@@ -157,10 +159,11 @@ class Place:
         if edit.head:
             heads = torch.zeros(1, self.heads, 1, 1, dtype=torch.bool)
             heads[:, list(edit.head)] = True
-        found = heads & self.strips.match(query, self.strips.queries(self.site), start, value.shape[2])[:, None, :, None]
+        # [1, head, 1, 1] & [row, 1, query, 1] & [row, 1, 1, key]: each axis that the edit does not name is left at size 1.
+        cells = heads & self.strips.match(query, self.strips.queries(self.site), start, value.shape[2])[:, None, :, None]
         if key:
-            found = found & self.strips.match(key, self.strips.keys(self.site), 0, value.shape[3])[:, None, None, :]
-        return found.to(value.device)
+            cells = cells & self.strips.match(key, self.strips.keys(self.site), 0, value.shape[3])[:, None, None, :]
+        return cells.to(value.device)
 
     def replaced(self, edit: AtSites, value: Tensor, cells: Tensor, new: Tensor) -> Tensor:
         """`value` with the numbers of `new` at some cells. Where there are any, the edit is marked as made."""
@@ -197,14 +200,14 @@ class Parts:
         """
         if edit.site:
             self.check_site(edit.site)
-        found = [site for site in self.sites if edit.at_site(str(site))]
-        if not found:
+        chosen = [site for site in self.sites if edit.at_site(str(site))]
+        if not chosen:
             raise edit.refuse(
                 phrase("this network has no such attention layer. Available: {names}", names=", ".join(map(str, self.sites)))
             )
-        for site, head in product(found, edit.head):
+        for site, head in product(chosen, edit.head):
             self.check_head(site, head)
-        return found
+        return chosen
 
     def check_tokens(self, edit: AtSites, query: Sequence[Token], key: Sequence[Token]) -> None:
         """Refuses tokens that no strip of the edit's sites can have."""
@@ -240,14 +243,15 @@ class Parts:
     def skipped(self, edit: SkipLayer) -> list[tuple[str, str]]:
         """The output of a layer in each pass, and the value that is its input, by their names."""
         self.check_layer(edit, edit.stack, edit.layer)
-        spec, found = self._spec.stacks[edit.stack], list[tuple[str, str]]()
+        spec, pairs = self._spec.stacks[edit.stack], list[tuple[str, str]]()
         for pass_ in range(spec.passes):
+            # A layer's input is what the layer before it put out; before the first of a pass, the last one of the pass before.
             number = pass_ * spec.layers + edit.layer - 1
             before = (
                 f"hidden/{edit.stack}.{number // spec.layers}.{number % spec.layers}" if number >= 0 else f"embedded/{edit.stack}"
             )
-            found.append((f"hidden/{edit.stack}.{pass_}.{edit.layer}", before))
-        return found
+            pairs.append((f"hidden/{edit.stack}.{pass_}.{edit.layer}", before))
+        return pairs
 
     def sublayer(self, edit: SkipSublayer) -> str:
         """The name of what a sublayer adds to the stream."""
@@ -262,8 +266,8 @@ class Parts:
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
             offered = places if self._exposed is None else [*map(str, self.sites), *self._exposed]
-            there = phrase("this network has no such sublayer. Available: {names}", names=", ".join(offered))
-            raise edit.refuse(there if offered else phrase("this network has no such sublayer"))
+            available = phrase("this network has no such sublayer. Available: {names}", names=", ".join(offered))
+            raise edit.refuse(available if offered else phrase("this network has no such sublayer"))
         return f"stages/{edit.at}/output"
 
     def layers(self, edit: Edit, stack: str, chosen: Sequence[int]) -> list[str]:

@@ -84,15 +84,15 @@ def _after(edit: PositionEdit, pair: tuple[int, int], before: Vectors, value: Te
 def _pair(edit: SwapPositions, strips: Strips) -> tuple[int, int]:
     """The two positions to be exchanged."""
     strip = strips.of_stack(edit.stack)
-    found = []
+    pair = []
     for token in (edit.a, edit.b):
         places = (token,) if isinstance(token, int) and strip == strips.growing else strips.places(edit, token, strip)
         if len(places) > 1:
             raise edit.refuse(
                 phrase("“{token}” occurs at {names}: choose one by its index", token=token, names=", ".join(map(str, places)))
             )
-        found.append(places[0])
-    return found[0], found[1]
+        pair.append(places[0])
+    return pair[0], pair[1]
 
 
 def captured(into: dict[str, Tensor], name: str) -> Intervention:
@@ -155,15 +155,15 @@ class ExchangedWords:
 
     def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
         """The strips of a trace: at an exchanged place both words, and the id that the network read."""
-        found = dict(strips)
+        exchanged = dict(strips)
         for edit, id_ in self._words:
             name = self._strips.of_stack(edit.stack)
-            tokens, word = found[name], self._checkpoint.tokenizers[name].tokens((id_,), name).texts[0]
+            tokens, word = exchanged[name], self._checkpoint.tokenizers[name].tokens((id_,), name).texts[0]
             at = [edit.at in (i, text, text.strip()) for i, text in enumerate(strips[name].texts)]
-            texts = [f"{text} → {word}" if here else text for here, text in zip(at, tokens.texts, strict=True)]
-            ids = [id_ if here else own for here, own in zip(at, tokens.ids, strict=True)]
-            found[name] = replace(tokens, texts=tuple(texts), ids=tuple(ids))
-        return found
+            texts = [f"{text} → {word}" if changed else text for changed, text in zip(at, tokens.texts, strict=True)]
+            ids = [id_ if changed else before for changed, before in zip(at, tokens.ids, strict=True)]
+            exchanged[name] = replace(tokens, texts=tuple(texts), ids=tuple(ids))
+        return exchanged
 
     def _id(self, edit: Embed, parts: Parts) -> int:
         """The id of the word whose embedding is taken."""
@@ -177,10 +177,11 @@ class ExchangedWords:
             if edit.word >= tokenizer.size:
                 raise edit.refuse(phrase("the ids of the vocabulary run from 0 to {last}", last=tokenizer.size - 1))
             return edit.word
-        found = tokenizer.encode(edit.word, strip)
-        words = [i for i, special in enumerate(found.special) if not special]
-        if len(words) != 1 or found.unknown[words[0]]:
-            pieces = ", ".join(found.texts[i] for i in words)
+        # A start or end token that the tokenizer adds does not count: the word itself must be one token.
+        tokens = tokenizer.encode(edit.word, strip)
+        words = [i for i, special in enumerate(tokens.special) if not special]
+        if len(words) != 1 or tokens.unknown[words[0]]:
+            pieces = ", ".join(tokens.texts[i] for i in words)
             raise edit.refuse(
                 phrase(
                     "“{word}” is not one token of the vocabulary; it becomes: {pieces}",
@@ -188,4 +189,4 @@ class ExchangedWords:
                     pieces=pieces or "∅",
                 )
             )
-        return found.ids[words[0]]
+        return tokens.ids[words[0]]

@@ -205,16 +205,16 @@ def test_memory_that_runs_out_while_results_are_handed_out_leaves_no_half_of_the
     found, plain = checkpoint(SPECS["paper"]), runs.request(SPECS["paper"])
     asked = [replace(plain, source=text) for text in TEXTS[:4]]
     expected = [runs.traced(found, request) for request in asked]
-    own, failed, left = Batch._own, list[int](), [after]
+    part, failed, left = Batch._part, list[int](), [after]
 
     def cramped(self: Batch, index: int, name: str, value: Tensor) -> Tensor:
         left[0] -= 1
         if not left[0] and len(self.calls) > 1:
             failed.append(index)
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return own(self, index, name, value)
+        return part(self, index, name, value)
 
-    monkeypatch.setattr(Batch, "_own", cramped)
+    monkeypatch.setattr(Batch, "_part", cramped)
     for answer, whole in zip(at_once(found, asked), expected, strict=True):
         assert_same(answer, whole)
     assert failed
