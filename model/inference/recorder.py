@@ -276,7 +276,8 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt:
     """
     decoded = _is_decoded(name)
     if places is not None and decoded:  # a hypothesis may end before the search does
-        pieces = [piece[row : row + 1] for piece, row in zip(pieces, places, strict=False)]
+        # A piece of one row holds what is the same for all hypotheses.
+        pieces = [piece if piece.shape[0] == 1 else piece[row : row + 1] for piece, row in zip(pieces, places, strict=False)]
     if name.endswith(".self/scores"):
         first = pieces[0] if prompt is None or not decoded else _unscored_future(pieces[0], prompt)
         pieces = [first, *(piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in pieces[1:])]

@@ -81,7 +81,7 @@ def run(
         traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
         edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
         changes = {} if edited is None else edited.interventions
-        # Weights of a long input are not written out, since they follow from queries and keys; of a long prompt one row of logits is.
+        # Weights of a long input follow from queries and keys, so they are not written out; of a long prompt one row of logits is.
         fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
         last_logits = only_last_logits(checkpoint, request, inputs)
         # Where a target is given, or nothing is to be written, one pass reads everything.

@@ -1,6 +1,7 @@
 """Layout detection: state dicts, names added by wrappers, and the evidence for each layout."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -9,7 +10,6 @@ from torch import Tensor
 from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
 from model.checkpoints.layouts.layout_files import LISTED
-from model.checkpoints.layouts.other_programs import holds_adapter, library_kinds
 from model.errors import (
     BadLayoutFile,
     BadSetting,
@@ -23,9 +23,16 @@ from model.errors import (
     UnknownLayout,
     phrase,
 )
+from model.huggingface.families import FAMILIES, Family
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 from model.inspection.wrappers import readings
 from model.spec.layout_file import mistakes
+
+MOST_NAMED = 3
+"""Most architectures that a sentence names."""
+
+_ADAPTED = re.compile(r"(.*\.)?(lora_(A|B|embedding_[AB])|ia3_l|prompt_embeddings|adapter_[AB]|hada_w\d_[ab])(\..*)?")
+"""Names of what the library peft learns beside a network."""
 
 Value = TypeVar("Value")
 
@@ -159,11 +166,11 @@ def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str
 def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> CheckpointError:
     """The error that says whose weights these are, or which layout is the nearest and why it does not match."""
     tables = [one.tensors for one in every]
-    if any(map(holds_adapter, tables)):
+    if any(map(_holds_adapter, tables)):
         return OnlyAnAdapter(path=path, base=phrase("it does not say which one it belongs to"))
     near = [one for one in every if _is_near(one, told)]
     for bare in (False,) if near else (False, True):
-        if kinds := next(filter(None, (library_kinds(one.shapes, bare) for one in every)), ()):
+        if kinds := next(filter(None, (_library_kinds(one.shapes, bare) for one in every)), ()):
             return LibraryWeights(path=path, kinds=", ".join(kinds))
     if not near:
         return UnknownLayout(path=path, names=shortened(max(every, key=lambda one: len(one.tensors)).tensors))
@@ -176,3 +183,41 @@ def _is_near(one: Chosen, told: Mapping[str, str]) -> bool:
     required = one.layout.match(one.shapes)
     unknown = len(foreign_names(one.layout, one.tensors, told))
     return 2 * unknown <= len(one.tensors) and len(required.in_favour) >= len(required.against)
+
+
+def _holds_adapter(names: Iterable[str]) -> bool:
+    """Whether most tensors are those of an adapter."""
+    matches = [_ADAPTED.fullmatch(name) is not None for name in names]
+    return 2 * sum(matches) > len(matches)
+
+
+def _library_kinds(shapes: Shapes, bare: bool = False) -> tuple[str, ...]:
+    """Architectures of the transformers library that name the projections of their first layers like this; empty: none does.
+
+    Args:
+        bare: whether to look for the names of a network without what is around it, which tell less: `layers.0.` is anybody's.
+    """
+    fits = {kind: max(_stacks_there(family, shapes, bare)) for kind, family in FAMILIES.items()}
+    kinds = [kind for kind, count in fits.items() if count and count == max(fits.values())]
+    return tuple(kinds[:MOST_NAMED]) + (("…",) if kinds[MOST_NAMED:] else ())
+
+
+def _stacks_there(family: Family, shapes: Shapes, bare: bool) -> Iterator[int]:
+    """For each stack, how many there are with their projections up to it: 0 where one is missing."""
+    count = 0
+    for stack in family.stacks:
+        first = f"{family.layers.format(stack=stack)}.0.{family.attention}"
+        count += all(_is_there(f"{first}.{name}.weight", shapes, bare) for name in family.projections)
+        yield count
+
+
+def _is_there(name: str, shapes: Shapes, bare: bool) -> bool:
+    """Whether a tensor has this name, perhaps with that of the whole network before it, or without its own first part.
+
+    One map to queries, keys and values is called like in GPT-2 by programs that store it the other way round.
+    """
+    wanted = name.partition(".")[2] if bare else name
+    for tensor, shape in shapes.of.items():
+        if tensor == wanted or (not bare and tensor.endswith(f".{wanted}")):
+            return not name.endswith("c_attn.weight") or (len(shape) == 2 and 3 * shape[0] == shape[1])
+    return False
