@@ -1,6 +1,6 @@
 """The Streamlit script: navigation, sidebar, sentence box, the run, and the chosen page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from viz.session.state import (
     keep_pages,
     my_engine,
     opened,
+    page_at,
     remember,
     session_language,
     store_view,
@@ -59,8 +60,9 @@ WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docst
 
 
 def main() -> None:
-    """One script run."""
-    # The navigation is drawn before the sidebar, which decides what surrounds a page: a page looks for its frame when it runs.
+    """One script run, in an order on which much depends; the comments say what."""
+    # Streamlit is told of the pages before the sidebar is drawn, which decides what surrounds them: a page looks for its frame when
+    # it runs.
     frame: PageFrame | None = None
 
     def drawing(
@@ -68,30 +70,16 @@ def main() -> None:
     ) -> Callable[[], None]:
         return lambda: None if frame is None else _sentence_and_page(frame, PageSpec(show, opens_on, unedited))
 
-    speak(session_language())
+    speak(session_language())  # the titles of the pages are the first texts
     pages = _pages(drawing)
-    if begins := FIRST_PICTURE not in st.session_state:
-        visits.begin({page.url_path for page in pages} - {""})
-    settings: Literal["collapsed", "auto"] = "collapsed" if instead_of_explore() == "first" else "auto"
-    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide", initial_sidebar_state=settings)
-    st.html(STYLE)
-    big_mode_style()
-    with st.sidebar:
-        redraw_on_change()
-
+    begins = FIRST_PICTURE not in st.session_state
+    if begins:
+        visits.begin({page.url_path for page in pages} - {""})  # decides whether the sidebar begins folded
+    _configure()
     chosen = st.navigation(pages)
     keep_pages(pages)
-    if chosen.url_path and instead_of_explore() == "first":
-        visits.leave_first_picture()
-    if begins and (left := visits.take_left()) and (there := [page for page in pages if page.url_path == left[0] != "lecture"]):
-        st.switch_page(there[0], query_params=left[1])
-    if uploads.arrived() and chosen.url_path != "checkpoint":
-        st.switch_page(next(page for page in pages if page.url_path == "checkpoint"))
-    view, problems = get_view_state()
-    problems = [*st.session_state.get(_UNSAID, []), *problems]
-    if st.session_state.get(_PAGE, chosen.url_path) != chosen.url_path:
-        view = replace(view, key=-1)  # an open calculation belongs to its page
-    st.session_state[_PAGE] = chosen.url_path
+    _lead_elsewhere(chosen, pages, begins)  # before the state is read: on the other page it would be read again
+    view, problems = _view_on(chosen.url_path)
     if chosen.url_path in WITHOUT_A_RUN:
         store_view(view)
         st.session_state.pop(_UNSAID, None)
@@ -103,21 +91,65 @@ def main() -> None:
         except EngineAway as error:
             run_page.wait_for_host(error, shown=False)
     if frame is None:
-        for each in dict.fromkeys(problems):
-            say(each)
+        for sentence in dict.fromkeys(problems):
+            say(sentence)
     chosen.run()
-    if frame is not None and (page := chosen.url_path or "explore") in pages_of_steps():
+    _end_sidebar(frame, chosen.url_path or "explore")  # after the page, which takes a place in the sidebar for what ran
+    reads = "" if frame is None else frame.info.reads
+    uploads.take_drops(my_engine(), media_box.refuse if reads in MEDIA else None)
+    sync_url()  # last: it costs a browser as much time as a drawing
+
+
+def _configure() -> None:
+    """Sets what holds for the whole window."""
+    settings: Literal["collapsed", "auto"] = "collapsed" if instead_of_explore() == "first" else "auto"
+    st.set_page_config(page_title="Headlight", page_icon=str(sidebar.ICON), layout="wide", initial_sidebar_state=settings)
+    st.html(STYLE)
+    big_mode_style()
+    with st.sidebar:
+        redraw_on_change()
+
+
+def _lead_elsewhere(chosen: StreamlitPage, pages: Sequence[StreamlitPage], begins: bool) -> None:
+    """Leads to another page, and ends this script run: to the one that a returning visitor left, or to a file that came.
+
+    Args:
+        begins: whether the session begins.
+    """
+    if chosen.url_path and instead_of_explore() == "first":
+        visits.leave_first_picture()
+    if begins and (left := visits.take_left()) and left[0] != "lecture":
+        for page in pages:
+            if page.url_path == left[0]:
+                st.switch_page(page, query_params=left[1])
+    if uploads.arrived() and chosen.url_path != "checkpoint":
+        st.switch_page(page_at("checkpoint"))
+
+
+def _view_on(path: str) -> tuple[ViewState, list[str]]:
+    """The state on a page, and the sentences about bad parameters that were not shown yet."""
+    view, problems = get_view_state()
+    if st.session_state.get(_PAGE, path) != path:
+        view = replace(view, key=-1)  # an open calculation belongs to its page
+    st.session_state[_PAGE] = path
+    return view, [*st.session_state.get(_UNSAID, []), *problems]
+
+
+def _end_sidebar(frame: PageFrame | None, path: str) -> None:
+    """Draws the end of the sidebar, and the dialog that one of its buttons opens.
+
+    Args:
+        path: of the page.
+    """
+    if frame is not None and path in pages_of_steps():
         add = _("Add this view to a lecture")
-        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(page,))
+        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(path,))
     if frame is not None and st.session_state.get(sidebar.ASKS):
         opener.dialog()
     sidebar.languages()
     if frame is not None:
         draw_parts("help")
     big_mode_button(get_view_state()[0])
-    reads = "" if frame is None else frame.info.reads
-    uploads.take_drops(my_engine(), media_box.refuse if reads in MEDIA else None)
-    sync_url()
 
 
 def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
@@ -214,9 +246,9 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
         with patient_engine.raise_if_slow():
             page = run_page.prepare(around, drawn, view, foot)
             talk(page.trace if page else None, page is None)
-            said = list(dict.fromkeys(around.problems))
-            for each in said:
-                say(each)
+            problems = list(dict.fromkeys(around.problems))
+            for sentence in problems:
+                say(sentence)
             around.problems.clear()  # each sentence is shown once
             st.session_state.pop(_UNSAID, None)
             if page is not None:
@@ -229,7 +261,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
                         st.caption(_("Shown instead: the first example of this model."))
                         _show(page, drawn, foot)
             if patient_engine.waits():  # a part of the page: when its answer is there, all is drawn again
-                around.problems[:] = st.session_state[_UNSAID] = said
+                around.problems[:] = st.session_state[_UNSAID] = problems
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         if page is None:
             talk(None, True)
