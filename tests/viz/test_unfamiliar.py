@@ -19,12 +19,6 @@ GERMAN, CHINESE, LANGUAGE_MODEL, WORDS = "multi30k-de-en", "tatoeba-en-zh", "wik
 MOST = "Most of these words are unknown to this model"
 
 
-@pytest.fixture(autouse=True)
-def all_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a list names a model as still being opened, and then another one is named that reads the sentence."""
-    monkeypatch.setattr("model.engine.model_list.PATIENCE_S", 300.0)
-
-
 def said(engine: Engine, model: str, text: str) -> tuple[str, str]:
     """The sentence about a text, and the model that it names; empty if there is none."""
     found = finding(engine.ask(Describe(model)), engine.ask(Run(RunRequest(model, text, decoding=Decoding(max_length=2)))), engine)
