@@ -256,6 +256,12 @@ def test_networks_answer_for_themselves() -> None:
             assert not wrong, f"A network answers for itself (model/transformer/networks.py): {module} asks for the classes {wrong}"
 
 
+def test_only_the_loader_of_folders_opens_one_without_a_row() -> None:
+    users = {m for m in modules("model") for name in imports(m) if within(name, "model.huggingface.recorded")}
+    above = sorted(user for user in users if not within(user, "model.huggingface.recorded"))
+    assert above == ["model.huggingface.loading"], f"Whoever runs a network asks the network itself, not its class: {above}"
+
+
 def test_a_class_that_is_asked_for_is_found() -> None:
     code = "isinstance(network, Own | Foreign)\nmatch network:\n    case Other() as other: ...\n"
     assert asked_by_class(ast.parse(code)) == {"Own", "Foreign", "Other"}
