@@ -62,7 +62,7 @@ def test_a_network_that_only_reads_is_not_said_to_generate(shelf: Path) -> None:
     save(shelf / "bert", "bert", folders.word_pieces())
     visitor = Visitor(model="bert", text="the dogs play")
     visitor.go("whatif")
-    assert "generated before" not in visitor.words
+    assert "generated without the edits" not in visitor.words
     assert "there is no output whose probability could change" in visitor.words
     assert not [choice for choice in visitor.app.get("button_group") if "Edges" in str(choice)]
     visitor.go("explore")

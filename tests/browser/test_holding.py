@@ -288,23 +288,3 @@ def test_a_head_lies_over_the_image_in_a_lecture_and_another_one_can_be_chosen(s
     for key in ("ArrowRight", "Enter"):
         watched.keyboard.press(key)
     expect(said).not_to_contain_text("“5,6”: 0.93")
-
-
-FRAMES = "new Promise((done) => { let left = 20; const next = () => left-- ? requestAnimationFrame(next) : done(); next(); })"
-"""Waits for frames, not for seconds: sizes that an observer sees change with them."""
-
-
-def test_turning_the_page_changes_no_size_within_the_observer_that_asked_for_it(serve: Serve, watched: Page) -> None:
-    """Every reveal and every other size of the window threw “ResizeObserver loop” at the window."""
-    steps = library.load("attention.en").shown_with(()).steps
-    step = next(number for number, step in enumerate(steps) if step.title == "A model that looks things up")
-    watched.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-    watched.goto(f"{serve(APP)}/hold/attention.en#{step + 1}")
-    watched.locator(f"body[data-shown^='{step}/']").wait_for()
-    expect(watched.locator(f"{SHOWN} .drawing canvas").first).to_be_visible()
-    watched.evaluate("addEventListener('error', ({ message }) => (window.failures ??= []).push(message))")
-    watched.keyboard.press("PageDown")
-    for width in (1440, WIDTH, 900, WIDTH):
-        watched.set_viewport_size({"width": width, "height": HEIGHT})
-        watched.evaluate(FRAMES)
-    assert watched.evaluate("window.failures ?? []") == []

@@ -6,12 +6,14 @@ import tracemalloc
 import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model.trace.trace_files import read_path
 from model.trace.types import Kind, Site, Tokens, Trace
 from tests import traces
 from tests.traces import attention, strip, translation
@@ -250,3 +252,11 @@ def test_a_text_is_converted_once() -> None:
 
 def test_the_blank_of_a_german_percentage_is_no_blank_of_a_token() -> None:
     assert tokens.markdown("93\u00a0% auf a\u00a0b") == "93 \\% auf a␣b"
+
+
+def test_a_head_whose_layer_is_known_is_named_without_its_module() -> None:
+    """A title of a lecture read "Decoder self-attention, layer 1, head 4 · transformer.h.0.self_attention"."""
+    trace = read_path(Path(__file__).parents[2] / "lectures" / "traces" / "alibi.trace.safetensors")
+    site = next(iter(trace.attention))
+    assert trace.module(site), "this recording names its modules"
+    assert tokens.head_name(trace, site, 3) == "Decoder self-attention, layer 1, head 4"

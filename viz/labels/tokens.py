@@ -289,13 +289,14 @@ def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
 
 
 def head_name(trace: Trace, at: Site, head: int) -> str:
-    """The name of a head, with its module in a recorded program. It says so if the head was silenced in this run."""
+    """The name of a head, with its module if nothing is known of its layer. It says so if the head was silenced in this run."""
     return head_names(trace, at, (head,))[0]
 
 
 def head_names(trace: Trace, at: Site, heads: Iterable[int]) -> list[str]:
     """The names of several heads of a site, as `head_name`."""
-    of, own = f" · {module}" if (module := trace.module(at)) else "", str(at)
+    module = trace.module(at) if at.stack == "program" else ""  # elsewhere stack and layer say where it is
+    of, own = f" · {module}" if module else "", str(at)
     quiet = {head for place, head in silenced(trace) if place == own}
     names = [(head, site(at, head) + of) for head in heads]
     return [_("{head} (silenced)", head=name) if head in quiet else name for head, name in names]
