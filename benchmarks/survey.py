@@ -25,18 +25,18 @@ from benchmarks.timing import Row, in_turns, ratio
 from benchmarks.visiting import rest, tab
 from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
+from model.features.survey import tables
+from model.features.survey.answers import AT_ONCE
+from model.features.survey.questions import MeasuredTexts, MeasureTexts, Text
+from model.features.survey.statistics import added, empty
+from model.features.survey.survey import BATCH
+from model.features.survey.texts import bundled
 from model.inference.calls import Ask
 from model.inference.run import run
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
 from model.spec.network import AttentionSpec, ModelSpec, StackSpec
 from model.spec.request import Decoding, RunRequest
-from model.survey import tables
-from model.survey.answers import AT_ONCE
-from model.survey.questions import MeasuredTexts, MeasureTexts, Text
-from model.survey.statistics import added, empty
-from model.survey.survey import BATCH
-from model.survey.texts import bundled
 from model.trace.progress import Report
 from tests.runs import checkpoint
 

@@ -13,10 +13,10 @@ import torch
 from accelerate import Accelerator
 
 from benchmarks.timing import Row
-from model.training import recipes, records
-from model.training.data import Batch, Pair, collate
-from model.training.recipes import Recipe
-from model.training.train import PRECISIONS, step, train
+from model.features.training import recipes, records
+from model.features.training.data import Batch, Pair, collate
+from model.features.training.recipes import Recipe
+from model.features.training.train import PRECISIONS, step, train
 from model.transformer.build import build
 
 VOCABULARIES = (7853, 5893)

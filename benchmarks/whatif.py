@@ -10,12 +10,13 @@ from typing import Any
 import torch
 
 from benchmarks.timing import Row, in_turns
-from model.attribution.answers import Place, answer
-from model.attribution.questions import Attribution, Edges, Heads, Prune, Words
-from model.attribution.results import Result
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
 from model.engine.local import CHECKPOINTS
+from model.features.what_if.answers import answer
+from model.features.what_if.questions import Attribution, Edges, Heads, Prune, Words
+from model.features.what_if.results import Result
+from model.inference.resources import Resources
 from model.inference.run import run
 from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
@@ -55,4 +56,4 @@ def measure(repeats: int, folder: Path = CHECKPOINTS, model: str = MODEL, senten
 
 def answered(question: Attribution[Any], runner: Runner, trace: Trace) -> Result:
     """The result of a question about a forced run."""
-    return answer(question, question.request, 0, runner, trace, Place(CPU))
+    return answer(question, question.request, 0, runner, trace, Resources(CPU))

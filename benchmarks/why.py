@@ -8,11 +8,11 @@ import torch
 
 from benchmarks.recording import ROOT
 from benchmarks.timing import Row, in_turns
-from model.attribution.circuit_parts import circuit
-from model.attribution.logit_parts import logit_sum
-from model.attribution.score_parts import score_sum
-from model.attribution.sums import Why, Writes
 from model.checkpoints import loader
+from model.features.circuit.circuit_parts import circuit
+from model.features.circuit.logit_parts import logit_sum
+from model.features.circuit.score_parts import score_sum
+from model.features.circuit.sums import Why, Writes
 from model.inference.run import run
 from model.spec.request import KEEP, RunRequest
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import get_args
 
 import click
 import torch
@@ -18,43 +17,38 @@ from model.checkpoints import export as exporting
 from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import Runner
-from model.cli.circuit import circuit, paths
-from model.cli.explain import explain, opened, why, with_sums, writes
+from model.cli.explain import Runs, explain, opened
 from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
-from model.cli.head import one_head
-from model.cli.matters import matters
-from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE, SETTINGS, asks_for_a_run
+from model.cli.options import AS_JSON, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
-from model.cli.serve import serve
-from model.cli.survey import survey
 from model.cli.telling import going_on
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting, in_english
+from model.feature import attribute, features
 from model.inference.recorded_trace import FROM_FLOAT32
 from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
-from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
+from model.spec.request import KEEP, Keep, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace, chat_of
 
-DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
-
 
 class Program(click.Group):
-    """The commands of this file and those of `viz`, if it is there.
+    """The commands of this file, of features, and those of `viz`, if it is there.
 
-    What draws stands above the engine and imports it. So this program, which nothing imports, finds it by name, when it is wanted.
+    These are found by name when they are wanted: features stand above this program's core, and `viz` above the engine.
     """
 
     DRAWING = ("archive", "figure", "lecture")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
-        return sorted([*super().list_commands(ctx), *(self.DRAWING if find_spec("viz") else ())])
+        of_features = [name for feature in features() for name in feature.commands]
+        return sorted([*super().list_commands(ctx), *of_features, *(self.DRAWING if find_spec("viz") else ())])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name; None: there is none.
@@ -62,6 +56,10 @@ class Program(click.Group):
         Raises:
             ClickException: it draws, and what draws is not installed.
         """
+        for feature in features():
+            if cmd_name in feature.commands:
+                command: click.Command = attribute(feature.commands[cmd_name])
+                return command
         if cmd_name not in self.DRAWING:
             return super().get_command(ctx, cmd_name)
         try:
@@ -101,7 +99,7 @@ def run(
     if out is not None:
         write_output(out, serialization.to_bytes(serialization.written_out(trace)))
     if archive is not None:
-        save(with_sums(trace, runs, request, site, head), archive, site, head)
+        save(_with_answers(trace, runs, request, site, head), archive, site, head)
     click.echo(_written(checkpoint, trace))
     if figure is not None:
         draw(trace, figure, site, head, figure_set)
@@ -144,45 +142,6 @@ def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     for name, data in found.items():
         write_output(out / name, data)
     click.echo(f"{out} runs as it is: python -m model run {out} --source … --out FILE")
-
-
-@cli.command()
-@click.argument("checkpoint")
-@DATA
-@click.option("--split", required=True, help="part of the corpus, such as test_2016_flickr")
-@click.option("--decode", type=click.Choice(get_args(Method)), default="beam", help="how targets are written  [default: beam]")
-@BEAM_SIZE
-@AS_JSON
-@DEVICE
-def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, beam_size: int, as_json: bool, device: str) -> None:
-    """Prints the loss and perplexity of CHECKPOINT on one split of its corpus, and how good it is what it writes."""
-    from model.training.evaluate import evaluate as scores_of
-
-    on = best_device(device)
-    with going_on(f"Opening {checkpoint}"):
-        network = loader.load(loader.locate(checkpoint, CHECKPOINTS), {}, on)
-    scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
-    if as_json:
-        click.echo(json.dumps(scores))
-    else:
-        click.echo(" · ".join(f"{name} {round(score, 4):,}" for name, score in scores.items()))
-
-
-@cli.command()
-@click.argument("recipe")
-@DATA
-@click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="folder of the checkpoint; training goes on from what it holds"
-)
-@click.option("--snapshots", type=click.Choice(["log"]), help="keep weights on the way, too, ever more rarely")
-@DEVICE
-def train(recipe: str, data: Path | None, out: Path, snapshots: str | None, device: str) -> None:
-    """Trains RECIPE, the name of a bundled recipe or a TOML file; can be killed and goes on where its last epoch ended."""
-    from model.training import recipes
-    from model.training.train import train as train_recipe
-
-    trained = train_recipe(recipes.load(recipe), data, out, best_device(device), snapshots=snapshots is not None)
-    click.echo(f"The best weights are in {trained}.")
 
 
 def _lines(found: Inspection) -> Iterator[str]:
@@ -253,22 +212,22 @@ def _written(checkpoint: Runner, trace: Trace) -> str:
     return " ".join(strip.texts) if tokenizer is None else tokenizer.text(strip.ids)
 
 
+def _with_answers(trace: Trace, runs: Runs, request: RunRequest, site: str | None, head: int) -> Trace:
+    """A trace with the answers that features add to an archive."""
+    for feature in features():
+        if feature.saved:
+            trace = attribute(feature.saved)(trace, runs, request, site, head)
+    return trace
+
+
 def _keep(names: str) -> tuple[Keep, ...]:
     return KEEP if names == "all" else tuple(filter(None, names.split(",")))  # type: ignore[arg-type]  # RunRequest checks the names
 
 
-cli.add_command(circuit)
 cli.add_command(explain)
 cli.add_command(fetch)
 cli.add_command(list_)
-cli.add_command(one_head)
-cli.add_command(matters)
-cli.add_command(paths)
-cli.add_command(serve)
-cli.add_command(survey)
 cli.add_command(view)
-cli.add_command(why)
-cli.add_command(writes)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -37,7 +37,7 @@ class HeldEngine(LocalEngine):
     def ask(self, question: Question[Answer]) -> Answer:
         if isinstance(question, Run):
             self.asked.append(question.request.source)
-            self._drafts.forget()
+            self.runtime._drafts.forget()
         if isinstance(question, Inspect):
             assert self.go.wait(HANG_S)
         return super().ask(question)

@@ -16,9 +16,9 @@ import httpx
 import uvicorn
 
 from model.engine.api import Healthy, SharedEngine
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.server import application
 from model.known_models import FOLDER
 from tests.browser.servers import free_port
 from tests.patience import HANG_S

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from model.checkpoints import native
+from model.features.training import recipes
+from model.features.training.recipes import Recipe
 from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 from model.tokenizers.words import SPECIALS, Split, WordTokenizer
-from model.training import recipes
-from model.training.recipes import Recipe
 from model.transformer.attention import Run
 from model.transformer.build import Network, build
 from model.transformer.cache import NO_CACHE, Cache

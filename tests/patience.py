@@ -10,9 +10,9 @@ HANG_S = 300
 PROGRAM_LIMITS = {
     "model.tokenizers.subwords.limits": "SECONDS_TO_CUT",
     "model.engine.model_list": "PATIENCE_S",
-    "model.engine.http.client": "HEALTH_SECONDS",
-    "model.engine.http.connections": "REQUEST_SECONDS",
-    "model.engine.http.server": "BODY_SECONDS",
+    "model.features.serving.http.client": "HEALTH_SECONDS",
+    "model.engine.guards.connections": "REQUEST_SECONDS",
+    "model.features.serving.http.server": "BODY_SECONDS",
     "viz.features.survey.making": "UNWATCHED_S",
     "viz.lectures.classroom.routes": "SEND_SECONDS",
 }

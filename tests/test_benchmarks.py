@@ -42,11 +42,11 @@ from benchmarks.timing import Row
 from benchmarks.visiting import Visit
 from model.checkpoints import loader
 from model.engine.local import LocalEngine
+from model.features.training import recipes
 from model.huggingface.loaded import Foreign
 from model.spec.network import ModelSpec
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
-from model.training import recipes
 from tests.networks import VARIANTS, save_checkpoint, tiny_recipe, translator
 
 ROOT = Path(__file__).parents[1]

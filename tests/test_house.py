@@ -28,10 +28,13 @@ PYTHON = [
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
-    "sharing.caches errors spec.network spec.request spec.validation attribution.circuits attribution.costs "
-    "attribution.questions attribution.results survey.examples survey.plane survey.questions survey.reading "
-    "survey.survey survey.tables measures.of_run trace.rollout trace.types trace.serialization inspection.report engine engine.api "
-    "engine.shared_uploads engine.scheduling.queue"
+    "sharing.caches errors spec.network spec.request spec.validation spec.endpoints feature measures.of_run trace.rollout "
+    "trace.types trace.serialization inspection.report engine engine.api engine.endpoints engine.shared_uploads "
+    "engine.scheduling.queue "
+    "features.circuit.circuits features.circuit.saved_sums features.modern_attention.costs features.what_if.questions "
+    "features.what_if.results features.survey.examples features.survey.plane features.survey.questions features.survey.reading "
+    "features.survey.survey features.survey.tables features.serving.http.client "
+    + " ".join(f"features.{name}.feature" for name in "circuit modern_attention serving survey training what_if".split())
 ).split()
 LAZY = ("model.engine", "model.engine.trace_engine")
 """The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
@@ -153,11 +156,11 @@ def may_import(room: str) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """The folder, or the file of viz, that a module belongs to: model.engine.http.server belongs to model.engine.
+    """The folder, or the file of viz, that a module belongs to: model.features.serving.http.server belongs to model.engine.
 
     Each feature is a room of its own.
     """
-    return ".".join(module.split(".")[: 3 if within(module, "viz.features") else 2])
+    return ".".join(module.split(".")[: 3 if within(module, "model.features", "viz.features") else 2])
 
 
 def order(top: str) -> list[str]:
@@ -165,17 +168,19 @@ def order(top: str) -> list[str]:
     found = re.search(r"From the bottom up: (.*?)\.(?:$| )", docstring(top))
     assert found, f"{top}/__init__.py must list its rooms: a sentence that begins with 'From the bottom up:'"
     rooms = [f"{top}.{name}" for name in found[1].split(", ")]
-    return [room for name in rooms for room in (name, *(f"{name}.{each}" for each in FEATURES if name == "viz.features"))]
+    return [room for name in rooms for room in (name, *(f"{name}.{each}" for each in FEATURES.get(name, ())))]
 
 
-FEATURES: tuple[str, ...] = ast.literal_eval(
-    next(
-        node.value
-        for node in tree_of("viz.features").body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FEATURES"
+def features_in(folder: str) -> tuple[str, ...]:
+    """The names of features, in the order of their imports."""
+    listed = (
+        node.value for node in tree_of(folder).body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FEATURES"
     )
-)
-"""The names of viz's features, in the order of their imports."""
+    names: tuple[str, ...] = ast.literal_eval(next(listed))
+    return names
+
+
+FEATURES = {folder: features_in(folder) for folder in ("model.features", "viz.features")}
 
 
 FOLDERS = sorted(
@@ -183,7 +188,7 @@ FOLDERS = sorted(
 )
 
 
-@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name and not within(name, "viz.features")])
+@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name and not within(name, *FEATURES)])
 def test_a_folder_imports_what_its_init_says_and_no_more(folder: str) -> None:
     found = {room_of(name) for module in modules(folder) for name in imports(module) if within(name, "model", "viz")} - {folder}
     assert found == may_import(folder), f"{folder}/__init__.py says what may be imported there; it differs from what is imported"
@@ -200,6 +205,13 @@ def test_no_import_runs_up(top: str) -> None:
         if (own := room_of(module)) in place:
             up = sorted(n for n in imports(module) if within(n, top) and place.get(room_of(n), -1) > place[own])
             assert not up, f"Imports run downwards in the order of {top}/__init__.py: {module} imports {up}"
+
+
+def test_the_core_imports_no_feature() -> None:
+    for module in modules("model"):
+        if not within(module, "model.features"):
+            wrong = sorted(name for name in imports(module) if within(name, "model.features"))
+            assert not wrong, f"A feature brings what it has by its Feature (model/feature.py): {module} imports {wrong}"
 
 
 def height(room: str) -> int:
@@ -269,7 +281,7 @@ def test_a_class_that_is_asked_for_is_found() -> None:
 
 def test_model_has_nothing_but_rooms_at_its_root() -> None:
     loose = sorted(path.name for path in (ROOT / "model").glob("*.py") if path.name not in ("__init__.py", "__main__.py"))
-    assert not loose, f"A file of model belongs into a room: {loose}"
+    assert loose == ["feature.py"], f"A file of model belongs into a room: {loose}"
 
 
 def test_a_page_asks_an_engine_and_never_the_network() -> None:
@@ -279,13 +291,15 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
         "model.spec.sent_text model.spec.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
         "model.trace.unusual "
         "model.measures.catalogue model.measures.maps model.measures.of_run model.measures.rows "
-        "model.trace.source_lines model.attribution.circuits model.attribution.costs model.attribution.questions "
-        "model.attribution.results model.attribution.saved_sums model.attribution.sums model.survey.agreement "
-        "model.survey.differences model.survey.examples model.survey.film model.survey.mattering "
-        "model.survey.plane model.survey.questions model.survey.reading model.survey.relations model.survey.tables "
-        "model.survey.texts model.survey.trees model.survey.roles model.survey.statistics model.survey.survey "
+        "model.trace.source_lines "
         "model.inspection.report model.engine.api model.engine.sent_files model.sharing.caches"
     ).split()
+    of_features = (
+        "circuit.circuits circuit.saved_sums circuit.sums modern_attention.costs survey.agreement survey.differences "
+        "survey.examples survey.film survey.mattering survey.plane survey.questions survey.reading survey.relations survey.roles "
+        "survey.statistics survey.survey survey.tables survey.texts survey.trees what_if.questions what_if.results"
+    ).split()
+    allowed += [f"model.features.{module}" for module in of_features]
     places = "viz.views", "viz.features", "viz.figures", "viz.canvas", "viz.url.view_state", "viz.export.tables"
     for module in (name for name in modules(*places) if not within(name, "viz.features.live")):  # a route: it answers for an engine
         wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)

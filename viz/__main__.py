@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import click
 
-from model.attribution.saved_sums import logit_of, score_of
 from model.cli.program import run_program, write_output
 from model.errors import BadSetting, WireError
+from model.features.circuit.saved_sums import logit_of, score_of
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.export.print.catalogue import Choice, caption, figure_called

@@ -16,7 +16,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from benchmarks.enter import SENTENCE
 from benchmarks.servers import ROOT, serving_engine
-from model.engine.http.protocol import RECEIVE
+from model.features.serving.http.protocol import RECEIVE
 from model.spec.request import Decoding, RunRequest
 
 GOOD, BAD = "multi30k-de-en", "bad-tokenizer"

@@ -49,7 +49,7 @@ class Info:
         title, summary: one line each, for the list of models.
         languages: languages of the strips `source` and `target`, for axes.
         examples: example sentences.
-        data: the training corpus, as in a recipe (model/training/corpora.py).
+        data: the training corpus, as in a recipe (model/features/training/corpora.py).
         spec: the network.
         notes: what a viewer should know of how it computes, a sentence each.
         example_labels: what each example shows, in about six words; one per example, or none.

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import click
 from tqdm import tqdm
 
-from model.attribution.scoring import OnCount
 from model.inspection.tensor_stats import TENSORS_READ
+from model.trace.progress import OnCount
 
 QUIET = 2.0
 """Seconds that a command may take without saying for how long."""

@@ -1,7 +1,9 @@
-"""Engines: `api` is the protocol, `local` runs networks in this process, `http.client` asks a server, `cluster` starts several.
+"""Engines: `api` is the protocol, `local` answers questions in this process with the networks of `runtime`.
 
-May import: model.attribution, model.checkpoints, model.errors, model.inference, model.inspection, model.known_models,
-model.safe_loading, model.sharing, model.spec, model.survey, model.tokenizers, model.trace.
+`endpoints` says how questions travel, `guards` protect what listens.
+
+May import: model.checkpoints, model.errors, model.feature, model.inference, model.inspection, model.known_models,
+model.safe_loading, model.sharing, model.spec, model.tokenizers, model.trace.
 """
 
 import os
@@ -10,6 +12,7 @@ from model.engine.api import SharedEngine
 from model.engine.memory import set_budget
 from model.engine.sent_files import paths_to_open
 from model.errors import BadSetting, phrase
+from model.feature import attribute, features
 
 
 def open_engine() -> SharedEngine:
@@ -24,13 +27,17 @@ def open_engine() -> SharedEngine:
     """
     if url := os.environ.get("HEADLIGHT_ENGINE"):
         set_budget()
-        from model.engine.http.client import RemoteEngine
-
         if not url.startswith(("http://", "https://")):
             raise BadSetting(
                 name="HEADLIGHT_ENGINE", found=url, allowed=phrase("the address of an engine, such as http://127.0.0.1:8765")
             )
-        return RemoteEngine(url, os.environ.get("HEADLIGHT_TOKEN", ""))
+        remote = next(filter(None, (feature.remote for feature in features())), "")
+        if not remote:
+            raise BadSetting(
+                name="HEADLIGHT_ENGINE", found=url, allowed=phrase("nothing: the feature that asks other machines is not here")
+            )
+        engine_elsewhere: SharedEngine = attribute(remote)(url, os.environ.get("HEADLIGHT_TOKEN", ""))
+        return engine_elsewhere
     from model.engine.trace_engine import from_environment
 
     engine = from_environment()

@@ -276,7 +276,7 @@ class Batches(Question[Mapping[int, int]]):
 
 
 class Engine(Protocol):
-    """Answers questions about networks: those of this file, and those about what a run was for (model/attribution/questions.py)."""
+    """Answers questions about networks: those of this file, and those of features."""
 
     def ask(self, question: Question[Answer]) -> Answer:
         """The answer, of the type that the class of the question says.

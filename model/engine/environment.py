@@ -5,8 +5,8 @@ from typing import get_args
 
 import torch
 
-from model.attribution.scoring import BATCH_BYTES
 from model.errors import BadSetting, Words, counted, phrase
+from model.inference.resources import BATCH_BYTES
 from model.spec.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
 from model.spec.request import Precision
 from model.spec.sent_text import whole_number

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from model.attribution.saved_sums import check_sums, saved_sum
-from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, ModelInfo, Models, Receive, Run, SharedEngine, Tensors
 from model.engine.local import LocalEngine
 from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadTrace, RecordedRun, UnknownTensor, WireError
+from model.feature import modules_of_traces
 from model.sharing.caches import BUDGET, ComputedOnce, LruCache
 from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
 from model.spec.request import RunRequest
@@ -170,13 +169,14 @@ class TraceStore:
 
 
 def _checked(trace: Trace, name: str) -> Trace:
-    """The trace, if its sums are sums.
+    """The trace, if features can read the answers that it was saved with.
 
     Raises:
-        BadTrace: they are none.
+        BadTrace: they cannot.
     """
     try:
-        check_sums(trace)
+        for module in modules_of_traces():
+            module.check(trace)
     except WireError as error:
         raise BadTrace(path=name, detail=error.fields["detail"]) from error
     return trace
@@ -241,7 +241,7 @@ class EngineWithTraces:
 
 
 def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
-    """What an opened trace answers: its own run, whatever should be kept, its positions, and the sums that it was saved with."""
+    """What an opened trace answers: its own run, whatever should be kept, its positions, and the answers that it was saved with."""
     match question:
         case Run(request) if request == RunRequest(request.model, "", keep=request.keep):
             return opened.trace
@@ -251,9 +251,11 @@ def _of_trace(opened: OpenedTrace, question: Question[Any]) -> Any:
                 if name not in there:
                     raise UnknownTensor(asked=name, there=", ".join(there) or "none in this trace")
             return {name: there[name] for name in question.names}
-        case Why(request) | Writes(request) if request == RunRequest(request.model, ""):
-            if (found := saved_sum(opened.trace, question)) is not None:
-                return found
+        case RunQuestion(request) if request == RunRequest(request.model, ""):
+            for module in modules_of_traces():
+                read = module.ANSWERS.get(type(question))
+                if read and (answer := read(opened.trace, question)) is not None:
+                    return answer
     raise RecordedRun(name=opened.title)
 
 

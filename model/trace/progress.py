@@ -52,6 +52,14 @@ Report: TypeAlias = Callable[[Callable[[], Progress]], None]
 """Receives a function that makes the progress; calls it only if somebody listens."""
 
 
+OnCount: TypeAlias = Callable[[int, int], None]
+"""Called with the number of things measured so far, 0 at first, and the number of all, as far as it is known."""
+
+
+def ignore_count(done: int, of: int) -> None:
+    """The OnCount of a measurement that nobody watches."""
+
+
 def report_nothing(_make: Callable[[], Progress]) -> None:
     """The Report of a run without a listener."""
 

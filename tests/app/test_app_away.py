@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.server import application
 from tests.app.visiting import Visitor
 from tests.hosts import Loopback
 from tests.runs import CPU
@@ -34,8 +34,8 @@ def cord(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cord]:
     """The way to a host with one checkpoint, which the app asks."""
     found = Cord(application(LocalEngine(stocked, CPU), AccessLimits()))
     monkeypatch.setattr(state, "open_engine", lambda: RemoteEngine("http://gpu", transport=found))
-    monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.0)
-    monkeypatch.setattr("model.engine.http.client.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("model.features.serving.http.client.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("model.features.serving.http.client.FRESH_SECONDS", 0.0)
     state.the_engine.clear()
     yield found
     state.the_engine.clear()

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.attribution.sums import Why, Writes
 from model.engine.api import Run
 from model.engine.local import LocalEngine
+from model.features.circuit.sums import Why, Writes
 from model.spec.request import RunRequest
 from model.trace import serialization
 from tests import opened

@@ -15,11 +15,11 @@ import pytest
 
 from model.checkpoints import native
 from model.engine.api import Describe, Healthy, Models, Receive, Run
-from model.engine.http import client
-from model.engine.http.client import RemoteEngine
-from model.engine.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.engine.local import LocalEngine
 from model.errors import EngineAway, HeadlightError
+from model.features.serving.http import client
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
@@ -130,7 +130,7 @@ def breaking_off(reply: bytes, after: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.5, 0.999])
 def test_an_answer_that_breaks_off_is_no_answer(folder: Path, part: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.engine.http.client.RETRY_SECONDS", 0.1)
+    monkeypatch.setattr("model.features.serving.http.client.RETRY_SECONDS", 0.1)
     local = LocalEngine(folder, CPU)
     whole = serialization.to_bytes(local.ask(Run(request(0, 4))))
     with breaking_off(whole, int(part * len(whole))) as url, closing(RemoteEngine(url)) as engine:

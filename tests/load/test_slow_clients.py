@@ -18,10 +18,10 @@ from starlette.types import Receive, Scope, Send
 from benchmarks.load.visitor import visiting
 from benchmarks.servers import Served
 from model.engine.api import Gauges, Run
-from model.engine.http import server
-from model.engine.http.access import AccessLimits
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
+from model.features.serving.http import server
+from model.features.serving.http.server import application
 from model.spec.request import KEEP, Decoding, RunRequest
 from model.trace import serialization
 from tests.hosts import listening

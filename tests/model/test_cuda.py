@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.questions import Heads
-from model.attribution.sums import Why, Writes
 from model.engine.api import Describe, Explain, Gauges, Models, Receive, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import OutOfMemory
+from model.features.circuit.sums import Why, Writes
+from model.features.what_if.questions import Heads
 from model.spec.edits import Silence
 from model.spec.request import KEEP, Decoding, Precision, RunRequest
 from model.trace.types import Trace

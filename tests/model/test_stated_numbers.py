@@ -14,7 +14,7 @@ from model.spec.request import RunRequest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-LINES = gzip.decompress((ROOT / "model/survey/corpora/digits.tsv.gz").read_bytes()).decode().splitlines()[:300]
+LINES = gzip.decompress((ROOT / "model/features/survey/corpora/digits.tsv.gz").read_bytes()).decode().splitlines()[:300]
 
 
 def weights_near_the_written_digit(engine: Engine, model: str, strings: Iterable[str]) -> list[list[float]]:

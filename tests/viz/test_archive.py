@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 
 from model.__main__ import cli, main
-from model.attribution.logit_parts import logit_sum
-from model.attribution.score_parts import score_sum
-from model.attribution.sums import Why, Writes
 from model.cli import figure as handed_over
 from model.errors import UnknownHead
+from model.features.circuit.logit_parts import logit_sum
+from model.features.circuit.score_parts import score_sum
+from model.features.circuit.sums import Why, Writes
 from model.spec.request import RunRequest
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from starlette.applications import Starlette
 
-from model.attribution.cell_words import cell_words
-from model.attribution.sums import CellWords, CellWrites
 from model.engine.api import ModelInfo
 from model.engine.scheduling.queue import SESSION, Session
+from model.features.circuit.cell_words import cell_words
+from model.features.circuit.sums import CellWords, CellWrites
 from model.spec.edits import read_edits
 from model.spec.questions import Question
 from model.trace.types import Array

@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from model.engine.http.access import AccessLimits
+from model.engine.guards.access import AccessLimits
 from tests.decks import opened
 from viz.lectures.classroom import registry
 from viz.lectures.classroom.join_codes import hashed, new_code

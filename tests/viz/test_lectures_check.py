@@ -10,14 +10,14 @@ import pytest
 
 from model import known_models
 from model.__main__ import main
-from model.attribution.sums import Why, Writes
 from model.engine.api import Engine, Listing, Models, Run
 from model.engine.local import CHECKPOINTS
 from model.errors import BadLecture
+from model.features.circuit.sums import Why, Writes
+from model.features.survey import film, tables
+from model.features.survey.questions import StoredSurvey
 from model.measures.catalogue import MEASURES
 from model.spec.request import RunRequest
-from model.survey import film, tables
-from model.survey.questions import StoredSurvey
 from tests.known import folder_of
 from viz.canvas.scenes import attention
 from viz.claims.runs import StepRuns

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from model.engine.api import Engine
-from model.engine.http.access import AccessLimits
+from model.engine.guards.access import AccessLimits
 from model.sharing.caches import Budget, LruCache
 from tests.flights import at_once
 from tests.patience import HANG_S, settled

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.circuits import Circuit
-from model.attribution.sums import Why, Writes
 from model.engine.api import Engine, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
+from model.features.circuit.circuits import Circuit
+from model.features.circuit.sums import Why, Writes
+from model.features.survey import tables
 from model.measures.catalogue import MEASURES
 from model.spec.edits import Silence
 from model.spec.request import Decoding, RunRequest
-from model.survey import tables
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
 from viz.canvas.wire.transport import unpack

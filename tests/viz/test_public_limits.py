@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from model.engine.http.access import AccessLimits
+from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import Session
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401
 from tests.app.visiting import Visitor

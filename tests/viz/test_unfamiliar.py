@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from model.engine.api import Describe, Engine, Run
+from model.features.survey.texts import bundled
 from model.spec.request import Decoding, RunRequest
-from model.survey.texts import bundled
 from tests.traces import translation
 from viz.i18n import translate
 from viz.i18n.recognition import recognized

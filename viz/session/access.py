@@ -9,7 +9,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine.client_address import FORWARDED_HEADER, client_address
-from model.engine.http.access import AccessLimits, is_loopback
+from model.engine.guards.access import AccessLimits, is_loopback
 from model.engine.scheduling.queue import Session
 from model.errors import Refused
 from model.spec.sent_text import split_address

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from model.engine import log
-from model.engine.http.connections import guard
-from model.engine.http.hosts import KnownHosts
+from model.engine.guards.connections import guard
+from model.engine.guards.hosts import KnownHosts
 from model.errors import BadSetting
 
 FRAMES = "HEADLIGHT_FRAMES"

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from model.engine.api import Engine, Export, Listing, ModelInfo, Receive, Run
-from model.engine.http.access import AccessLimits
+from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
 from model.spec.questions import Answer, Question, RunQuestion
 from model.spec.sent_text import whole_number

@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, Models, SharedEngine
-from model.engine.http.access import is_loopback
+from model.engine.guards.access import is_loopback
 from model.errors import EngineAway, HeadlightError
 from model.trace.types import Attention, Trace
 from viz.feature import features

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.attribution.circuits import Circuit
-from model.attribution.costs import Measures, WithoutCache
-from model.attribution.questions import Attribution, Edges, Heads, Paths, Prune, Words
-from model.attribution.sums import CellWrites, Why, Writes
 from model.engine.api import Describe, Explain, Export, Healthy, Inspect, Models, Receive, Run, SharedEngine, Tensors, Texts
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.progress_stream import progress_line
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.errors import BadSetting, EmptyText, HeadlightError, Phrase, UnknownHead, UnknownModel, UnknownSite, UnknownTensor
+from model.features.circuit.circuits import Circuit, Paths
+from model.features.circuit.sums import CellWrites, Why, Writes
+from model.features.modern_attention.costs import Measures, WithoutCache
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.progress_stream import progress_line
+from model.features.serving.http.server import application
+from model.features.what_if.questions import Attribution, Edges, Heads, Prune, Words
 from model.spec.edits import Silence
 from model.spec.questions import Question
 from model.spec.request import KEEP, Decoding, Method, RunRequest

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from model.engine.api import Gauges
-from model.engine.http.access import AccessLimits
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
+from model.features.serving.http.server import application
 from tests.hosts import Loopback
 from tests.networks import save_checkpoint
 from tests.runs import CPU

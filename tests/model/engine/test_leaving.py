@@ -15,14 +15,14 @@ import httpx
 import pytest
 
 from model.engine.api import Gauges, Run
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.protocol import SESSION_HEADER
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Superseded
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.protocol import SESSION_HEADER
+from model.features.serving.http.server import application
 from model.spec.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening

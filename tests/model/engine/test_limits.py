@@ -11,17 +11,17 @@ import pytest
 from starlette.types import ASGIApp
 
 from model.__main__ import main
-from model.attribution.questions import Heads, Prune
 from model.engine import environment
 from model.engine.api import Describe, Explain, Export, Run, Tensors, Texts
 from model.engine.client_address import client_address
-from model.engine.http.access import AccessLimits
-from model.engine.http.protocol import SESSION_HEADER
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
 from model.engine.scheduling.queue import SESSION, Session
 from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
+from model.features.serving.http.protocol import SESSION_HEADER
+from model.features.serving.http.server import application
+from model.features.what_if.questions import Heads, Prune
 from model.spec.inputs import Features, RandomFeatures
 from model.spec.questions import Question
 from model.spec.request import Decoding, RunRequest
@@ -255,7 +255,7 @@ def test_a_number_of_proxies_that_cannot_be_is_refused(
 def test_serve_is_told_of_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[AccessLimits] = []
     monkeypatch.setenv("HEADLIGHT_PROXIES", "1")
-    monkeypatch.setattr("model.cli.serve.application", lambda engine, access: started.append(access))
+    monkeypatch.setattr("model.features.serving.serve_command.application", lambda engine, access: started.append(access))
     monkeypatch.setattr("uvicorn.run", lambda app, **options: started.append(options["proxy_headers"]))
     for options in ([], ["--proxies", "2"], ["--proxies", "0"]):
         assert main(["serve", *options]) == 0

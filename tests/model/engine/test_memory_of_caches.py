@@ -7,9 +7,9 @@ import pytest
 
 from model.engine import memory
 from model.engine.api import Run
-from model.engine.http.metrics import EngineMetrics
 from model.engine.local import LocalEngine
 from model.errors import BadSetting
+from model.features.serving.http.metrics import EngineMetrics
 from model.sharing.caches import BUDGET, Budget, default_bytes
 from model.spec.request import RunRequest
 from tests.networks import save_checkpoint

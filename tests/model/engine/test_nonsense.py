@@ -12,7 +12,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.generation import GenerationMode
 
-from model.engine.http import openapi
+from model.features.serving.http import openapi
 from tests.model.engine.test_known_nonsense import assert_in_words, assert_nothing_is_left, made_host
 
 pytestmark = pytest.mark.slow

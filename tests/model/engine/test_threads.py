@@ -11,12 +11,12 @@ import pytest
 from torch import Tensor
 
 from model.engine.api import Healthy, Run
-from model.engine.http.server import DEAD
 from model.engine.local import LocalEngine
 from model.engine.scheduling.call_queue import CallQueue
 from model.engine.scheduling.queue import Ticket
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, EngineStopped, RunFailed
+from model.features.serving.http.server import DEAD
 from model.inference import batching
 from model.inference.calls import Call, alone
 from model.inference.run import run
@@ -140,7 +140,7 @@ def test_a_panic_reached_the_caller_of_a_host_as_a_broken_connection(local: Loca
 
     remote = behind(local)
     with monkeypatch.context() as patched:
-        patched.setattr("model.engine.local.run_in", panic)
+        patched.setattr("model.engine.runtime.run_in", panic)
         with pytest.raises(RunFailed):
             remote.ask(Run(RunRequest("tiny", "w4")))
     assert remote.ask(Run(RunRequest("tiny", "w4"))).steps

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.attribution.questions import Heads
-from model.attribution.sums import Why, Writes
 from model.engine import trace_engine
 from model.engine.api import Describe, Explain, Export, Inspect, Models, Receive, Run, Tensors, Texts
 from model.engine.local import LocalEngine
 from model.engine.trace_engine import EngineWithTraces, with_traces
 from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, UnknownTensor
+from model.features.circuit.sums import Why, Writes
+from model.features.what_if.questions import Heads
 from model.spec.edits import Edit
 from model.spec.request import Decoding, RunRequest
 from model.trace.serialization import from_bytes, to_bytes

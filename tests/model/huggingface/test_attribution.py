@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attribution.questions import Edges, Heads, Words
 from model.errors import CannotMeasure
+from model.features.what_if.questions import Edges, Heads, Words
 from model.spec.request import RunRequest
-from tests.model.attribution.conftest import answered
+from tests.model.features.conftest import answered
 from tests.model.huggingface.test_maps import SOURCE, TARGET, opened
 
 GIVEN = RunRequest("tiny", SOURCE, TARGET)

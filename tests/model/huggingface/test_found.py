@@ -12,16 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.answers import Place, answer
-from model.attribution.example import forced_run
-from model.attribution.questions import Heads, Words
 from model.checkpoints import loader
 from model.errors import CannotChange, NoArithmetic
+from model.features.what_if.answers import answer
+from model.features.what_if.example import forced_run
+from model.features.what_if.questions import Heads, Words
 from model.huggingface.families import Kind
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.cell import explain_cell
+from model.inference.resources import Resources
 from model.inference.run import run
 from model.spec.edits import read_edits
 from model.spec.request import KEEP, Decoding, RunRequest
@@ -147,7 +148,7 @@ def test_what_each_head_matters_is_the_change_under_its_silence(found: Opened) -
     request = RunRequest("tiny", SOURCE, TARGET if kind == "both" else None, Decoding(max_length=0))
     given, prompt = forced_run(opened, request, CPU, 64)
     trace = run(opened, given, CPU, "CPU")
-    effects: Any = answer(Heads(given, ("without",)), given, prompt, opened, trace, Place(CPU))
+    effects: Any = answer(Heads(given, ("without",)), given, prompt, opened, trace, Resources(CPU))
     number, site = SITES[kind]
     silence = own_hooks.attention_edits(number, site)[f"silence site={site} head=1"]
 
@@ -161,7 +162,7 @@ def test_what_each_head_matters_is_the_change_under_its_silence(found: Opened) -
         without = log_probabilities()
     index = [str(head.site) for head in effects.heads].index(site) + 1
     np.testing.assert_allclose(effects.without[index], (without - base).numpy(), atol=2e-5)
-    words: Any = answer(Words(given), given, prompt, opened, trace, Place(CPU))
+    words: Any = answer(Words(given), given, prompt, opened, trace, Resources(CPU))
     assert np.isfinite(np.tril(words.gradient)).any()
     sums, reached = words.integrated.copy(), ~np.isnan(words.integrated).all(axis=1)
     np.testing.assert_allclose(np.nansum(sums[reached], axis=1), words.difference[reached], rtol=0.02, atol=1e-4)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from model.attribution.logit_parts import logit_sum
-from model.attribution.score_parts import score_sum
-from model.attribution.sums import Why, Writes
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
+from model.features.circuit.logit_parts import logit_sum
+from model.features.circuit.score_parts import score_sum
+from model.features.circuit.sums import Why, Writes
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
 from model.spec.request import KEEP, Decoding, RunRequest

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.answers import Place, answer
-from model.attribution.example import forced_run
-from model.attribution.questions import Heads
-from model.attribution.results import HeadEffects
 from model.checkpoints import loader
+from model.features.what_if.answers import answer
+from model.features.what_if.example import forced_run
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import HeadEffects
 from model.huggingface import hooks
 from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.inference import inputs
+from model.inference.resources import Resources
 from model.inference.run import run
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
@@ -38,7 +39,7 @@ WRITTEN_OUT = (*RELATIVE, "gemma2", "gpt_oss")
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "LONG", 4)
-    monkeypatch.setattr("model.attribution.scoring.LONG", 4)
+    monkeypatch.setattr("model.features.what_if.scoring.LONG", 4)
 
 
 def traced(opened: Foreign, text: str = "") -> Trace:
@@ -118,12 +119,12 @@ def test_what_heads_matter_is_the_same(tmp_path: Path, monkeypatch: pytest.Monke
 
     def measured() -> HeadEffects:
         trace = run(opened, given, CPU, "CPU")
-        found = answer(Heads(given, ("without",)), given, prompt, opened, trace, Place(CPU))
+        found = answer(Heads(given, ("without",)), given, prompt, opened, trace, Resources(CPU))
         assert isinstance(found, HeadEffects)
         return found
 
     fused = measured()
-    monkeypatch.setattr("model.attribution.scoring.LONG", 256)
+    monkeypatch.setattr("model.features.what_if.scoring.LONG", 256)
     wanted = measured()
     assert fused.without is not None
     assert wanted.without is not None

@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import unfold
 
-from model.attribution.questions import Heads
 from model.checkpoints import loader
 from model.engine.api import Explain, Export, Run
 from model.engine.local import LocalEngine
@@ -26,6 +25,7 @@ from model.errors import (
     UnsoundFile,
     UnsupportedModel,
 )
+from model.features.what_if.questions import Heads
 from model.huggingface import library
 from model.huggingface.folder import read_json, with_settings
 from model.huggingface.loaded import Foreign

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.questions import Heads
 from model.checkpoints import loader
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting
+from model.features.what_if.questions import Heads
 from model.huggingface import checks
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork

@@ -12,18 +12,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.attribution import library_anatomy
-from model.attribution.anatomy import Heads
-from model.attribution.cell_words import pushes
-from model.attribution.circuit_parts import circuit
-from model.attribution.circuits import SIDES
-from model.attribution.logit_parts import logit_sum
-from model.attribution.questions import Paths
-from model.attribution.results import Head
-from model.attribution.score_parts import score_sum
-from model.attribution.sums import CellWrites, LogitSum, ScoreSum, Why, Writes
 from model.engine.local import LocalEngine
 from model.errors import CannotChange, CannotMeasure
+from model.features.circuit import library_anatomy
+from model.features.circuit.anatomy import Heads
+from model.features.circuit.cell_words import pushes
+from model.features.circuit.circuit_parts import circuit
+from model.features.circuit.circuits import SIDES, Paths
+from model.features.circuit.logit_parts import logit_sum
+from model.features.circuit.score_parts import score_sum
+from model.features.circuit.sums import CellWrites, LogitSum, ScoreSum, Why, Writes
+from model.features.what_if.results import Head
 from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from model.attribution.sums import CellWords, CellWrites
+from model.features.circuit.sums import CellWords, CellWrites
 from viz.canvas.scenes.attention import Asks
 from viz.i18n.translate import _, number
 from viz.labels import tokens

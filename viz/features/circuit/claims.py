@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.attribution.sums import Part, Why, Writes
 from model.errors import BadClaim
+from model.features.circuit.sums import Part, Why, Writes
 from model.trace.types import Array
 from viz.claims.kinds import ClaimKind, cell, one_of
 from viz.claims.line_parser import Parts

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.circuits import SIDES, Circuit, CircuitGraph, Edge, Side
-from model.attribution.results import Head
 from model.errors import HeadlightError
+from model.features.circuit.circuits import SIDES, Circuit, CircuitGraph, Edge, Side
+from model.features.what_if.results import Head
 from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.scenes import attention

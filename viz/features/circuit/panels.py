@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from model.attribution.sums import Why, Writes
+from model.features.circuit.sums import Why, Writes
 from viz.features.circuit import page as circuit
 from viz.features.circuit import why, writes
 from viz.i18n.translate import join_sentences

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.circuits import SIDES, CircuitGraph, PathEffects, Side, mean_of, read_pairs
-from model.attribution.questions import Paths
-from model.attribution.results import Head
-from model.attribution.sums import Part
 from model.errors import BadSetting, HeadlightError, phrase
+from model.features.circuit.circuits import SIDES, CircuitGraph, PathEffects, Paths, Side, mean_of, read_pairs
+from model.features.circuit.sums import Part
+from model.features.what_if.results import Head
 from model.spec.inputs import Given
 from model.trace.types import Site
 from viz.features.circuit import figures, stream_parts

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from model.attribution.saved_sums import cell_to_save, sums_to_save
-from model.attribution.sums import LogitSum, ScoreSum, Why, Writes
+from model.features.circuit.saved_sums import cell_to_save, sums_to_save
+from model.features.circuit.sums import LogitSum, ScoreSum, Why, Writes
 from viz.features.circuit import why, writes
 from viz.session.state import Page
 

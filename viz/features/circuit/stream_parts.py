@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from model.attribution.sums import Part
+from model.features.circuit.sums import Part
 from model.trace.types import Array, Site, Trace
 from viz.i18n.translate import _, _n
 from viz.labels import tokens

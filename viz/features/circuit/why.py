@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.sums import LogitSum, ScoreSum, Why
 from model.errors import HeadlightError
+from model.features.circuit.sums import LogitSum, ScoreSum, Why
 from model.trace.cell_arithmetic import TOLERANCE
 from model.trace.types import Array, Site, Trace
 from viz.features.circuit import stream_parts

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.questions import Heads
-from model.attribution.results import HeadEffects
-from model.attribution.sums import LogitSum, Writes
 from model.errors import HeadlightError
+from model.features.circuit.sums import LogitSum, Writes
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import HeadEffects
 from model.trace.types import Array, Site
 from viz.features.circuit import stream_parts
 from viz.features.circuit.view import CircuitView

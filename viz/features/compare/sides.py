@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from model.attribution.questions import Heads
-from model.attribution.results import Head
 from model.engine.api import Describe, Engine, ModelInfo, Models
 from model.errors import HeadlightError
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import Head
 from model.trace.types import Site
 from viz.features.compare.view import CompareView, differences, differing, second_side
 from viz.i18n.translate import _

@@ -3,8 +3,8 @@
 import pandas as pd
 import streamlit as st
 
-from model.attribution.costs import LayerSizes, Measures, Sizes, WithoutCache
 from model.errors import HeadlightError
+from model.features.modern_attention.costs import LayerSizes, Measures, Sizes, WithoutCache
 from viz.features.modern_attention import cost_panels
 from viz.features.modern_attention.cost_numbers import bytes_of, decoded, step_lines
 from viz.figures import costs

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from model.attribution.costs import Measures, Sizes
 from model.errors import BadClaim
+from model.features.modern_attention.costs import Measures, Sizes
 from model.trace.types import Attention
 from viz.claims.kinds import ClaimKind, alone, cell, head, one_of
 from viz.claims.kinds import row as row_of_head

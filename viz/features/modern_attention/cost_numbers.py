@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.attribution.costs import LayerSizes, Sizes
+from model.features.modern_attention.costs import LayerSizes, Sizes
 from model.trace.types import Trace
 from viz.features.modern_attention import linear_attention
 from viz.figures.costs import Line

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from model.attribution.costs import Measures, Sizes
+from model.features.modern_attention.costs import Measures, Sizes
 from viz.features.modern_attention.cost_numbers import (
     LENGTHS,
     about,

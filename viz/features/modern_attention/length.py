@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.costs import Sizes, TimeLengths
 from model.errors import HeadlightError
+from model.features.modern_attention.costs import Sizes, TimeLengths
 from viz.features.modern_attention import cost_panels, panels
 from viz.features.modern_attention.cost_numbers import LENGTHS, about, byte_lines, bytes_of, length_lines
 from viz.figures import costs

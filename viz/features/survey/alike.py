@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from model.survey.agreement import clustered
-from model.survey.survey import Survey
+from model.features.survey.agreement import clustered
+from model.features.survey.survey import Survey
 from model.trace.types import Site
 from viz.features.survey import figures
 from viz.i18n.translate import _, join_list, number

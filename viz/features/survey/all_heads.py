@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from model.features.survey import mattering
+from model.features.survey.mattering import Matters
+from model.features.survey.questions import MeasureTexts
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
-from model.survey import mattering
-from model.survey.mattering import Matters
-from model.survey.questions import MeasureTexts
-from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz import canvas
 from viz.export.print.catalogue import Figure, of_chart

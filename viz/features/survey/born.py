@@ -4,9 +4,9 @@ import numpy as np
 import streamlit as st
 
 from model.errors import BadTexts
+from model.features.survey.film import SurveyFilm
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.survey.film import SurveyFilm
-from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.features.survey import figures
 from viz.features.survey.stored import stored_film

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.survey.survey import Survey
 from viz.features.survey.view import SurveyView
 from viz.session.state import Page
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from model.errors import BadClaim
+from model.features.survey import tables
+from model.features.survey.questions import StoredSurvey
+from model.features.survey.roles import CRITERIA
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.survey import tables
-from model.survey.questions import StoredSurvey
-from model.survey.roles import CRITERIA
-from model.survey.survey import Survey
 from viz.claims.kinds import ClaimKind, head, one_of
 from viz.claims.line_parser import Parts
 from viz.claims.runs import StepRuns

@@ -3,8 +3,8 @@
 import pandas as pd
 import streamlit as st
 
-from model.survey.relations import accuracies
-from model.survey.survey import Survey
+from model.features.survey.relations import accuracies
+from model.features.survey.survey import Survey
 from viz.features.survey import labels
 from viz.i18n.translate import _
 from viz.session.state import update

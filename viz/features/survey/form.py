@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 import streamlit as st
 
 from model.errors import BadSurvey, BadTexts, HeadlightError, phrase
+from model.features.survey import tables, texts
+from model.features.survey.questions import MeasureTexts
+from model.features.survey.survey import Survey, begun, gone_on
+from model.features.survey.texts import Texts
 from model.spec.edits import read_edits
-from model.survey import tables, texts
-from model.survey.questions import MeasureTexts
-from model.survey.survey import Survey, begun, gone_on
-from model.survey.texts import Texts
 from viz.features.survey import making
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from model.survey.examples import Examples, Wanted, searched
-from model.survey.reading import HeadTexts
+from model.features.survey.examples import Examples, Wanted, searched
+from model.features.survey.reading import HeadTexts
 from viz.features.survey.query_key import NOTHING
 from viz.features.survey.selected_head import line, open_button
 from viz.i18n.translate import _, number

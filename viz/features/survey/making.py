@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import streamlit as st
 
 from model.errors import HeadlightError, TooFast
-from model.survey.survey import Survey
+from model.features.survey.survey import Survey
 from viz.i18n.translate import _, error_message, number
 from viz.widgets.cards import say
 

@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from model.errors import BadTexts, from_json
-from model.survey import tables
-from model.survey.survey import Survey
+from model.features.survey import tables
+from model.features.survey.survey import Survey
 from model.trace.types import Site
 from viz import canvas
 from viz.export.tables import csv

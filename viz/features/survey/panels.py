@@ -7,10 +7,10 @@ import pandas as pd
 
 from model.engine.api import Engine
 from model.errors import HeadlightError
+from model.features.survey import tables as files
+from model.features.survey.questions import StoredSurvey
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.survey import tables as files
-from model.survey.questions import StoredSurvey
-from model.survey.survey import Survey
 from model.trace.types import Array, Site
 from viz.features.survey import dots_scene as dots
 from viz.features.survey import heads_figure as figures

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from model.errors import HeadlightError
-from model.survey.examples import matching
-from model.survey.plane import Plane, clusters
-from model.survey.reading import HeadInText, HeadTexts
+from model.features.survey.examples import matching
+from model.features.survey.plane import Plane, clusters
+from model.features.survey.reading import HeadInText, HeadTexts
 from model.trace.types import Array, Tokens
 from viz.features.survey import plane_figure as figures
 from viz.features.survey.selected_head import line, open_button

@@ -9,11 +9,11 @@ import streamlit as st
 
 from model.engine.api import Run
 from model.errors import HeadlightError
+from model.features.survey.questions import MeasureTexts, Text
+from model.features.survey.roles import CRITERIA
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
 from model.spec.edits import Edit, read_edits
-from model.survey.questions import MeasureTexts, Text
-from model.survey.roles import CRITERIA
-from model.survey.survey import Survey
 from viz.features.survey import figures, labels
 from viz.features.survey.choice import measure_of
 from viz.features.survey.view import SurveyView

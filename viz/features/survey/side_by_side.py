@@ -9,10 +9,10 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from model.engine.api import Models
 from model.errors import BadTexts, CannotSurvey
+from model.features.survey import texts
+from model.features.survey.differences import Difference, differences
+from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.survey import texts
-from model.survey.differences import Difference, differences
-from model.survey.survey import Survey
 from model.trace.types import Site
 from viz.export.tables import csv
 from viz.features.survey import figures, labels

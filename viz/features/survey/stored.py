@@ -3,10 +3,10 @@
 import streamlit as st
 
 from model.engine.api import Engine
-from model.survey import film, tables
-from model.survey.film import SurveyFilm
-from model.survey.questions import StoredSurvey
-from model.survey.survey import Survey
+from model.features.survey import film, tables
+from model.features.survey.film import SurveyFilm
+from model.features.survey.questions import StoredSurvey
+from model.features.survey.survey import Survey
 
 
 def stored(engine: Engine, model: str) -> Survey | None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from model.attribution.questions import Prune
+from model.features.what_if.questions import Prune
 from viz.claims.kinds import ClaimKind, alone
 from viz.claims.runs import StepRuns
 from viz.claims.subjects import Scope, Subject

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from model.attribution.questions import Edges
-from model.attribution.results import EdgeEffects
+from model.features.what_if.questions import Edges
+from model.features.what_if.results import EdgeEffects
 from model.spec.edits import Forbid
 from model.trace.types import Site, Tokens
 from viz.features.what_if.importance_run import request, token_choice, token_key

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from model.attribution.questions import Heads, Measure
-from model.attribution.results import HeadEffects
+from model.features.what_if.questions import Heads, Measure
+from model.features.what_if.results import HeadEffects
 from model.spec.edits import Silence
 from model.trace.types import Array, Site
 from viz.features.what_if.importance_run import of_token, request, token_choice

@@ -3,8 +3,8 @@
 import numpy as np
 import streamlit as st
 
-from model.attribution.questions import Prune
-from model.attribution.results import PruneCurve
+from model.features.what_if.questions import Prune
+from model.features.what_if.results import PruneCurve
 from model.spec.edits import silences
 from model.trace.types import Site
 from viz.features.what_if.edit_list import EditList

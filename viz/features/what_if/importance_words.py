@@ -7,8 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.attribution.questions import Words
-from model.attribution.results import WordEffects
+from model.features.what_if.questions import Words
+from model.features.what_if.results import WordEffects
 from model.trace.types import Array
 from viz.features.what_if.importance_run import request, token_choice
 from viz.figures.annotated_heatmap import grid

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from model.attribution.questions import Prune
 from model.engine.api import Run
+from model.features.what_if.questions import Prune
 from viz.features.compare import panels as compare
 from viz.features.compare.runs import Runs, since
 from viz.figures.costs import Line

@@ -6,7 +6,7 @@ import socket
 import psutil
 import streamlit as st
 
-from model.engine.http.access import is_loopback
+from model.engine.guards.access import is_loopback
 from viz.session.access import is_public
 
 EVERYWHERE = ("", "0.0.0.0", "::")

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import streamlit
 
-from model.attribution.circuits import Circuit, CircuitGraph, PathEffects
-from model.attribution.questions import Paths
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
+from model.features.circuit.circuits import Circuit, CircuitGraph, PathEffects, Paths
 from model.spec.request import RunRequest
 from tests.app.visiting import Visitor
 from tests.known import bundled_engine

@@ -12,17 +12,17 @@ import pytest
 from model.engine.api import Describe, Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
+from model.features.survey import tables
+from model.features.survey.mattering import measured_on, not_measured
+from model.features.survey.plane import Plane, plane
+from model.features.survey.questions import MeasureTexts, Text
+from model.features.survey.reading import HeadInText, ReadHead
+from model.features.survey.survey import Survey, begun, gone_on
+from model.features.survey.texts import Texts, read, repeated_for
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
 from model.spec.edits import read_edits
 from model.spec.request import RunRequest
-from model.survey import tables
-from model.survey.mattering import measured_on, not_measured
-from model.survey.plane import Plane, plane
-from model.survey.questions import MeasureTexts, Text
-from model.survey.reading import HeadInText, ReadHead
-from model.survey.survey import Survey, begun, gone_on
-from model.survey.texts import Texts, read, repeated_for
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from tests.patience import HANG_S
@@ -192,7 +192,7 @@ def unfinished(engine: LocalEngine, texts: Texts) -> Survey:
 @pytest.fixture
 def batches_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """A survey that is stopped after a batch has read two texts."""
-    monkeypatch.setattr("model.survey.survey.BATCH", 2)
+    monkeypatch.setattr("model.features.survey.survey.BATCH", 2)
 
 
 @pytest.mark.usefixtures("batches_of_two")

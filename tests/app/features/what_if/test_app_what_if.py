@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.attribution.questions import Heads
 from model.engine.api import Run
 from model.engine.local import LocalEngine
+from model.features.what_if.questions import Heads
 from model.spec.edits import read_edits
 from model.spec.request import Decoding, RunRequest
 from tests.app.test_app_pages import save_language_model
@@ -310,8 +310,8 @@ def test_words_are_measured_beside_attention(stocked: Path) -> None:
 
 
 def test_integrated_gradients_that_are_not_found_say_why_on_the_page(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.attribution.gradients.MOST_POINTS", 16)
-    monkeypatch.setattr("model.attribution.gradients.TOLERANCE", 1e-9)
+    monkeypatch.setattr("model.features.what_if.gradients.MOST_POINTS", 16)
+    monkeypatch.setattr("model.features.what_if.gradients.TOLERANCE", 1e-9)
     visitor = Visitor("whatif", text=TEXT, off="all")
     measure(visitor, "words")
     measure(visitor, "words")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from model.survey import tables
+from model.features.survey import tables
 from tests.browser.conftest import Serve
 from tests.browser.emulation import a_phone
 from tests.browser.patience import expect

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.attribution.logit_parts import logit_sum
-from model.attribution.questions import Heads
-from model.attribution.results import Head, HeadEffects
-from model.attribution.score_parts import score_sum
-from model.attribution.sums import LogitSum, Part, ScoreSum, Why, Writes
 from model.checkpoints.loader import lowered
 from model.checkpoints.native import Checkpoint
+from model.features.circuit.logit_parts import logit_sum
+from model.features.circuit.score_parts import score_sum
+from model.features.circuit.sums import LogitSum, Part, ScoreSum, Why, Writes
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import Head, HeadEffects
 from model.inference.run import run_in
 from model.spec.edits import read_edits
 from model.spec.questions import Question

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.attribution.questions import Heads
-from model.attribution.results import Head, HeadEffects
 from model.engine.api import Describe, ModelInfo, Texts
 from model.errors import BadSetting, UnknownModel
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import Head, HeadEffects
 from model.spec.edits import Silence
 from model.spec.questions import Question
 from model.spec.request import RunRequest

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from model.engine.http.access import AccessLimits
-from model.engine.http.client import RemoteEngine
-from model.engine.http.server import application
+from model.engine.guards.access import AccessLimits
+from model.features.serving.http.client import RemoteEngine
+from model.features.serving.http.server import application
 from tests.held import HeldEngine
 from tests.hosts import listening
 from tests.live import HERE, answered, asking, framed, live_session

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.live import drawn_texts
 from model.engine.api import Run
-from model.engine.http.access import AccessLimits
+from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import CANCEL_TOKEN, SESSION, CallerGone, CancelToken, Session
 from model.errors import BadSetting, TooManyCharacters
 from model.sharing.caches import BUDGET

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.attribution.questions import Heads
 from model.engine.api import Engine, Run
+from model.features.what_if.questions import Heads
 from model.spec.edits import Allow, Silence
 from model.spec.request import Decoding, RunRequest
 from viz.features.what_if.examples import of_model

@@ -1,0 +1,65 @@
+"""What a feature may bring to an engine and to the command line. The core imports no feature: it asks here for what all bring.
+
+Taking a feature out is removing its folder in model/features and its name in model/features/__init__.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from model.spec.endpoints import Endpoint
+from model.spec.questions import Question
+
+Answers: TypeAlias = Mapping[type[Question[Any]], Callable[[Any, Any], Any]]
+"""By the class of a question, the function that answers it, given a `model.engine.runtime.Runtime` and the question."""
+
+TraceAnswers: TypeAlias = Mapping[type[Question[Any]], Callable[[Any, Any], Any]]
+"""By the class of a question, the function that answers it from an opened trace, given the Trace and the question; None: the trace
+does not hold the answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """Everything that one feature brings. What needs torch is named, and imported when it is needed.
+
+    Attributes:
+        endpoints: how its questions and their answers travel between machines.
+        answers: the module whose ANSWERS compute what its questions ask for; empty: it has no questions.
+        traces: the module whose ANSWERS read them from an opened trace, and whose `check` refuses a trace that holds bad ones.
+        saved: the function, as MODULE:NAME, that adds answers to the trace of a run before it is put into an archive.
+        commands: its commands on the command line, by name: MODULE:NAME.
+        remote: the function, as MODULE:NAME, that opens the engine of another machine, given its address and a token.
+    """
+
+    endpoints: tuple[Endpoint, ...] = ()
+    answers: str = ""
+    traces: str = ""
+    saved: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    remote: str = ""
+
+
+@cache
+def features() -> tuple[Feature, ...]:
+    """What the features bring, in the order of model/features/__init__.py, the only list of their names."""
+    names: tuple[str, ...] = import_module("model.features").FEATURES
+    return tuple(import_module(f"model.features.{name}.feature").FEATURE for name in names)
+
+
+def answers() -> Answers:
+    """The answers of all features. Importing them loads torch."""
+    tables = [import_module(feature.answers).ANSWERS for feature in features() if feature.answers]
+    return {question: answer for table in tables for question, answer in table.items()}
+
+
+def modules_of_traces() -> list[Any]:
+    """The modules of all features that read answers from opened traces."""
+    return [import_module(feature.traces) for feature in features() if feature.traces]
+
+
+def attribute(path: str) -> Any:
+    """What MODULE:NAME names."""
+    module, _colon, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,164 @@
+"""Paths: what one head's output tells another head, patched from a corrupted run, and how much of the clean run some paths carry.
+
+Let c and c' be the contexts of head A in a clean and in a corrupted run, and M the linear map from A's context to the query, key or
+value of head B, all normalizations between them with the spreads of the clean run (docs/why.md). The path from A to B is patched by
+adding M (c' − c) to that query, key or value of B; everything after B is computed anew, and nothing else that A wrote is touched.
+
+The estimate is the gradient of the logit difference by B's query, key or value in the clean run, times the same M (c' − c).
+
+Where some paths are kept, every head's output is computed anew, and on each path that is not kept M (c' − c) is added with what A
+computes in that copy in place of c: B reads A as in the corrupted run. Embeddings, positions, feed-forward networks, and what heads
+write into the last state directly are not cut.
+
+Sources: Wang et al. 2023, "Interpretability in the Wild", section 3.1, for path patching; Nanda 2023, "Attribution Patching", and
+Syed et al. 2023, "Attribution Patching Outperforms Automated Circuit Discovery", for the estimate; Conmy et al. 2023, "Towards
+Automated Circuit Discovery for Mechanistic Interpretability", for the paths that are kept.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from model.errors import BadSetting, DoesNotFit, phrase
+from model.features.circuit.circuits import SIDES, PathEffects, Paths
+from model.features.circuit.patching import Patching, numbers_of
+from model.features.what_if.copies import Copies
+from model.features.what_if.example import Example
+from model.features.what_if.scoring import Scorer
+from model.inference.inputs import Reader
+from model.spec.request import KEEP, Decoding, RunRequest
+from model.trace.progress import OnCount, ignore_count
+from model.trace.types import Array, Trace, sites
+from model.transformer.attention import Intervention
+
+Copied = TypeVar("Copied")
+"""What one copy of the run is changed by: a path, or a number of paths that are kept."""
+
+
+def corrupted_request(asked: Paths, request: RunRequest, example: Example, prompt: int, most: int) -> RunRequest:
+    """The corrupted run, which is forced to the same target; of a language model the same continuation.
+
+    Raises:
+        DoesNotFit: it has another number of tokens.
+    """
+    runner, strip = example.runner, "source"
+    reader = Reader(runner.tokenizers, example.device, most)
+    spec = runner.info.spec
+    ids = reader.read("source", asked.corrupted, spec.encoder or spec.writer).tokens.ids
+    clean = example.strips[strip].ids
+    length = prompt or len(clean)
+    if len(ids) != length:
+        reason = phrase(
+            "it has {found:,} tokens and the sentence has {expected:,}, but both must have the same number",
+            found=len(ids),
+            expected=length,
+        )
+        raise DoesNotFit(name="corrupted", reason=reason)
+    if prompt:
+        return replace(request, source=(*ids, *clean[prompt:])[: example.fed.shape[1]])
+    return replace(request, source=asked.corrupted, target=example.strips["target"].ids[: example.fed.shape[1]])
+
+
+def path_effects(
+    asked: Paths,
+    request: RunRequest,
+    corrupted: RunRequest,
+    run: Callable[[RunRequest], Trace],
+    scorer: Scorer,
+    on_count: OnCount = ignore_count,
+) -> PathEffects:
+    """The answer to `asked`.
+
+    Args:
+        request: the clean run.
+        corrupted: the corrupted one, of `corrupted_request`.
+        run: runs a request.
+
+    Raises:
+        CannotMeasure: there are too many paths.
+        BadSetting, UnknownSite, UnknownHead: the run has no such token or head.
+    """
+    wanted = _patching(asked, request, corrupted, run, scorer)
+    example, size = scorer.example, _rows(scorer)
+    ids = int(example.following[asked.token]), wanted.other
+    everything = wanted.places()
+    paths = [path for path in everything if bool(path.change.any())]
+    steps = [] if asked.site else _steps(len(everything))
+    on_count(0, of := len(paths) + len(steps))
+
+    def both_numbers(count: int, also: dict[str, Intervention]) -> Array:
+        """The logit difference and the log-probability of the token in each of `count` copies: [2, copy]."""
+        return scorer.computed(lambda: numbers_of(example, ids, asked.token, count, also), count)
+
+    def measured(copies: Sequence[Copied], done: int, changed: Callable[[Sequence[Copied]], dict[str, Intervention]]) -> Array:
+        """What each copy gives, [2, copy], batch by batch; `done` copies came before."""
+        found = [np.zeros((2, 0))]
+        left = copies
+        while left:
+            count = scorer.pace.whole(size)
+            own, left = left[:count], left[count:]
+            found.append(both_numbers(len(own), changed(own)))
+            on_count(done + len(copies) - len(left), of)
+        return np.concatenate(found, axis=1)
+
+    effects = np.full((len(SIDES), len(wanted.heads), len(wanted.heads)), np.nan)
+    estimates = effects.copy()
+    for path in everything:  # those without a change have no effect
+        effects[path.side, path.to, path.since] = estimates[path.side, path.to, path.since] = 0.0
+    clean = both_numbers(1, {})
+    patched = measured(paths, 0, wanted.adding)[0] - clean[0]
+    for path, effect, estimate in zip(paths, patched, wanted.estimated(ids, paths), strict=True):
+        effects[path.side, path.to, path.since] = effect
+        estimates[path.side, path.to, path.since] = estimate
+    order = sorted(everything, key=lambda path: -abs(effects[path.side, path.to, path.since]))
+    kept = measured(steps, len(paths), lambda own: wanted.cutting(order, own))
+    for array in (effects, estimates):
+        wanted.spread(array)
+    return PathEffects(
+        tokens=example.tokens,
+        ids=tuple(example.following.tolist()),
+        first=example.first + 1,
+        log_probabilities=scorer.score(Copies(sites(example.runner.info.spec), silenced=np.zeros((1, len(wanted.heads)), bool)))[0],
+        token=asked.token,
+        other=wanted.other,
+        other_text=wanted.other_text,
+        heads=wanted.heads,
+        effects=effects,
+        estimates=estimates,
+        clean=float(clean[0, 0]),
+        corrupted=wanted.corrupted,
+        kept=np.array(steps, np.float64),
+        kept_difference=kept[0].copy(),
+        kept_log_probability=kept[1].copy(),
+    )
+
+
+def _patching(
+    asked: Paths, request: RunRequest, corrupted: RunRequest, run: Callable[[RunRequest], Trace], scorer: Scorer
+) -> Patching:
+    """What patches the paths between both runs, which are fed the same text or target."""
+    example = scorer.example
+    if asked.token >= len(example.following):
+        raise BadSetting(
+            name="token", found=asked.token, allowed=phrase("a number from 0 to {last}", last=len(example.following) - 1)
+        )
+    fed = example.strips[example.written].ids[: example.fed.shape[1]]  # the last one is predicted, and there may be no more room
+    request = replace(request, source=fed) if example.source is None else replace(request, target=fed)
+    clean_run, corrupted_run = (
+        run(replace(own, keep=KEEP, begin=(), decoding=Decoding(max_length=0))) for own in (request, corrupted)
+    )
+    return Patching(asked, scorer, (clean_run, corrupted_run))
+
+
+def _steps(count: int) -> list[int]:
+    """Numbers of paths that are kept: 0, powers of two, and all."""
+    return sorted({0, *(2**power for power in range(count.bit_length()) if 2**power < count), count})
+
+
+def _rows(scorer: Scorer) -> int:
+    """How many copies fit into one batch, whose logits are held whole."""
+    example = scorer.example
+    logits = 12 * len(example.following) * example.runner.info.spec.writer.vocab
+    return max(1, min(scorer.rows(), scorer.most_bytes // logits))

@@ -1,0 +1,116 @@
+"""How much each head matters over the texts of a survey: what their targets lose without it. No torch.
+
+In each text each head is silenced by itself (`heads` of what_if, "without"). A text's number is the mean over the tokens of
+its target, so that every text weighs the same, as in a survey.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from model.errors import InputError
+from model.features.survey.questions import MeasureTexts, Text, none_ran
+from model.features.what_if.questions import Heads
+from model.features.what_if.results import HeadEffects
+from model.trace.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Matters:
+    """How much each head matters, as far as it was measured.
+
+    Attributes:
+        heads: site and number of each, as in the survey.
+        asked: number of texts.
+        done: texts that were read.
+        count: those of them that could be measured.
+        mean: [head], the log-probability in nats that a token of the target loses where the head is silenced, mean over texts.
+        squares: [head], the sum of squared differences from it (Welford 1962).
+    """
+
+    heads: tuple[tuple[str, int], ...]
+    asked: int
+    done: int
+    count: int
+    mean: Array
+    squares: Array
+
+    @property
+    def error(self) -> Array:
+        """[head], the standard error of the mean; NaN for fewer than two texts."""
+        if self.count < 2:
+            return np.full(len(self.heads), np.nan)
+        return np.asarray(np.sqrt(self.squares / (self.count - 1) / self.count))
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Texts read so far, and of all."""
+        return self.done, self.asked
+
+    @property
+    def finished(self) -> bool:
+        """Whether all texts were read."""
+        return self.done == self.asked
+
+
+def not_measured(heads: Sequence[tuple[str, int]], texts: int) -> Matters:
+    """Nothing of so many texts."""
+    return Matters(tuple(heads), texts, 0, 0, np.zeros(len(heads)), np.zeros(len(heads)))
+
+
+def measured_on(
+    ask: Callable[[Heads], HeadEffects], question: MeasureTexts, encoder: bool, texts: Sequence[Text], found: Matters
+) -> Iterator[Matters]:
+    """How much heads matter after each further text. Texts that cannot be run are left out and counted as read.
+
+    Args:
+        ask: answers a question, as an engine does.
+        question: the model, its settings and its edits, which hold in every run.
+        encoder: whether the network has one; a language model has none.
+        texts: all of them.
+        found: how far it has come.
+
+    Raises:
+        CannotSurvey: no text could be run.
+        HeadlightError: whatever the engine refuses.
+    """
+    problem: InputError | None = None
+    for text in texts[found.done :]:
+        try:
+            effects = ask(Heads(text.request(question, question.edits, encoder), measures=("without",)))
+        except InputError as error:
+            problem = problem or error
+            found = replace(found, done=found.done + 1)
+        else:
+            found = _with(found, effects)
+        yield found
+    if problem is not None and not found.count:
+        raise none_ran(found.asked, [problem.to_json()])
+
+
+def _with(found: Matters, effects: HeadEffects) -> Matters:
+    """One more text; heads that the answer does not know lose nothing that is known."""
+    assert effects.without is not None
+    losses = {(each.site, each.head): -float(own.mean()) for each, own in zip(effects.heads, effects.without, strict=True)}
+    values = np.array([losses.get(head, np.nan) for head in found.heads])
+    count, apart = found.count + 1, values - found.mean
+    mean = found.mean + apart / count
+    return replace(found, done=found.done + 1, count=count, mean=mean, squares=found.squares + apart * (values - mean))
+
+
+def to_json(found: Matters) -> dict[str, Any]:
+    """The numbers as JSON values; heads are in the order of the survey."""
+    numbers = {name: [None if np.isnan(value) else float(value) for value in getattr(found, name)] for name in ("mean", "squares")}
+    return {"asked": found.asked, "done": found.done, "count": found.count, **numbers}
+
+
+def from_json(told: dict[str, Any], heads: Sequence[tuple[str, int]]) -> Matters:
+    """Reads what `to_json` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is something else.
+    """
+    mean, squares = (np.array(told[name], np.float64).reshape(len(heads)) for name in ("mean", "squares"))
+    return Matters(tuple(heads), int(told["asked"]), int(told["done"]), int(told["count"]), mean, squares)

@@ -1,0 +1,42 @@
+"""Reads one head in the texts of a question."""
+
+import numpy as np
+
+from model.checkpoints.loader import Runner
+from model.errors import CannotSurvey, HeadlightError, InputError, phrase
+from model.features.survey.answers import of_each
+from model.features.survey.questions import Text
+from model.features.survey.reading import HeadInText, HeadRead, ReadHead
+from model.inference.resources import Resources
+from model.inference.run import run
+from model.trace.types import Site
+
+
+def answer(question: ReadHead, runner: Runner, resources: Resources) -> HeadRead:
+    """The head in each text. A text that cannot be run has none, and its error is among the problems.
+
+    Raises:
+        UnknownSite, UnknownHead: the network has no such head.
+    """
+    site = Site.parse(question.site)
+    found = of_each(question.texts, resources, lambda _number, text: _one(question, site, runner, resources, text))
+    problems = {number: each.to_json() for number, each in enumerate(found) if isinstance(each, HeadlightError)}
+    return HeadRead(runner.fingerprint, tuple(each if isinstance(each, HeadInText) else None for each in found), problems)
+
+
+def _one(question: ReadHead, site: Site, runner: Runner, resources: Resources, text: Text) -> HeadInText | HeadlightError:
+    """The head in one text, or why there is none. The run itself is not kept."""
+    request = text.request(question, question.edits, runner.info.spec.encoder is not None, ("qkv",))
+    try:
+        trace = run(runner, request, resources.device, "", resources.ask, most=resources.most)
+    except InputError as error:
+        return error
+    own = trace.at(site)
+    weights = np.array(own.head(question.head), np.float32)
+    if not (trace.is_finite and np.isfinite(weights).all()):
+        return CannotSurvey(reason=phrase("the network computed numbers that are not finite"))
+    rows, columns = weights.shape
+    q, k = (None if each is None else np.array(each[question.head], np.float32) for each in (own.q, own.k))
+    allowed = np.array(np.broadcast_to(np.asarray(own.mask, bool), weights.shape))
+    queries, keys = trace.tokens[own.query_tokens], trace.tokens[own.key_tokens]
+    return HeadInText(queries.first(rows), keys.first(columns), weights, allowed, q, k)

@@ -1,0 +1,1 @@
+"""Trains a network from a recipe: corpora, losses, resumable state, evaluation."""

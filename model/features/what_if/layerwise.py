@@ -1,0 +1,297 @@
+"""Layer by layer: copies of one run that join the batch at the layer in which they begin to differ.
+
+What all copies of a batch have in common, such as heads that are silenced in each of them, is computed once, one row up to the
+layer where the first copy differs; the states [1, position, model] in front of each layer are kept for the next batches. A copy is
+a row from its own layer on. A row is computed exactly as it would be alone: rows of a batch do not see each other.
+
+Keys and values that copies share are kept, too. For networks of our own, and for copies that read the same ids.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+from operator import attrgetter
+from typing import TypeAlias
+
+import cachetools
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.features.what_if.copies import Copies, Layout, Rows, chained
+from model.features.what_if.example import Example
+from model.inference.inputs import LONG, needs_weights
+from model.trace.types import Site, sites
+from model.transformer.attention import Intervention, Run
+from model.transformer.cache import NoCache
+from model.transformer.masks import Mask
+from model.transformer.stacks import CausalLM, Decoder, Encoder, EncoderDecoder
+
+KEPT_BYTES = 32 * 2**20
+"""Most bytes of states in front of a layer that are kept: a greedy search comes back to those of its last steps."""
+
+WORTH_A_CALL = 4
+"""Copies that are worth a call of their own in the layer where they join: what comes before their site is computed once for all."""
+
+WORTH_A_PASS = 16
+"""Copies that are worth two passes through the decoder: of those that differ in the encoder, and of the others, which share it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """One stack, to be run from any of its layers on.
+
+    Attributes:
+        name: encoder or decoder.
+        module: the stack, or the language model.
+        ids: [1, position], what its embedding reads; or features.
+        masks: of its layers' attentions, [1, …].
+    """
+
+    name: str
+    module: Encoder | Decoder | CausalLM
+    ids: Tensor
+    masks: tuple[Mask, ...]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Pass and layer of each application of a layer, in the order in which they run."""
+        return list(product(range(self.module.passes), range(len(self.module.layers))))
+
+    def enter(self, run: Run) -> Tensor:
+        """The stream in front of the first layer."""
+        x: Tensor = self.module.embedding(self.ids, 0, self.name, run)
+        return x
+
+    def layer(self, place: tuple[int, int], x: Tensor, memory: Tensor | None, run: Run) -> Tensor:
+        """The stream after one layer."""
+        streams = (x,) if memory is None else (x, memory)
+        after: Tensor = self.module.layers[place[1]](*streams, *self.masks, self.name, *place, run)
+        return after
+
+    def leave(self, x: Tensor, run: Run) -> Tensor:
+        """The last states."""
+        return run.see(f"stages/{self.name}/final", self.module.final_norm(x))
+
+
+Pair: TypeAlias = tuple[Tensor, Tensor]
+"""Keys and values, each [1, head, key, head_dim]."""
+
+Held: TypeAlias = cachetools.LRUCache[tuple[Site, bytes], Pair]
+"""Keys and values by their site, and what is silenced in front of the stream that they are made of."""
+
+
+class Projected(NoCache):
+    """The keys and values of one call, from a store where they are shared.
+
+    Args:
+        store: of all calls.
+        streams: what is silenced in front of the streams that are shared in this call, by the kind of the sites that read them.
+    """
+
+    def __init__(self, store: Held, streams: Mapping[str, bytes]) -> None:
+        self._store, self._streams = store, streams
+
+    def keys_and_values(self, site: Site, compute: Callable[[], Pair]) -> Pair:
+        """Keys and values of a site, computed where they are not known yet."""
+        stream = self._streams.get(site.kind)
+        if stream is None:
+            return compute()
+        found = self._store.get((site, stream))
+        if found is None:
+            found = compute()
+            if self._store.getsizeof(found) <= self._store.maxsize:
+                self._store[site, stream] = found
+        return found
+
+
+class Layerwise:
+    """An example whose copies are computed layer by layer.
+
+    Args:
+        example: of a network of our own.
+    """
+
+    def __init__(self, example: Example) -> None:
+        network = example.runner.network
+        assert isinstance(network, EncoderDecoder | CausalLM)
+        self._example, self._network = example, network
+        self._known: cachetools.LRUCache[tuple[int, bytes], Tensor] = cachetools.LRUCache(KEPT_BYTES, attrgetter("nbytes"))
+        self._projected: Held = cachetools.LRUCache(KEPT_BYTES, lambda pair: sum(each.nbytes for each in pair))
+        target = network.target_mask(example.fed, 0)
+        if isinstance(network, CausalLM):
+            self._stacks = [_Stack("decoder", network, example.fed, (target,))]
+        else:
+            assert example.source is not None
+            source = network.source_mask(example.source, example.valid)
+            self._stacks = [
+                _Stack("encoder", network.encoder, example.source, (source,)),
+                _Stack("decoder", network.decoder, example.fed, (target, source)),
+            ]
+        self._long = max(each.ids.shape[1] for each in self._stacks) > LONG and not needs_weights(example.interventions)
+        self._places = [(stack, place) for stack in self._stacks for place in stack.places]
+        self._layout = Layout(sites(example.runner.info.spec), [(stack.name, *place) for stack, place in self._places])
+        self._entries = (0, len(self._stacks[0].places)) if len(self._stacks) > 1 else (0,)  # where a stack begins
+
+    @staticmethod
+    def can(example: Example, copies: Copies) -> bool:
+        """Whether these copies can be computed layer by layer.
+
+        An edit that skips a layer, or patches its states, looks at the whole batch before and after it.
+        """
+        ours = isinstance(example.runner.network, EncoderDecoder | CausalLM)
+        edited = any(name.startswith(("hidden/", "embedded/")) for name in example.interventions)
+        return ours and not edited and copies.source is None and copies.fed is None and not copies.apart
+
+    @property
+    def output(self) -> nn.Linear:
+        """The output layer."""
+        output = self._network.output
+        assert isinstance(output, nn.Linear)
+        return output
+
+    def states(self, copies: Copies) -> Tensor:
+        """The decoder's last states [row, query, model] of each copy."""
+        firsts = copies.first_sites()
+        order = np.argsort(firsts, kind="stable")
+        batch = Rows(copies.rows(order), copies.common(), firsts[order], self._layout)
+        begin, end = len(self._places) - len(self._stacks[-1].places), len(self._places)  # the decoder's layers
+        found = [self._grown(rows, begin, end, read) for rows, read in self._passes(batch, batch.before(begin), begin)]
+        states = [self._stacks[-1].leave(x, self._around) for x in found]
+        return torch.cat(states)[np.argsort(order).tolist()]
+
+    def _passes(self, batch: Rows, early: int, begin: int) -> list[tuple[Rows, Tensor | None]]:
+        """The rows that go through the decoder together, and the encoder's output that they read: one for all, or one for each.
+
+        Args:
+            early: rows that differ in the encoder; they come first.
+            begin: the decoder's first layer.
+        """
+        if not early or len(self._stacks) == 1:
+            return [(batch, self._memory(batch.common))]
+        own = self._stacks[0].leave(self._grown(batch.part(0, early), 0, begin, None), self._around)
+        shared, late = self._memory(batch.common), len(batch) - early  # known by now: what is shared went along
+        assert shared is not None
+        if late < 1 or len(batch) < WORTH_A_PASS:
+            return [(batch, torch.cat([own, shared.expand(late, -1, -1)]))]
+        return [(batch.part(0, early), own), (batch.part(early, early + late), shared)]
+
+    def _grown(self, batch: Rows, begin: int, end: int, memory: Tensor | None) -> Tensor:
+        """The stream of all rows after layer `end` - 1; each joins in front of its own layer.
+
+        Args:
+            memory: the encoder's output of each row, or one for all; None: there is none.
+        """
+        x, rows = None, 0
+        for number in range(begin, end):
+            parts: list[tuple[Tensor, int]] = [] if x is None else [(x, rows)]
+            for count in batch.joining(number, first=number == begin):
+                state = self._state(number, batch.common)
+                if parts and count < WORTH_A_CALL:
+                    before, there = parts.pop()
+                    parts.append((torch.cat([before.expand(there, -1, -1), state.expand(count, -1, -1)]), there + count))
+                else:
+                    parts.append((state, count))
+            rows, after = 0, list[Tensor]()
+            for stream, count in parts:
+                own = slice(rows, rows + count)
+                read = memory if memory is None or len(memory) == 1 else memory[own]
+                after.append(self._part(number, batch, own, stream, read).expand(count, -1, -1))
+                rows += count
+            if after:
+                x = after[0] if len(after) == 1 else torch.cat(after)
+                self._remember(number + 1, batch, x)
+        left = len(batch) - rows
+        last = [self._state(end, batch.common).expand(left, -1, -1)] if left else []
+        return torch.cat([*([] if x is None else [x]), *last])
+
+    def _part(self, number: int, batch: Rows, own: slice, stream: Tensor, memory: Tensor | None) -> Tensor:
+        """The stream of some rows after a layer.
+
+        What all copies have in common is one more row where it is not known yet: this costs less than a call of its own.
+        """
+        stack, place = self._places[number]
+        alone = stream is self._known.get((number, self._before(number, batch.common)))  # of no row yet, but of all that join
+        shared = memory is None or batch.before(self._entries[-1]) == 0
+        key = self._after(number, batch.common)
+        needed = number < self._entries[-1] or batch.before(number + 1) < len(batch)  # some copies still wait for it
+        also = alone and shared and needed and key not in self._known
+        changed = batch.interventions(number, own, self._example.device, common=also)
+        run = self._run(changed, batch.copies, self._keys(number, batch.common, own=alone, read=shared))
+        after = stack.layer(place, stream, memory, run)
+        if not also:
+            return after
+        self._keep(key, self._left(number, after[-1:].clone()))
+        return after[:1] if len(after) == 1 else after[:-1]
+
+    def _remember(self, number: int, batch: Rows, x: Tensor) -> None:
+        """Keeps the states of a small batch: a greedy search goes on from one of its copies."""
+        if len(batch) < WORTH_A_PASS and number not in self._entries and batch.copies.silenced is not None:
+            for row, state in enumerate(x):
+                self._keep((number, self._before(number, batch.copies, row)), state[None].clone())
+
+    def _keep(self, key: tuple[int, bytes], state: Tensor) -> Tensor:
+        if state.nbytes <= KEPT_BYTES:
+            self._known[key] = state
+        return state
+
+    def _state(self, number: int, common: Copies) -> Tensor:
+        """The stream [1, position, model] in front of a layer; with the number of layers, after the last one."""
+        key = (number, self._before(number, common))
+        found = self._known.get(key)
+        if found is None:
+            begins = number in self._entries
+            found = self._keep(key, self._places[number][0].enter(self._around) if begins else self._next(number - 1, common))
+        return found
+
+    def _next(self, number: int, common: Copies) -> Tensor:
+        """The stream [1, position, model] after a layer."""
+        stack, place = self._places[number]
+        memory = self._memory(common) if stack.name == "decoder" else None
+        changed = self._layout.changed(number, common, self._example.device)
+        run = self._run(changed, common, self._keys(number, common, own=True, read=True))
+        return stack.layer(place, self._state(number, common), memory, run)
+
+    def _memory(self, common: Copies) -> Tensor | None:
+        """The encoder's output [1, key, model]; None: there is no encoder."""
+        if len(self._stacks) == 1:
+            return None
+        last = len(self._stacks[0].places) - 1
+        key = self._after(last, common)
+        if (memory := self._known.get(key)) is None:
+            memory = self._keep(key, self._left(last, self._next(last, common)))
+        return memory
+
+    def _after(self, number: int, common: Copies) -> tuple[int, bytes]:
+        """The key of the stream after a layer; that of the encoder's end is negative, since the decoder's beginning comes next."""
+        there = number + 1
+        return -there if there in self._entries else there, self._before(there, common)
+
+    def _left(self, number: int, x: Tensor) -> Tensor:
+        """The stream after a layer, as it is kept: after the encoder's last one it is the encoder's output."""
+        return self._stacks[0].leave(x, self._around) if number + 1 in self._entries else x
+
+    def _before(self, number: int, copies: Copies, row: int = 0) -> bytes:
+        """The silenced values before a layer, of one copy: copies that are equal in it have the same states there."""
+        return b"" if copies.silenced is None else copies.silenced[row, : self._layout.heads_before[number]].tobytes()
+
+    def _keys(self, number: int, common: Copies, own: bool, read: bool) -> Projected:
+        """Keys and values of one layer that were computed before.
+
+        Args:
+            own: whether the stream is what all copies have in common.
+            read: whether the encoder's output is.
+        """
+        memory = self._before(self._entries[-1], common)
+        there = {"self": self._before(number, common)} if own else {}
+        return Projected(self._projected, there | ({"cross": memory} if read else {}))
+
+    def _run(self, changed: dict[str, Intervention], copies: Copies, cache: Projected) -> Run:
+        """The run that changes each row in one layer. All copies of a question use the same kernel."""
+        fused = self._long and copies.edges is None
+        return Run(interventions=chained(self._example.interventions, changed), cache=cache, fused=fused)
+
+    @property
+    def _around(self) -> Run:
+        """The run in front of the first layer and after the last one, where copies do not differ."""
+        return Run(interventions=self._example.interventions)
