@@ -12,8 +12,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from model.engine.guards import connections
 from model.engine.guards.connections import MOST_HEADER_BYTES, guard
-from model.features.serving.http import connections
 from tests.patience import HANG_S
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
