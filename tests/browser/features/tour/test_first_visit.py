@@ -47,9 +47,9 @@ def newcomer(watched: Page) -> Page:
 SIZES = [(1440, 900), (1024, 768), (390, 844), (1920, 1080), (3840, 2160)]
 TITLES = {
     "en": "What a network attends to while it translates",
-    "de": "Wohin ein Netz schaut, während es übersetzt",
-    "zh-CN": "网络翻译时看向哪里",
-    "zh-TW": "網路翻譯時看向哪裡",
+    "de": "Worauf ein Netz achtet, während es übersetzt",
+    "zh-CN": "网络翻译时注意什么",
+    "zh-TW": "網路翻譯時注意什麼",
 }
 
 
