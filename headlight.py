@@ -264,6 +264,11 @@ class _Node:
         param: whether it was computed from parameters only.
         before: whether it was computed in an earlier call, whose graph was forgotten.
         sites: one bit for each attention site that it depends on.
+        inputs: one bit for each input of the program whose positions it may have, see `_follow_inputs`. A cut keeps it.
+        outside: whether it was there before, or was made while no module ran: what a module takes of these is an input.
+        integer: whether its elements are integers, such as ids.
+        later: lengths of the slices that it is made of and that begin after the first position, as a cache without its oldest
+            keys does.
         product, weights, spread, context: what its elements are, each with the layout: q · k; attention weights; weights times
             values, before the sum over keys; weighted values.
         total: the weights that it is the sum of, the axis of the sum, and its layout.
@@ -277,8 +282,8 @@ class _Node:
     """
 
     __slots__ = (
-        "__weakref__", "before", "chosen", "context", "digits", "name", "order", "packed", "param", "parents", "part",
-        "product", "random", "sites", "spread", "stacked", "total", "weights",
+        "__weakref__", "before", "chosen", "context", "digits", "inputs", "integer", "later", "name", "order", "outside", "packed",
+        "param", "parents", "part", "product", "random", "sites", "spread", "stacked", "total", "weights",
     )  # fmt: skip
     count = 0
 
@@ -292,7 +297,8 @@ class _Node:
         self.spread: tuple[_Weights, Layout] | None = None
         self.context: tuple[_Weighing, Layout] | None = None
         self.total: tuple[_Weights, int, Layout | None] | None = None
-        self.packed = self.random = self.stacked = False
+        self.packed = self.random = self.stacked = self.outside = self.integer = False
+        self.inputs, self.later = 0, frozenset[int]()
         self.chosen: tuple[int, ...] | None = None
         self.digits: Digits = {}
         self.part: tuple[int, int, int, int] | None = None
@@ -417,7 +423,11 @@ class Site:
         kind: `self`, `cross` or `unknown`.
         stack, pass_, layer: the rest of its name; docs/trace.md explains them.
         query_sites, key_sites: one bit for each earlier site that its queries and its keys depend on.
+        query_inputs, key_inputs: one bit for each input of the program whose positions its queries and its keys may be.
+        later: lengths of the parts that its keys are made of and that begin after the first position.
+        memory: numbers of the nodes that the keys of cross-attention were made from.
         joined: whether it has the rows of several steps of a decode.
+        recurrent: whether these are the steps of a decoder without self-attention.
         entered: a number for each time that a module runs; 0: outside of any.
         problem: why it was omitted; empty: it was not.
         order: the example of the step before that each example goes on from, where the cache was reordered; empty: it was not.
@@ -447,7 +457,12 @@ class Site:
     layer: int = 0
     query_sites: int = 0
     key_sites: int = 0
+    query_inputs: int = 0
+    key_inputs: int = 0
+    later: frozenset[int] = frozenset()
+    memory: frozenset[int] = frozenset()
     joined: bool = False
+    recurrent: bool = False
     entered: int = 0
     problem: str = phrase("its heads could not be identified")
     order: tuple[int, ...] = ()
@@ -521,6 +536,10 @@ PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean 
 
 PARTS = frozenset("split split_with_sizes chunk slice narrow select unbind unsafe_split unsafe_split_with_sizes".split())
 JOINS = frozenset(("cat", "stack"))
+PASSES_IDS = VIEWS | PARTS | JOINS | {"embedding"}
+MIXES = frozenset(("add", "mul", "cat"))
+"""Operations in which additive attention, or a product that is summed, brings a query and a key together."""
+
 SELECTIONS = frozenset(("index_select", "index"))
 SAME_SHAPE = frozenset("native_dropout masked_fill tril triu _log_softmax".split())
 """Operations that PyTorch does not call pointwise, although each element of the result stands where its element was."""
@@ -633,7 +652,7 @@ class _Watch(TorchDispatchMode):
         self.products: deque[_Product] = deque()
         self.open_weights: deque[_Weights] = deque()
         self.weighings: list[_Weighing] = []
-        self.oldest = _Node.count
+        self.oldest, self.inputs, self.ids = _Node.count, 0, 0
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -675,7 +694,12 @@ class _Watch(TorchDispatchMode):
         entry = self.nodes.get(id(tensor))
         if entry is not None and entry[0]() is tensor:
             return entry[1]
-        return self._keep(tensor, _Node("", (), isinstance(tensor, nn.Parameter)))
+        node = _Node("", (), isinstance(tensor, nn.Parameter))
+        node.outside = (
+            not node.param and tensor.dim() > 0 and tensor.numel() > 0 and id(tensor) not in self.recording.modules.buffers
+        )
+        node.integer = not tensor.is_floating_point()
+        return self._keep(tensor, node)
 
     def written(self, tensor: Tensor) -> _Node:
         """The node of a tensor with what was written into its memory afterwards, such as keys into the zeros of a cache."""
@@ -748,12 +772,37 @@ class _Watch(TorchDispatchMode):
         rearranges = operation.pointwise or operation.name in VIEWS
         for node in made:
             node.random = operation.name in RANDOM or (rearranges and any(parent.random for parent in nodes))
+        self._follow_inputs(operation, args, nodes, outputs, made)
         for tensor, node in zip(outputs, made, strict=True):
             self._keep(tensor, node)
         for tensor in operation.written(args):
             self.writes[tensor.untyped_storage()._cdata] = made[0]
         if not param:
             self._recognize(_Seen(operation, args, kwargs, inputs, nodes, outputs, made))
+
+    def _follow_inputs(
+        self, operation: _Operation, args: Any, nodes: Sequence[_Node], outputs: Sequence[Tensor], made: Sequence[_Node]
+    ) -> None:
+        """Notes from which inputs of the program the positions of a result come.
+
+        Integers pass them on as ids only: to their parts and to what is looked up by them. Masks and lengths say nothing.
+        """
+        runs, bits = bool(self.recording.modules.running), 0
+        for node in nodes:
+            if runs and node.outside and not node.inputs and not node.param:
+                node.inputs = 1 << self.inputs
+                self.ids |= node.inputs if node.integer else 0
+                self.inputs += 1
+            if not node.integer or operation.name in PASSES_IDS:
+                bits |= node.inputs
+        later = frozenset[int]().union(*(node.later for node in nodes)) if operation.name not in PROJECTIONS else frozenset[int]()
+        rolled = {axis % max(1, outputs[0].dim()) for axis in args[2]} if operation.name == "roll" and len(args) > 2 else set[int]()
+        for tensor, node in zip(outputs, made, strict=True):
+            node.outside = not runs and tensor.dim() > 0 and tensor.numel() > 0
+            node.integer = not tensor.is_floating_point()
+            converted = not node.integer and operation.name != "embedding" and any(parent.integer for parent in nodes)
+            node.inputs = 0 if converted and operation.name in VIEWS else bits
+            node.later = later | {tensor.shape[axis] for axis in rolled if tensor.dim() > 1 and axis != tensor.dim() - 1}
 
     def end_call(self) -> None:
         """After a call of the model: finishes what is open, and forgets the graph, so that it does not grow with the program."""
@@ -818,6 +867,8 @@ class _Watch(TorchDispatchMode):
         parts = list(seen.parts())
         for node, (axis, start, size) in zip(seen.made, parts, strict=True):
             node.part = parent.base().order, seen.inputs[0].shape[axis], start, size
+            if start > 0 and seen.operation.name in ("slice", "narrow") and axis < seen.inputs[0].dim() - 1:
+                node.later |= {size}
         if parent.context is None:
             return
         weighing, layout = parent.context
@@ -956,7 +1007,13 @@ class _Watch(TorchDispatchMode):
         node.context = (weighing, out[1])
         query, key = _queries_and_keys(weights.node)
         weighing.stacked = query is not None and _is_stacked(query)
+        if query is None and values is not None:
+            query, key = _added(weights.node, self.node(values[0]))
+        site.query_inputs = site.key_inputs = weights.node.inputs
+        if query is None and (read := _read_by_parameters(weights.node)) is not None:
+            site.query_inputs, site.key_inputs = 0, read.inputs
         _tell_kind(site, query, key, len(operand[0]))
+        node.inputs = site.query_inputs  # the positions of the result are those of its queries
 
     def _view(self, seen: _Seen, parent: _Node) -> None:
         node = seen.made[0]
@@ -1098,6 +1155,8 @@ class _Watch(TorchDispatchMode):
         outputs = seen.outputs
         if isinstance(query, Tensor) and isinstance(key, Tensor):
             _tell_kind(site, self.written(query), self.written(key), key.size(0))
+            for node in seen.made:
+                node.inputs = site.query_inputs  # the positions of the result are those of its queries
             if self.node(query).packed and not self.node(key).packed:
                 named, outputs = _unpacked(named), [_heads_apart(outputs[0]), *outputs[1:]]
         if not self.recording.wants(site):
@@ -1603,6 +1662,8 @@ def _queries_and_keys(scores: _Node) -> tuple[_Node | None, _Node | None]:
         if node.order in seen:
             continue
         seen.add(node.order)
+        if node.name in PRODUCTS and node.context is not None:
+            continue  # weights times values of an earlier attention
         if node.name in PRODUCTS and not any(parent.param for parent in node.parents[-2:]):
             found.append((node.parents[-2], node.parents[-1]))
         elif node.name not in PROJECTIONS:
@@ -1613,10 +1674,53 @@ def _queries_and_keys(scores: _Node) -> tuple[_Node | None, _Node | None]:
     return found[0] if found else (None, None)
 
 
+def _read_by_parameters(scores: _Node) -> _Node | None:
+    """The keys that learned vectors ask, such as the latents of a Perceiver; None: the scores are something else."""
+    node: _Node | None = scores
+    while node is not None and node.name not in PRODUCTS and node.name not in PROJECTIONS:
+        computed = [parent for parent in node.parents if not parent.param]
+        node = computed[0] if computed else None
+    computed = [] if node is None or node.name != "bmm" else [parent for parent in node.parents[-2:] if not parent.param]
+    return computed[0] if len(computed) == 1 else None
+
+
+def _made_from(key: _Node) -> Iterator[int]:
+    """Numbers of the nodes from which alone keys were made, step by step."""
+    node: _Node | None = key
+    for _step in range(100):
+        if node is None:
+            break
+        yield node.order
+        computed = {parent.order: parent for parent in node.parents if not parent.param}
+        node = next(iter(computed.values())) if len(computed) == 1 else None
+
+
+def _added(scores: _Node, values: _Node) -> tuple[_Node | None, _Node | None]:
+    """The query and the keys of scores that are no matrix product, searched upwards; None: there are none.
+
+    As in additive attention, v · tanh(W q + U k), or W of q and k behind each other. The keys come from where the values come from.
+    """
+    ahead, seen, memory = deque([scores]), set[int](), set(_made_from(values))
+    while ahead and len(seen) < 100:
+        node = ahead.popleft()
+        if node.order in seen:
+            continue
+        seen.add(node.order)
+        pair = [parent for parent in node.parents if not parent.param]
+        if node.name in MIXES and len(pair) == 2:
+            from_memory = [not memory.isdisjoint(_made_from(parent)) for parent in pair]
+            if from_memory in ([True, False], [False, True]):
+                return (pair[1], pair[0]) if from_memory[0] else (pair[0], pair[1])
+        ahead.extend(pair)
+    return None, None
+
+
 def _tell_kind(site: Site, query: _Node | None, key: _Node | None, batch: int) -> None:
     if query is not None and key is not None:
         site.kind = _kind(query, key)
         site.query_sites, site.key_sites = query.sites, key.sites
+        site.query_inputs, site.key_inputs, site.later = query.inputs, key.inputs, key.later
+        site.memory = frozenset(_made_from(key))
         site.parts = tuple(_parts_above(query))
         if site.parts and site.kind != "self":
             site.key_origins = frozenset(own.order for node in _origins(key)[0] for own in (node, *_before_norm(node)))
@@ -1680,6 +1784,9 @@ def _kind(query: _Node, key: _Node) -> str:
     """`self`: computed from the same tensor; `cross`: from different ones; `unknown`: from tensors that share a part, or whose
     origin was not seen."""
     (of_query, query_known), (of_key, key_known) = _origins(query), _origins(key)
+    directly = not set(_made_from(query)).isdisjoint(_made_from(key))
+    if key.inputs and query.inputs & ~key.inputs and not key.inputs & ~query.inputs and not directly:
+        return "cross"  # rows of one input more than the keys, as where words are written from the last state of an encoder
     if of_query & of_key:
         return "self"
     of_query, of_key = ({own for node in nodes for own in (node, *_before_norm(node))} for nodes in (of_query, of_key))
@@ -1875,11 +1982,18 @@ def _joined(sites: Sequence[Site], apart: Callable[[str, _Phrase], None]) -> lis
         apart: told a module, and why, whose steps could not be joined.
     """
     found, last, continues = list[Site](), dict[tuple[str, str], list[Site]](), False
+    inner = sum(1 << site.index for site in sites if site.kind != "cross")
     for site in sites:
         open_ = last.setdefault((site.module, site.kind if site.kind == "cross" else ""), [])
-        earlier = next((other for other in open_ if _continued(other, site, continues)), None)
+        first_steps = last.get((site.module, ""), [])
+        if (first := next((other for other in first_steps if _steps_on(other, site, inner)), None)) is not None:
+            first.kind = "cross"  # it asked with the last state of what it reads, so that nothing told the two apart
+            first_steps.remove(first)
+            open_.append(first)
+        earlier = next((other for other in open_ if _continued(other, site, continues) or _steps_on(other, site, inner)), None)
         if earlier is not None:
-            _append_reordered(earlier, site) if site.hypotheses else _append(earlier, site)
+            earlier.recurrent = _steps_on(earlier, site, inner)
+            _append_reordered(earlier, site) if site.hypotheses else _append(earlier, site, _dropped(earlier, site))
             open_.remove(earlier)
             open_.append(earlier)
         else:
@@ -1904,9 +2018,27 @@ def _continued(earlier: Site, site: Site, self_continued: bool) -> bool:
         return self_continued and earlier.k.shape == site.k.shape and bool(np.array_equal(earlier.k, site.k))
     if site.hypotheses and _is_next_step(earlier, site):
         return len(earlier.hypotheses) in (0, len(site.hypotheses))
-    read, now, rows = _reads(earlier), _reads(site), site.shape[1]
-    same = now == read + rows and read <= site.k.shape[1] and bool(np.array_equal(earlier.k[:, :read], site.k[:, :read]))
+    dropped, read = _dropped(earlier, site), _reads(earlier)
+    same = 0 <= dropped < read and bool(np.array_equal(earlier.k[:, dropped:read], site.k[:, : read - dropped]))
     return same and earlier.shape[1] == read
+
+
+def _dropped(earlier: Site, site: Site) -> int:
+    """How many of the oldest keys `site` lacks, if it is the step after `earlier`."""
+    return 0 if site.kind == "cross" else _reads(earlier) + site.shape[1] - _reads(site)
+
+
+def _steps_on(earlier: Site, site: Site, inner: int) -> bool:
+    """Whether `site` is the next row of `earlier`, as of a recurrent decoder, which reads the same keys once for each word.
+
+    Args:
+        inner: one bit for each site that is no cross-attention: after one of these the decoder is a Transformer, whose cache tells.
+    """
+    alike = site.kind == "cross" and not earlier.memory.isdisjoint(site.memory)
+    single = site.shape[1] == 1 and (earlier.recurrent or earlier.shape[1] == 1) and not site.hypotheses
+    same_keys = (earlier.shape[0], earlier.shape[2]) == (site.shape[0], site.shape[2])
+    next_call = site.call - earlier.call in (0, earlier.shape[1])  # all steps in one call, or each in its own
+    return alike and single and same_keys and next_call and not site.query_sites & ~site.key_sites & ~(1 << earlier.index) & inner
 
 
 def _append_reordered(earlier: Site, site: Site) -> None:
@@ -1938,17 +2070,26 @@ def _reads(site: Site) -> int:
     return int(np.flatnonzero(site.mask.any(0))[-1]) + 1 if site.mask.any() else 0
 
 
-def _append(earlier: Site, site: Site) -> None:
-    """Adds the rows of `site`; keys that earlier rows did not have get weight 0 and are masked."""
+def _append(earlier: Site, site: Site, dropped: int = 0) -> None:
+    """Adds the rows of `site`; keys that earlier rows did not have get weight 0 and are masked, and so do keys that were dropped.
+
+    Args:
+        dropped: how many of the first keys of `earlier` the cache does not hold any more.
+    """
     assert earlier.mask is not None
     assert site.mask is not None
-    more = site.mask.shape[1] - earlier.mask.shape[1]
-    before = np.pad(earlier.written(), ((0, 0), (0, 0), (0, max(0, more))))
-    after = np.pad(site.written(), ((0, 0), (0, 0), (0, max(0, -more))))
-    earlier.weights = np.concatenate([before, after], axis=1)
-    masks = np.pad(earlier.mask, ((0, 0), (0, max(0, more)))), np.pad(site.mask, ((0, 0), (0, max(0, -more))))
-    earlier.mask = np.concatenate(masks)
-    earlier.k, earlier.v = site.k, site.v
+    more = dropped + site.mask.shape[1] - earlier.mask.shape[1]
+    before, after = (0, max(0, more)), (dropped, max(0, -more))
+    whole = np.pad(earlier.written(), ((0, 0), (0, 0), before)), np.pad(site.written(), ((0, 0), (0, 0), after))
+    earlier.weights = np.concatenate(whole, axis=1)
+    earlier.mask = np.concatenate([np.pad(earlier.mask, ((0, 0), before)), np.pad(site.mask, ((0, 0), after))])
+    for name in ("k", "v"):
+        oldest, held = getattr(earlier, name), getattr(site, name)
+        kept = oldest is not None and held is not None and dropped
+        setattr(earlier, name, np.concatenate([oldest[:, :dropped], held], axis=1) if kept else held)
+    earlier.query_inputs |= site.query_inputs
+    earlier.key_inputs |= site.key_inputs
+    earlier.later = earlier.later if dropped else earlier.later | site.later
     for name in ("q", "context"):
         first, second = getattr(earlier, name), getattr(site, name)
         setattr(earlier, name, np.concatenate([first, second], axis=1) if first is not None and second is not None else None)
@@ -1989,6 +2130,7 @@ class _Modules:
         self.numbers: list[int] = []
         self.count = 0
         self.names: dict[int, str] = {}
+        self.buffers: set[int] = set()
         self.kept = list[nn.Module]()  # so that no other module gets the id of one that is named
         self.end, self.compiled, self.elsewhere, self.thread = end, compiled, elsewhere, threading.get_ident()
         self.hooks: list[Any] = []
@@ -2020,6 +2162,7 @@ class _Modules:
             number = 2 + sum(type(other) is type(root) for other in self.kept[1:])
             paths = [f"{own}-{number}" if path == own else f"{own}-{number}.{path}" for path in paths]
         self.kept.append(root)
+        self.buffers |= {id(buffer) for buffer in root.buffers()}
         for path, (name, module) in zip(paths, root.named_modules(), strict=True):
             self.names[id(module)] = path
             if type(module).__name__ == "OptimizedModule" or module._compiled_call_impl is not None:
@@ -2296,13 +2439,11 @@ class Recording:
 
     def to_bytes(self) -> bytes:
         """The bytes of the trace file, as docs/trace.md describes them."""
-        strips = _Strips(self.given)
+        strips = _Strips(self.given, self.sites, self.watch.ids)
         arrays: dict[str, Array] = {}
         sites: dict[str, list[str]] = {}
         unwritten: dict[str, Any] = {}
         told: dict[str, Any] = {}
-        for site in sorted(self.sites, key=lambda site: -site.shape[2]):
-            strips.claim(site)
         for site in self.sites:
             name, place = site.name, f"attention/{site.name}"
             sites[name] = strips.of(site)
@@ -2415,50 +2556,98 @@ def _text(token: str | bytes | int) -> str:
 
 
 class _Strips:
-    """The strips of tokens of a file: the given texts, or positions counted from 1."""
+    """The strips of tokens of a file: the given texts, or positions counted from 1.
 
-    def __init__(self, given: dict[str, list[str] | None]) -> None:
+    A strip belongs to an input of the program: rows and keys have its tokens if their positions come from this input and no other,
+    and as many as there are tokens.
+    """
+
+    def __init__(self, given: dict[str, list[str] | None], sites: Sequence[Site] = (), ids: int = 0) -> None:
         self.given, self.notes = given, list[_Phrase]()
         self.texts: dict[str, list[str]] = {"source": list(given["source"])} if given["source"] is not None else {}
         if given["target"] is not None:
             self.texts["target"] = list(given["target"])
+        self.inputs = {name: set(_main_inputs(name, sites, ids)) for name in ("source", "target")}
+        for site in sorted(sites, key=lambda site: -site.shape[2]):
+            self._claim(site)
 
-    @staticmethod
-    def _names(site: Site) -> tuple[str, str]:
-        own = "target" if site.stack == "decoder" else "source"
-        return own, "source" if site.kind == "cross" and site.stack == "decoder" else own
+    def _names(self, site: Site) -> tuple[str, str]:
+        """The strips of queries and keys; empty: they are positions of something else."""
+        rows, keys = _roles(site)
+        unjoined = site.kind != "cross" and bool(site.later & {site.shape[2], site.shape[2] - site.shape[1]})
+        return (
+            rows if site.query_inputs in self.inputs[rows] else "",
+            keys if site.key_inputs in self.inputs[keys] and not unjoined else "",
+        )
 
-    def claim(self, site: Site) -> None:
+    def _claim(self, site: Site) -> None:
         """Gives `source` and `target` the length of the longest site, where no texts were given."""
-        own, keys = self._names(site)
-        if site.stack != "decoder" or site.kind == "self":
-            self.texts.setdefault(own, _numbers(site.shape[1] if site.kind == "cross" else max(site.shape[1:])))
-        self.texts.setdefault(keys, _numbers(site.shape[2]))
+        rows, keys = self._names(site)
+        if rows and not site.recurrent and (site.stack != "decoder" or site.kind == "self"):
+            self.texts.setdefault(rows, _numbers(site.shape[1] if site.kind == "cross" else max(site.shape[1:])))
+        if keys:
+            self.texts.setdefault(keys, _numbers(site.shape[2]))
 
     def of(self, site: Site) -> list[str]:
         """The strips of a site's queries and keys."""
-        return [self._fitting(name, count) for name, count in zip(self._names(site), site.shape[1:], strict=True)]
+        rows, keys = self._names(site)
+        return [self._fitting(rows, site.shape[1], site.recurrent), self._fitting(keys, site.shape[2])]
 
-    def _fitting(self, name: str, count: int) -> str:
-        texts = self.texts.setdefault(name, _numbers(count))
-        if len(texts) == count or (name == "target" and self.given["target"] is not None and len(texts) == count + 1):
-            return name
-        if self.given[name] is not None and not any(note.startswith(name) for note in self.notes):
+    def _fitting(self, name: str, count: int, steps: bool = False) -> str:
+        if name and not (steps and self.given[name] is None):
+            texts = self.texts.setdefault(name, _numbers(count))
+            if len(texts) == count or (name == "target" and self.given["target"] is not None and len(texts) == count + 1):
+                return name
+        self._note(name, steps)
+        other = f"{'steps' if steps else 'positions'}-{count}"
+        self.texts.setdefault(other, [f"step {number}" for number in _numbers(count)] if steps else _numbers(count))
+        return other
+
+    def _note(self, name: str, steps: bool) -> None:
+        """Says once why a strip has positions although texts were given."""
+        given = [f"{own}_tokens" for own, texts in self.given.items() if texts is not None]
+        if name and self.given[name] is not None:
             said = phrase(
                 "{name} has {count} tokens; attention layers with a different number of positions show positions instead.",
                 name=f"{name}_tokens",
-                count=len(texts),
+                count=len(self.texts[name]),
             )
+        elif not name and given:
+            said = phrase(
+                "{names} name the tokens of one input each. Rows or keys that are computed from something else (another input, "
+                "learned vectors, a cache whose beginning was not recorded) show positions instead.",
+                names=", ".join(given),
+            )
+        else:
+            return
+        if said not in self.notes:
             self.notes.append(said)
-        other = f"positions-{count}"
-        self.texts.setdefault(other, _numbers(count))
-        return other
 
     def entries(self) -> dict[str, Any]:
         """The header's `tokens`."""
         self.texts.setdefault("source", [])
         blank = {name: [False] * len(texts) for name, texts in self.texts.items()}
         return {name: {"texts": texts, "special": blank[name], "unknown": blank[name]} for name, texts in self.texts.items()}
+
+
+def _roles(site: Site) -> tuple[str, str]:
+    """The strips that queries and keys have in such a stack."""
+    rows = "target" if site.stack == "decoder" else "source"
+    return rows, "source" if site.kind == "cross" and site.stack == "decoder" else rows
+
+
+def _main_inputs(name: str, sites: Sequence[Site], ids: int) -> Iterator[int]:
+    """The inputs that a strip is of: in each call those of its first stack, or of the first that reads ids.
+
+    Args:
+        ids: one bit for each input that is integers: of text and an image, tokens are the text's.
+    """
+    for call in dict.fromkeys(site.call for site in sites):
+        within = [site for site in sites if site.call == call]
+        rows = [site.query_inputs for site in within if _roles(site)[0] == name]
+        rows = rows or [site.key_inputs for site in within if _roles(site)[1] == name]
+        read = [bits for bits in rows if bits] or [site.key_inputs for site in within if site.key_inputs]
+        yield from ([bits for bits in read if bits & ids] or read or rows)[:1]
 
 
 def _numbers(count: int) -> list[str]:
