@@ -255,6 +255,9 @@ def _whole_of(parts: Sequence[Digits]) -> tuple[Factor, ...] | None:
 # --- What was computed from what ------------------------------------------------------------------------------------------
 
 
+NO_PARTS = frozenset[int]()
+
+
 class _Node:
     """What one tensor was computed from. It holds no tensor, so that no tensor lives longer than in the program.
 
@@ -298,7 +301,7 @@ class _Node:
         self.context: tuple[_Weighing, Layout] | None = None
         self.total: tuple[_Weights, int, Layout | None] | None = None
         self.packed = self.random = self.stacked = self.outside = self.integer = False
-        self.inputs, self.later = 0, frozenset[int]()
+        self.inputs, self.later = 0, NO_PARTS
         self.chosen: tuple[int, ...] | None = None
         self.digits: Digits = {}
         self.part: tuple[int, int, int, int] | None = None
@@ -787,22 +790,27 @@ class _Watch(TorchDispatchMode):
 
         Integers pass them on as ids only: to their parts and to what is looked up by them. Masks and lengths say nothing.
         """
-        runs, bits = bool(self.recording.modules.running), 0
+        runs, name, bits, later = bool(self.recording.modules.running), operation.name, 0, NO_PARTS
         for node in nodes:
             if runs and node.outside and not node.inputs and not node.param:
                 node.inputs = 1 << self.inputs
                 self.ids |= node.inputs if node.integer else 0
                 self.inputs += 1
-            if not node.integer or operation.name in PASSES_IDS:
+            if not node.integer or name in PASSES_IDS:
                 bits |= node.inputs
-        later = frozenset[int]().union(*(node.later for node in nodes)) if operation.name not in PROJECTIONS else frozenset[int]()
-        rolled = {axis % max(1, outputs[0].dim()) for axis in args[2]} if operation.name == "roll" and len(args) > 2 else set[int]()
+            if node.later:
+                later |= node.later
+        if later and name in PROJECTIONS:
+            later = NO_PARTS
+        if name == "roll" and len(args) > 2:
+            rank = outputs[0].dim()
+            later |= {outputs[0].shape[axis] for axis in args[2] if axis % rank < rank - 1}
+        converts = name in VIEWS and any(node.integer for node in nodes)
         for tensor, node in zip(outputs, made, strict=True):
             node.outside = not runs and tensor.dim() > 0 and tensor.numel() > 0
             node.integer = not tensor.is_floating_point()
-            converted = not node.integer and operation.name != "embedding" and any(parent.integer for parent in nodes)
-            node.inputs = 0 if converted and operation.name in VIEWS else bits
-            node.later = later | {tensor.shape[axis] for axis in rolled if tensor.dim() > 1 and axis != tensor.dim() - 1}
+            node.inputs = 0 if converts and not node.integer else bits
+            node.later = later
 
     def end_call(self) -> None:
         """After a call of the model: finishes what is open, and forgets the graph, so that it does not grow with the program."""
@@ -1784,8 +1792,8 @@ def _kind(query: _Node, key: _Node) -> str:
     """`self`: computed from the same tensor; `cross`: from different ones; `unknown`: from tensors that share a part, or whose
     origin was not seen."""
     (of_query, query_known), (of_key, key_known) = _origins(query), _origins(key)
-    directly = not set(_made_from(query)).isdisjoint(_made_from(key))
-    if key.inputs and query.inputs & ~key.inputs and not key.inputs & ~query.inputs and not directly:
+    more = key.inputs and query.inputs & ~key.inputs and not key.inputs & ~query.inputs
+    if more and set(_made_from(query)).isdisjoint(_made_from(key)):
         return "cross"  # rows of one input more than the keys, as where words are written from the last state of an encoder
     if of_query & of_key:
         return "self"
