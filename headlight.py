@@ -256,6 +256,7 @@ def _whole_of(parts: Sequence[Digits]) -> tuple[Factor, ...] | None:
 
 
 NO_PARTS = frozenset[int]()
+"""As `later` of a tensor that begins with the first position: almost all do."""
 
 
 class _Node:
@@ -2582,10 +2583,11 @@ class _Strips:
     def _names(self, site: Site) -> tuple[str, str]:
         """The strips of queries and keys; empty: they are positions of something else."""
         rows, keys = _roles(site)
-        unjoined = site.kind != "cross" and bool(site.later & {site.shape[2], site.shape[2] - site.shape[1]})
+        kept = {site.shape[2], site.shape[2] - site.shape[1]}  # all keys, or those of a cache before the new ones
+        begins_later = site.kind != "cross" and bool(site.later & kept)
         return (
             rows if site.query_inputs in self.inputs[rows] else "",
-            keys if site.key_inputs in self.inputs[keys] and not unjoined else "",
+            keys if site.key_inputs in self.inputs[keys] and not begins_later else "",
         )
 
     def _claim(self, site: Site) -> None:

@@ -69,7 +69,7 @@ def test_patches_as_many_as_words_do_not_have_the_words() -> None:
         model(torch.tensor([[1, 2, 3, 4]]), torch.randn(1, 3, 4, 4))
     assert strips(recording) == [("1234", "1234"), ("abcd", "abcd")]
     (note,) = from_bytes(recording.to_bytes()).model["notes"]
-    assert note.startswith("source_tokens name the tokens of one input each.")
+    assert str(note).startswith("source_tokens name the tokens of one input each.")
 
 
 def test_latents_as_many_as_words_do_not_have_the_words() -> None:
