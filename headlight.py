@@ -541,6 +541,7 @@ PARTS_OF_A_NORM = VIEWS | frozenset("mul div sub rsqrt sqrt reciprocal pow mean 
 PARTS = frozenset("split split_with_sizes chunk slice narrow select unbind unsafe_split unsafe_split_with_sizes".split())
 JOINS = frozenset(("cat", "stack"))
 PASSES_IDS = VIEWS | PARTS | JOINS | {"embedding"}
+REDUCES = frozenset("sum mean amax max select".split())
 MIXES = frozenset(("add", "mul", "cat"))
 """Operations in which additive attention, or a product that is summed, brings a query and a key together."""
 
@@ -1694,14 +1695,14 @@ def _read_by_parameters(scores: _Node) -> _Node | None:
 
 
 def _made_from(key: _Node) -> Iterator[int]:
-    """Numbers of the nodes from which alone keys were made, step by step."""
+    """Numbers of the nodes from which alone keys were made, step by step, up to one that has other positions, such as a mean."""
     node: _Node | None = key
     for _step in range(100):
         if node is None:
             break
         yield node.order
         computed = {parent.order: parent for parent in node.parents if not parent.param}
-        node = next(iter(computed.values())) if len(computed) == 1 else None
+        node = next(iter(computed.values())) if len(computed) == 1 and node.name not in REDUCES else None
 
 
 def _added(scores: _Node, values: _Node) -> tuple[_Node | None, _Node | None]:
@@ -1944,7 +1945,7 @@ def _join_parts(sites: Sequence[Site], note: Callable[[_Phrase], None]) -> list[
             if part[0] in site.key_origins:
                 found[-1].kind = "self"
             continue
-        if part is not None:
+        if part is not None and not _steps_on(found[-1], site, 0):
             said = phrase(
                 "{module} cut its queries into parts that read keys of their own. Each part is an attention layer of its own, "
                 "whose rows are counted from 1.",

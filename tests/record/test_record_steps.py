@@ -99,6 +99,18 @@ class Translator(nn.Module):
             word = logits.argmax(-1) if greedy else target[:, step : step + 1]
 
 
+class ByTransformer(Translator):
+    """The encoder is a Transformer, and the decoder begins with the mean of its outputs."""
+
+    def __init__(self, weigh: type[nn.Module]) -> None:
+        super().__init__(weigh, nn.GRU, fed=True)
+        self.encoder = nn.TransformerEncoderLayer(WIDTH, 2, WIDTH, batch_first=True)
+
+    def encode(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        keys = self.encoder(self.embedding(source))
+        return keys, keys.mean(1)[None]
+
+
 class Part(nn.Module):
     """A method of another module that is called as a module of its own."""
 
@@ -127,7 +139,7 @@ def strips(recording: headlight.Recording) -> tuple[tuple[str, ...], tuple[str, 
 @pytest.mark.parametrize("cell", [nn.GRU, nn.LSTM])
 @pytest.mark.parametrize("weigh", [Additive, Behind, Dot, Summed, General])
 def test_the_steps_are_rows_of_one_map(weigh: type[nn.Module], cell: type[nn.GRU], fed: bool, greedy: bool) -> None:
-    """Each was a site with one row, labelled 1, and additive attention of the kind unknown."""
+    """Each was a site with one row, labeled 1, and additive attention of the kind unknown."""
     model = Translator(weigh, cell, fed).eval()
     with torch.no_grad(), headlight.record(model, SOURCE, TARGET, example=1) as recording:
         model(ids(5), ids(4), greedy)
@@ -148,6 +160,19 @@ def test_a_decoder_that_is_called_once_for_each_word(target: list[str] | None, r
             word = logits.argmax(-1)
     assert recording.sites[0].shape == (1, 4, 5)
     assert strips(recording) == (tuple(rows or [f"step {number}" for number in (1, 2, 3, 4)]), tuple(SOURCE))
+
+
+@pytest.mark.parametrize("weigh", [Additive, Behind, Dot, Summed, General])
+def test_a_recurrent_decoder_that_begins_with_the_mean_of_what_it_reads(weigh: type[nn.Module]) -> None:
+    """Its first question is computed from the keys alone."""
+    model = ByTransformer(weigh).eval()
+    with torch.no_grad(), headlight.record(model) as recording:
+        model(ids(5), ids(4))
+    assert [(site.name, site.shape) for site in recording.sites] == [
+        ("encoder.0.0.self", (2, 5, 5)),
+        ("decoder.0.0.cross", (1, 4, 5)),
+    ]
+    np.testing.assert_allclose(recording.sites[1].written()[0], torch.stack(model.weights, 1)[0].numpy(), rtol=0, atol=1e-6)
 
 
 def test_two_texts_are_two_maps() -> None:
