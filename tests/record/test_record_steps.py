@@ -69,10 +69,8 @@ class Translator(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.embedding, self.weigh, self.fed = nn.Embedding(WORDS, WIDTH), weigh(), fed
-        self.encoder, self.decoder = (
-            cell(WIDTH, WIDTH, batch_first=True),
-            cell(2 * WIDTH if fed else WIDTH, WIDTH, batch_first=True),
-        )
+        self.encoder: nn.Module = cell(WIDTH, WIDTH, batch_first=True)
+        self.decoder = cell(2 * WIDTH if fed else WIDTH, WIDTH, batch_first=True)
         self.out = nn.Linear(2 * WIDTH, WORDS)
         self.weights: list[Tensor] = []
 
