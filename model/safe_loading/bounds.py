@@ -3,12 +3,17 @@
 They need the module `resource` (Linux, macOS). macOS seldom grants the memory limit; Windows has none of these limits.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 try:
     import resource
 except ImportError:
     resource = None  # type: ignore[assignment]  # Windows
+
+_SIZES = Path("/proc/self/statm")
+"""Where Linux tells the pages that this process has."""
 
 
 def limit_this_process(memory: int, seconds: int | None = None, written: int = 0) -> None:
@@ -25,6 +30,24 @@ def limit_this_process(memory: int, seconds: int | None = None, written: int = 0
     for what, most in wanted + ([] if seconds is None else [(resource.RLIMIT_CPU, seconds)]):
         with suppress(ValueError, OSError):
             resource.setrlimit(what, (most, most))
+
+
+@contextmanager
+def more_memory(most: int) -> Iterator[None]:
+    """Context in which this process may take so many bytes of address space more than it has; a MemoryError ends it.
+
+    Without effect where the system does not tell what the process has, as on macOS and Windows.
+    """
+    if resource is None or not _SIZES.exists():
+        yield
+        return
+    before, hard = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = int(_SIZES.read_text().split()[0]) * resource.getpagesize() + most
+    resource.setrlimit(resource.RLIMIT_AS, (allowed if hard == resource.RLIM_INFINITY else min(allowed, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, hard))
 
 
 def allow_seconds(seconds: int) -> None:

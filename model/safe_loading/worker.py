@@ -26,7 +26,7 @@ MOST_BYTES = 64 << 20
 _SAID = 1 << 16
 """Most bytes read from a process's standard error."""
 
-Reason: TypeAlias = Literal["time", "memory", "died", "length"]
+Reason: TypeAlias = Literal["time", "memory", "died", "length", "template"]
 
 
 def bare_python(code: str, *arguments: str) -> list[str]:

@@ -7,6 +7,7 @@ like those of a text.
 import os
 from typing import Any
 
+from model.safe_loading import bounds
 from model.tokenizers.subwords import limits
 from model.tokenizers.subwords.readers import Reader
 
@@ -22,7 +23,7 @@ def encode(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `starts` is empty where the text of all does not begin with the text of the first turns, or has a turn's words elsewhere.
-        Instead of all this, `refused` says why the template wrote nothing, or `ended` that it wrote too much.
+        Instead of all this, `refused` says why the template wrote nothing, or `ended` that it wrote or took too much.
     """
     os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import, so that the library never makes a request
     from transformers.utils.chat_template_utils import render_jinja_template
@@ -30,15 +31,16 @@ def encode(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
     turns = [{"role": role, "content": text} for role, text in question["turns"]]
 
     def rendered(count: int, reply: bool) -> str:
-        texts, _ = render_jinja_template(
-            [turns[:count]], chat_template=question["template"], add_generation_prompt=reply, **question["specials"]
-        )
+        with bounds.more_memory(limits.TEMPLATE_MEMORY):
+            texts, _ = render_jinja_template(
+                [turns[:count]], chat_template=question["template"], add_generation_prompt=reply, **question["specials"]
+            )
         return str(texts[0])
 
     try:
         text = rendered(len(turns), reply=True)
     except MemoryError:
-        raise
+        return {"ended": "template"}
     except Exception as error:
         said = str(error)[:LONGEST_REASON]
         return {"refused": said if type(error).__name__ == "TemplateError" else f"{type(error).__name__}: {said}"}
@@ -52,7 +54,7 @@ def encode(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
                 break
             starts.append(len(before))
     except MemoryError:
-        raise
+        return {"ended": "template"}
     except Exception:
         starts = []
     return {**reader.encode(text, False, False), "text": text, "starts": starts if len(starts) == len(turns) + 1 else []}

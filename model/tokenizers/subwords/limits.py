@@ -18,5 +18,8 @@ MAX_CHARACTERS = 1 << 22
 MAX_TEMPLATE = 1 << 20
 """Most bytes of a chat template; those of known models have at most some ten thousand."""
 
+TEMPLATE_MEMORY = 256 << 20
+"""Bytes that a chat template may take beside the tokenizer (Linux alone)."""
+
 MAX_FILE = 1 << 26
 """Most bytes in a tokenizer file."""

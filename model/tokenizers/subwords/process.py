@@ -92,7 +92,11 @@ class TokenizerProcess:
             TooManyTokens, TokenizerFailed: as for `encode`.
         """
         turns = [(turn.role, _whole(turn.text)) for turn in chat.turns]
-        found = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
+        try:
+            found = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
+        except Ended as end:
+            reason = phrase("the model’s chat template took more than {most:,} bytes of memory", most=limits.TEMPLATE_MEMORY)
+            raise BadChat(reason=reason) from end
         if "refused" in found:
             raise BadChat(reason=phrase("the model’s chat template refuses it: “{said}”", said=found["refused"]))
         cut, text = _cut(found, found.get("text", ""), "chat"), str(found.get("text", ""))
@@ -116,6 +120,8 @@ class TokenizerProcess:
         try:
             found = self._worker.ask({**question, "seconds": limits.SECONDS_TO_CUT}, limits.SECONDS_TO_CUT)
         except Ended as end:
+            if end.reason == "template":
+                raise
             raise self._in_words(end, limits.SECONDS_TO_CUT) from end
         if "error" in found:
             raise TokenizerDied(path=self._path, detail=found["error"])

@@ -1,5 +1,6 @@
 """Conversations: their ids and replies are the library's own, and a template that means harm ends in a sentence."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,20 @@ SWELLING = (
 
 @pytest.mark.parametrize("template", SWELLING)
 def test_a_template_that_writes_too_much_is_stopped(process: TokenizerProcess, template: str) -> None:
-    with pytest.raises(TokenizerTooLarge):
+    with pytest.raises((TokenizerTooLarge, BadChat)) as refused:
         process.encode_chat(chats.chat(*ONE), ChatTemplate(template))
+    if sys.platform == "linux" and isinstance(refused.value, BadChat):
+        assert "chat template took more than 268,435,456 bytes of memory" in str(refused.value)
+    assert process.encode_chat(chats.chat(*ONE), ChatTemplate("fine"))[1] == "fine"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what a process has")
+def test_a_template_takes_no_more_memory_than_it_may(process: TokenizerProcess) -> None:
+    """A gigabyte, which the process as a whole may have, is too much; a hundredth of it is not."""
+    wide = "{{% set text = 'a' * {size} %}}{{{{ text | length }}}}"
+    assert process.encode_chat(chats.chat(*ONE), ChatTemplate(wide.format(size=10**7)))[1] == str(10**7)
+    with pytest.raises(BadChat, match="took more than 268,435,456 bytes of memory"):
+        process.encode_chat(chats.chat(*ONE), ChatTemplate(wide.format(size=10**9)))
     assert process.encode_chat(chats.chat(*ONE), ChatTemplate("fine"))[1] == "fine"
 
 
