@@ -38,7 +38,7 @@ def batch_key(call: Call) -> Hashable | None:
     a decoder that applies its target's mask to the source; runs that change a part of a mask, since only the combined mask is
     checked for padding; and networks of other libraries, which have their own caches.
     """
-    if not call.network.batched or call.computed_by is not None:
+    if call.computed_by is not None or not call.network.batched:
         return None
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(layer, MemoryLayer) for layer in call.network.decoder.layers

@@ -203,8 +203,9 @@ def test_it_says_what_a_measurement_costs_before_the_first_of_it_is_done(folder:
     with listening_with(heard.append):
         LocalEngine(folder, CPU).ask(question)
     measuring = [(progress.measured, progress.most) for progress in heard if progress.measured is not None]
-    assert measuring[0] == (0, measuring[-1][1])
-    assert measuring[0][1] > 0
+    assert measuring[0][0] == 0
+    assert 0 < measuring[0][1] <= measuring[-1][1], "integrated gradients find out on the way how many they need"
+    assert measuring[0][1] == measuring[-1][1] or isinstance(question, Words)
     assert measuring[-1][0] == measuring[-1][1]
     again = [read(Progress, json.loads(progress_line(progress)), "the progress") for progress in heard]
     assert [(one.measured, one.most, one.done) for one in again] == [(one.measured, one.most, one.done) for one in heard]
