@@ -192,14 +192,6 @@ def test_links_into_the_app_open_what_they_promise(path: Path) -> None:
         assert not model or locate(model, ROOT / "checkpoints").exists(), link
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in PAGES if path.name != "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT))
-)
-def test_pages_stay_short(path: Path) -> None:
-    most = 330 if path.name == "cli.md" else 200  # a list of all options, which nobody reads from top to bottom
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= most
-
-
 def test_where_to_change_what_names_paths_that_exist() -> None:
     table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where to change what")[2].partition("\n## ")[0]
     named = re.findall(r"`((?:viz|model|lectures)/[\w/.]*)`", table)

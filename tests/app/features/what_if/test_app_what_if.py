@@ -310,7 +310,7 @@ def test_words_are_measured_beside_attention(stocked: Path) -> None:
 
 
 def test_integrated_gradients_that_are_not_found_say_why_on_the_page(stocked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.features.what_if.gradients.MOST_POINTS", 16)
+    monkeypatch.setattr("model.features.what_if.gradients.MOST_POINTS", 24)  # both parts, and their halves
     monkeypatch.setattr("model.features.what_if.gradients.TOLERANCE", 1e-9)
     visitor = Visitor("whatif", text=TEXT, off="all")
     measure(visitor, "words")
