@@ -27,7 +27,8 @@ class Feature:
     Attributes:
         endpoints: how its questions and their answers travel between machines.
         answers: the module whose ANSWERS compute what its questions ask for; empty: it has no questions.
-        traces: the module whose ANSWERS read them from an opened trace, and whose `check` refuses a trace that holds bad ones.
+        traces: the module whose ANSWERS read them from an opened trace; its `check` refuses a trace that holds bad ones, and its
+            SAVED has what reads each, by its name in a trace.
         saved: the function, as MODULE:NAME, that adds answers to the trace of a run before it is put into an archive.
         commands: its commands on the command line, by name: MODULE:NAME.
         remote: the function, as MODULE:NAME, that opens the engine of another machine, given its address and a token.

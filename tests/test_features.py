@@ -10,16 +10,50 @@ from pathlib import Path
 
 import pytest
 
+from model.features import FEATURES as OF_MODEL
 from tests.app.conftest import SPEC
 from tests.networks import save_checkpoint
-from viz.features import FEATURES
+from viz.features import FEATURES as OF_VIZ
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
-LINKED = ("model", "tests", "checkpoints", "lectures", "docs", "headlight.py", "app.py", ".streamlit")
+LINKED = ("tests", "checkpoints", "lectures", "docs", "headlight.py", "app.py", ".streamlit")
+LISTS = {"model": OF_MODEL, "viz": OF_VIZ}
+"""The names of features by the folder of their list."""
+
+FEATURES = tuple(dict.fromkeys((*OF_MODEL, *OF_VIZ)))
+"""All of them: one feature has a folder in either, or in both."""
 
 GREETING = {
-    "view.py": """
+    "model": {
+        "questions.py": """
+from dataclasses import dataclass
+
+from model.spec.questions import ModelQuestion
+
+
+@dataclass(frozen=True)
+class Greet(ModelQuestion[str]):
+    \"\"\"A greeting.\"\"\"
+""",
+        "answers.py": """
+from model.features.greeting.questions import Greet
+
+ANSWERS = {Greet: lambda engine, question: f"hello {engine.describe(question.model).name}"}
+""",
+        "feature.py": """
+from model.feature import Feature
+from model.features.greeting.questions import Greet
+from model.spec.endpoints import JSON, as_json, endpoint
+
+FEATURE = Feature(
+    endpoints=(endpoint(Greet, JSON, "A greeting.", *as_json(str, "greeting")),),
+    answers="model.features.greeting.answers",
+)
+""",
+    },
+    "viz": {
+        "view.py": """
 from dataclasses import dataclass
 
 from viz.url import parsers as values
@@ -30,7 +64,7 @@ from viz.url.parsers import parameter
 class GreetingView:
     times: int = parameter(1, "times", "how often somebody is greeted", values.whole(1, 9), reset_by="sentence")
 """,
-    "page.py": """
+        "page.py": """
 import streamlit as st
 
 from viz.features.greeting.view import GreetingView
@@ -52,7 +86,7 @@ def panels(page, view):
 def part(page):
     st.success(words(page, page.view))
 """,
-    "feature.py": """
+        "feature.py": """
 from viz.claims.kinds import ClaimKind, alone
 from viz.feature import Feature, FeaturePage, FoldedPart
 from viz.features.greeting import page
@@ -66,8 +100,10 @@ FEATURE = Feature(
     help={"greeting": ("Greeting", "It greets. It greets again.", "glossary.md")},
 )
 """,
+    },
 }
-"""The files of a feature that brings a page, a part of Explore, a claim, a URL parameter, and the help of a panel."""
+"""The files of a feature that brings a page, a part of Explore, a claim, a URL parameter, the help of a panel,
+and a question with its answer, also over HTTP."""
 
 TAKEN_OUT = """
 from importlib import import_module
@@ -79,6 +115,13 @@ visitor = Visitor("explore", text="w4 w5")
 assert visitor.problems == [], visitor.problems
 chips = json.dumps(visitor.scene("strips"))
 assert "w4" in chips and "w5" in chips
+
+from click.testing import CliRunner
+from model.__main__ import cli
+
+ran = CliRunner().invoke(cli, ["run", f"{os.environ['HEADLIGHT_CHECKPOINTS']}/tiny", "--source", "w4 w5"])
+assert ran.exit_code == 0, ran.output
+assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
 """
 
 ADDED = """
@@ -102,6 +145,15 @@ lecture = front + "view: /greeting?text=w4&times=2\\nexpect: greetings = {}\\n"
 right, wrong = (parser.read(lecture.format(times), "t.en").steps[0] for times in (2, 3))
 assert check.check_step(right, the_engine()) == []
 assert len(check.check_step(wrong, the_engine())) == 1
+from model.features.greeting.questions import Greet
+from model.features.serving.http.server import application
+from model.features.serving.http.client import RemoteEngine
+from model.engine.guards.access import AccessLimits
+from tests.hosts import listening
+
+assert the_engine().ask(Greet("tiny")) == "hello tiny"
+with listening(application(the_engine(), AccessLimits())) as port:
+    assert RemoteEngine(f"http://127.0.0.1:{port}").ask(Greet("tiny")) == "hello tiny"
 shown = picture(the_engine(), right.page, right.view)
 assert [panel.heading for panel in shown.panels] == ["Greeting"], shown.panels
 assert b"hello hello tiny" in b"".join(shown.scenes.values())
@@ -118,7 +170,7 @@ for name, (folder, modules, script) in json.load(sys.stdin).items():
     os.chdir(folder)
     sys.path.insert(0, folder)
     try:
-        exec(script, {"json": json, "modules": modules})
+        exec(script, {"json": json, "os": os, "modules": modules})
         said = ""
     except BaseException:
         said = traceback.format_exc()
@@ -132,33 +184,40 @@ for name, (folder, modules, script) in json.load(sys.stdin).items():
 def imported_by(feature: str) -> set[str]:
     """The features that a feature imports."""
     names = set[str]()
-    for path in (ROOT / "viz" / "features" / feature).rglob("*.py"):
+    for path in (path for top in LISTS for path in (ROOT / top / "features" / feature).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [f"{modules[0]}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names |= {other for other in FEATURES for module in modules if f"{module}.".startswith(f"viz.features.{other}.")}
+            parts = [module.split(".") for module in modules]
+            names |= {words[2] for words in parts if len(words) > 2 and words[0] in LISTS and words[1] == "features"}
     return names - {feature}
 
 
-def going_with(feature: str) -> list[str]:
+def going_with(feature: str) -> set[str]:
     """The feature, and those that import it: they go together."""
-    gone = [feature]
-    for later in FEATURES[FEATURES.index(feature) + 1 :]:
-        gone += [later] if imported_by(later) & set(gone) else []
+    gone, before = {feature}, set[str]()
+    while gone != before:
+        before = gone
+        gone = gone | {name for name in FEATURES if imported_by(name) & gone}
     return gone
 
 
-def copied(folder: Path, names: tuple[str, ...]) -> Path:
-    """A copy of the project whose list of features has these names."""
+def copied(folder: Path, names: set[str]) -> Path:
+    """A copy of the project whose lists have only features of these names, and no other in its folders."""
     folder.mkdir()
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "viz", folder / "viz", ignore=shutil.ignore_patterns("__pycache__"))
-    init = folder / "viz" / "features" / "__init__.py"
-    text = init.read_text(encoding="utf-8")
-    before = next(line for line in text.splitlines() if line.startswith("FEATURES = "))
-    init.write_text(text.replace(before, f"FEATURES = {names!r}"), encoding="utf-8")
+    for top, listed in LISTS.items():
+        shutil.copytree(ROOT / top, folder / top, ignore=shutil.ignore_patterns("__pycache__"))
+        init = folder / top / "features" / "__init__.py"
+        text = init.read_text(encoding="utf-8")
+        before = next(line for line in text.splitlines() if line.startswith("FEATURES = "))
+        init.write_text(
+            text.replace(before, f"FEATURES = {(*filter(names.__contains__, listed), *(names - set(FEATURES)))!r}"), "utf-8"
+        )
+        for name in set(listed) - names:
+            shutil.rmtree(folder / top / "features" / name)
     return folder
 
 
@@ -170,19 +229,16 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     save_checkpoint(place / "shelf" / "tiny", SPEC)
     tried: dict[str, tuple[str, list[str], str]] = {}
     for name in FEATURES:
-        gone = going_with(name)
-        copy = copied(place / name, tuple(kept for kept in FEATURES if kept not in gone))
-        for each in gone:
-            shutil.rmtree(copy / "viz" / "features" / each)
-        paths = (path.relative_to(copy).with_suffix("") for path in (copy / "viz").rglob("*.py") if path.name != "main.py")
-        modules = [
-            ".".join(path.parts).removesuffix(".__init__") for path in paths if path.name not in ("__main__", "checkpoint_texts")
-        ]
+        copy = copied(place / name, set(FEATURES) - going_with(name))
+        files = [path.relative_to(copy).with_suffix("") for top in LISTS for path in (copy / top).rglob("*.py")]
+        left_out = ("main", "__main__", "checkpoint_texts", "cluster", "replicas", "worker")
+        modules = [".".join(path.parts).removesuffix(".__init__") for path in files if path.name not in left_out]
         tried[name] = (str(copy), ["app", *sorted(modules)], TAKEN_OUT)
-    copy = copied(place / "greeting", (*FEATURES, "greeting"))
-    (copy / "viz" / "features" / "greeting").mkdir()
-    for file, text in GREETING.items():
-        (copy / "viz" / "features" / "greeting" / file).write_text(text, encoding="utf-8")
+    copy = copied(place / "greeting", {*FEATURES, "greeting"})
+    for top, files_of_top in GREETING.items():
+        (copy / top / "features" / "greeting").mkdir()
+        for file, text in files_of_top.items():
+            (copy / top / "features" / "greeting" / file).write_text(text, encoding="utf-8")
     tried["greeting"] = (str(copy), [], ADDED)
     environment = os.environ | {"HEADLIGHT_CHECKPOINTS": str(place / "shelf"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTHONPATH", None)

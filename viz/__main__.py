@@ -14,7 +14,7 @@ import click
 
 from model.cli.program import run_program, write_output
 from model.errors import BadSetting, WireError
-from model.features.circuit.saved_sums import logit_of, score_of
+from model.feature import modules_of_traces
 from model.trace.serialization import from_bytes
 from model.trace.types import Attention, Site, Trace
 from viz.export.print.catalogue import Choice, caption, figure_called
@@ -130,8 +130,9 @@ def _sum(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         name = "why" if "matrix" in found else "writes"
-        score_of(found) if name == "why" else logit_of(found)
-    except (OSError, ValueError, TypeError, WireError) as error:
+        readers = {name: read for module in modules_of_traces() for name, read in module.SAVED.items()}
+        readers[name](found)
+    except (OSError, KeyError, ValueError, TypeError, WireError) as error:
         raise BadSetting(name="--sum", found=str(path), allowed="what `why --json` or `writes --json` printed") from error
     return name, found
 

@@ -134,3 +134,6 @@ def _array(values: Any, *shape: int) -> Array:
 
 ANSWERS: TraceAnswers = {Why: saved_sum, Writes: saved_sum}
 """What an opened trace can be asked for."""
+
+SAVED = {"why": score_of, "writes": logit_of}
+"""What reads the values of each of them, by its name in a trace; a WireError if they are none."""
