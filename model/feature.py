@@ -42,11 +42,19 @@ class Feature:
     remote: str = ""
 
 
+def listed(*folders: str) -> list[str]:
+    """The names in the list of the last of some folders of features, without those that need one that is in no list."""
+    lists: list[Mapping[str, tuple[str, ...]]] = [import_module(folder).FEATURES for folder in folders]
+    needs = {name: {need for names in lists for need in names.get(name, ())} for names in lists for name in names}
+    while missing := {name for name in needs if not needs[name] <= needs.keys()}:
+        needs = {name: needs[name] for name in needs.keys() - missing}
+    return [name for name in lists[-1] if name in needs]
+
+
 @cache
 def features() -> tuple[Feature, ...]:
     """What the features bring, in the order of model/features/__init__.py, the only list of their names."""
-    names: tuple[str, ...] = import_module("model.features").FEATURES
-    return tuple(import_module(f"model.features.{name}.feature").FEATURE for name in names)
+    return tuple(import_module(f"model.features.{name}.feature").FEATURE for name in listed("model.features"))
 
 
 def answers() -> Answers:

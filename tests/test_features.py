@@ -1,8 +1,8 @@
 """Features: each can be taken out, and a made-up one is added by its folder and its name alone."""
 
-import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,11 +15,11 @@ from tests.app.conftest import SPEC
 from tests.networks import save_checkpoint
 from viz.features import FEATURES as OF_VIZ
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 ROOT = Path(__file__).parents[1]
 LINKED = ("tests", "checkpoints", "lectures", "docs", "headlight.py", "app.py", ".streamlit")
 LISTS = {"model": OF_MODEL, "viz": OF_VIZ}
-"""The names of features by the folder of their list."""
+"""The features by the folder of their list."""
 
 FEATURES = tuple(dict.fromkeys((*OF_MODEL, *OF_VIZ)))
 """All of them: one feature has a folder in either, or in both."""
@@ -181,44 +181,45 @@ for name, (folder, modules, script) in json.load(sys.stdin).items():
 """Tries each copy in a process of its own, which has loaded the libraries already."""
 
 
-def imported_by(feature: str) -> set[str]:
-    """The features that a feature imports."""
-    names = set[str]()
-    for path in (path for top in LISTS for path in (ROOT / top / "features" / feature).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            modules += [f"{modules[0]}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
-            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            parts = [module.split(".") for module in modules]
-            names |= {words[2] for words in parts if len(words) > 2 and words[0] in LISTS and words[1] == "features"}
-    return names - {feature}
+LEFT_OUT = ("main", "__main__", "checkpoint_texts", "cluster", "replicas", "worker")
+"""Modules that are programs, or need more than the app does."""
 
 
-def going_with(feature: str) -> set[str]:
-    """The feature, and those that import it: they go together."""
-    gone, before = {feature}, set[str]()
-    while gone != before:
-        before = gone
-        gone = gone | {name for name in FEATURES if imported_by(name) & gone}
-    return gone
+def needed_by(feature: str) -> set[str]:
+    """All features that one needs, as the lists say."""
+    needs = {need for listed in LISTS.values() for need in listed.get(feature, ())}
+    before = set[str]()
+    while needs != before:
+        before, needs = needs, needs | {need for name in needs for listed in LISTS.values() for need in listed.get(name, ())}
+    return needs
 
 
-def copied(folder: Path, names: set[str]) -> Path:
-    """A copy of the project whose lists have only features of these names, and no other in its folders."""
+def copied(folder: Path) -> Path:
+    """A copy of the project."""
     folder.mkdir()
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
-    for top, listed in LISTS.items():
+    for top in LISTS:
         shutil.copytree(ROOT / top, folder / top, ignore=shutil.ignore_patterns("__pycache__"))
-        init = folder / top / "features" / "__init__.py"
-        text = init.read_text(encoding="utf-8")
-        before = next(line for line in text.splitlines() if line.startswith("FEATURES = "))
-        init.write_text(
-            text.replace(before, f"FEATURES = {(*filter(names.__contains__, listed), *(names - set(FEATURES)))!r}"), "utf-8"
-        )
-        for name in set(listed) - names:
-            shutil.rmtree(folder / top / "features" / name)
     return folder
+
+
+def without(folder: Path, name: str) -> None:
+    """Takes a feature out of a copy: its folders and its line in the lists. Those that need it are left out of what runs."""
+    for top in LISTS:
+        shutil.rmtree(folder / top / "features" / name, ignore_errors=True)
+        init = folder / top / "features" / "__init__.py"
+        init.write_text(re.sub(rf'^    "{name}": .*\n', "", init.read_text(encoding="utf-8"), flags=re.MULTILINE), "utf-8")
+
+
+def with_greeting(folder: Path) -> None:
+    """Adds the made-up feature to a copy: its files, and its line in the lists."""
+    for top, files in GREETING.items():
+        (folder / top / "features" / "greeting").mkdir()
+        for file, text in files.items():
+            (folder / top / "features" / "greeting" / file).write_text(text, encoding="utf-8")
+        init = folder / top / "features" / "__init__.py"
+        init.write_text(init.read_text(encoding="utf-8").replace("\n}\n", '\n    "greeting": (),\n}\n'), "utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -229,16 +230,13 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     save_checkpoint(place / "shelf" / "tiny", SPEC)
     tried: dict[str, tuple[str, list[str], str]] = {}
     for name in FEATURES:
-        copy = copied(place / name, set(FEATURES) - going_with(name))
+        without(copy := copied(place / name), name)
         files = [path.relative_to(copy).with_suffix("") for top in LISTS for path in (copy / top).rglob("*.py")]
-        left_out = ("main", "__main__", "checkpoint_texts", "cluster", "replicas", "worker")
-        modules = [".".join(path.parts).removesuffix(".__init__") for path in files if path.name not in left_out]
+        gone = {name} | {other for listed in LISTS.values() for other in listed if name in needed_by(other)}
+        kept = [path for path in files if path.name not in LEFT_OUT and gone.isdisjoint(path.parts[2:3])]
+        modules = [".".join(path.parts).removesuffix(".__init__") for path in kept]
         tried[name] = (str(copy), ["app", *sorted(modules)], TAKEN_OUT)
-    copy = copied(place / "greeting", {*FEATURES, "greeting"})
-    for top, files_of_top in GREETING.items():
-        (copy / top / "features" / "greeting").mkdir()
-        for file, text in files_of_top.items():
-            (copy / top / "features" / "greeting" / file).write_text(text, encoding="utf-8")
+    with_greeting(copy := copied(place / "greeting"))
     tried["greeting"] = (str(copy), [], ADDED)
     environment = os.environ | {"HEADLIGHT_CHECKPOINTS": str(place / "shelf"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("PYTHONPATH", None)

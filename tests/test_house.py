@@ -171,12 +171,10 @@ def order(top: str) -> list[str]:
     return [room for name in rooms for room in (name, *(f"{name}.{each}" for each in FEATURES.get(name, ())))]
 
 
-def features_in(folder: str) -> tuple[str, ...]:
-    """The names of features, in the order of their imports."""
-    listed = (
-        node.value for node in tree_of(folder).body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FEATURES"
-    )
-    names: tuple[str, ...] = ast.literal_eval(next(listed))
+def features_in(folder: str) -> dict[str, tuple[str, ...]]:
+    """The names of features, in the order of their imports, with what each says that it needs."""
+    lists = (node for node in tree_of(folder).body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "FEATURES")
+    names: dict[str, tuple[str, ...]] = ast.literal_eval(next(lists).value or ast.Dict([], []))
     return names
 
 
@@ -214,6 +212,15 @@ def test_the_core_imports_no_feature() -> None:
             assert not wrong or within(module, "viz.lectures"), (
                 f"A feature brings what it has by its Feature: {module} imports {wrong}"
             )
+
+
+@pytest.mark.parametrize("top", ["model", "viz"])
+def test_a_feature_says_which_others_it_needs(top: str) -> None:
+    """What the part in viz needs includes what the part in model does: one does not run without the other."""
+    for name, said in FEATURES[f"{top}.features"].items():
+        parts = {f"{top}.features.{name}", f"model.features.{name}"}
+        imported = {other.split(".")[2] for module in modules(*parts) for other in imports(module) if within(other, *FEATURES)}
+        assert set(said) == imported - {name}, f"{top}/features/__init__.py says what {name} needs; it differs from what it imports"
 
 
 def height(room: str) -> int:

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from starlette.routing import Route
 
+from model.feature import listed
+
 Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "help"]
 """Where a page of the core draws what features bring; `Feature.parts` says what each is given."""
 
@@ -131,7 +133,7 @@ class Feature:
 @cache
 def features() -> tuple[Feature, ...]:
     """What the features bring, in the order of viz/features/__init__.py, the only list of their names."""
-    names: tuple[str, ...] = import_module("viz.features").FEATURES
+    names = listed("model.features", "viz.features")
     return tuple(import_module(f"viz.features.{name}.feature").FEATURE for name in names)
 
 

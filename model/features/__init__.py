@@ -6,5 +6,12 @@ Taking one out is removing its folder and its name.
 May import: nothing of this project.
 """
 
-FEATURES = ("what_if", "circuit", "modern_attention", "survey", "training", "serving")
-"""Their names in the order of their imports: a feature imports the core, and features before it."""
+FEATURES: dict[str, tuple[str, ...]] = {
+    "what_if": (),
+    "circuit": ("what_if",),
+    "modern_attention": ("what_if",),
+    "survey": ("circuit", "what_if"),
+    "training": (),
+    "serving": (),
+}
+"""Their names in the order of their imports, each with those that it imports; without one of these it is left out."""
