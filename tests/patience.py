@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 
-HANG_S = 300
+HANG_S = 120
 """Limit of every wait: with four others on two cores, the first survey of a process took 89 s (28 November 2026)."""
 
 PROGRAM_LIMITS = {
