@@ -30,7 +30,7 @@ WITHOUT_TORCH = f"""
 import sys
 sys.modules.update(dict.fromkeys({NOT_IN_THE_APP}))  # `import torch` fails
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("viz/main.py", default_timeout=HANG_S).run()
+app = AppTest.from_file("viz/main.py", default_timeout={HANG_S}).run()
 assert not app.exception, app.exception
 assert not app.warning, app.warning
 assert len(app.get("bidi_component")) > 1

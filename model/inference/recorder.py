@@ -129,9 +129,10 @@ class Recorder:
         """
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
         joined: dict[tuple[object, ...], Array] = {}  # the pieces of a mask are those of every layer
+        # All pieces are held until the end: a tensor that was freed would leave its id to the next one.
+        decisive = {name: _deciding(name, pieces) if one_row else pieces for name, pieces in self._pieces.items()}
         arrays = {}
-        for name, recorded in self._pieces.items():
-            pieces = _deciding(name, recorded) if one_row else recorded
+        for name, pieces in decisive.items():
             same = name.rpartition("/")[2], _is_decoded(name), *map(id, pieces)
             if same not in joined:
                 joined[same] = _join(name, pieces, places, self.prompt)

@@ -95,7 +95,7 @@ USER, SYSTEM = LONG[1], LONG[0]
     ],
 )
 def test_an_act_changes_the_turns(act: dict[str, Any], reply: str, said: Any, text: str) -> None:
-    view = replace(VIEW, **changed(VIEW, act, reply))
+    view = VIEW.changed(**changed(VIEW, act, reply))
     assert turns(view.chat) == tuple(Turn(*each) for each in said)
     assert view.text == text
     assert view.begin == "", "what was chosen for the sentence before does not continue another"

@@ -94,13 +94,13 @@ def test_a_visitor_sees_one_head_types_a_sentence_and_opens_all_heads(newcomer: 
     page = opened(newcomer, serve(APP))
     lines = drawing(page, "lines")
     expect(lines).to_have_count(1)
-    expect(lines).to_contain_text("Hover over “park”: where did it look?")
+    expect(lines).to_contain_text("Hover over “park”: what did it attend to?")
     expect(drawing(page, "atlas")).to_have_count(0)
     type_sentence(page, TYPED)
     trace = bundled_engine().ask(Run(RunRequest("multi30k-de-en", TYPED)))
     rest(page)
     words = [text.lower() for text in trace.tokens["target"].texts]
-    expect(lines).to_contain_text("where did it look?")
+    expect(lines).to_contain_text("what did it attend to?")
     assert lines.inner_text().split("“")[1].split("”")[0].lower() in words
     page.get_by_role("button", name="Show all 72 heads").click()
     expect(drawing(page, "atlas")).to_be_visible()
@@ -191,7 +191,7 @@ def test_keys_lead_through_the_tour_which_is_found_again_under_help_and_in_no_li
 def test_on_a_phone_a_tap_shows_the_lines_of_a_word_and_all_heads_come_without_the_settings(browser: Browser, serve: Serve) -> None:
     context = browser.new_context(**PHONE)  # type: ignore[arg-type]  # the fields of a phone
     page = opened(context.new_page(), serve(APP))
-    expect(drawing(page, "lines")).to_contain_text("Tap “park”: where did it look?")
+    expect(drawing(page, "lines")).to_contain_text("Tap “park”: what did it attend to?")
     before = page.evaluate(WHOLE)
     assert before["below"] <= 0
     page.get_by_role("button", name="Show me in five steps").tap()

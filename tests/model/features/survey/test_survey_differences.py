@@ -89,7 +89,7 @@ def test_a_film_has_the_statistics_of_every_snapshot_and_is_read_as_it_was_writt
     assert (again.about, again.steps, again.heads) == (found.about, found.steps, found.heads)
     for name in films.COLUMNS:
         assert np.array_equal(getattr(again, name), getattr(found, name), equal_nan=True)
-    with pytest.raises(BadSurvey, match="not a survey film"):
+    with pytest.raises(BadSurvey, match="not a survey of snapshots"):
         films.from_bytes(b"PAR1", "film.parquet")
 
 
