@@ -84,7 +84,7 @@ LONG = (
 THOROUGH = "thorough"
 """The marker of what the README's test line leaves out: `-m thorough` runs it."""
 
-MARKED = re.compile(r"^pytestmark = .*$", re.MULTILINE)
+MARKED = re.compile(r"^pytestmark = (?:\[.*?\]$|.*?$)", re.MULTILINE | re.DOTALL)
 MARK = re.compile(r"pytest\.mark\.(\w+)")
 """How a file marks all of its tests."""
 

@@ -10,6 +10,7 @@ from benchmarks.servers import Served, serving_processes
 from tests.patience import HANG_S
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="there is no HAProxy: apt-get install haproxy"),
 ]

@@ -16,6 +16,8 @@ from benchmarks.load.visitor import Visitor, visiting
 from tests.browser.servers import APP, SAID, free_port, started
 from tests.patience import HANG_S
 
+pytestmark = pytest.mark.thorough
+
 HEADERS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 DIGITS = "9" * 5000
 PATHS = [

@@ -20,7 +20,7 @@ from model.trace.types import chat_of
 from tests import chats, known
 from tests.chats import LONG, ONE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 CPU = torch.device("cpu")
 TEXT = "The capital of France is"

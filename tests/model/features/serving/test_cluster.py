@@ -39,6 +39,7 @@ from tests.patience import HANG_S
 from tests.runs import CPU, assert_same, for_session
 
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.cluster,
     pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecatedSince20"),  # at the import of ray.serve
 ]
