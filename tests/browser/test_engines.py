@@ -28,10 +28,9 @@ CROSSED = "Im Park spielt ein alter Mann Gitarre."
 
 ATLAS = ".hl[data-drawing=atlas][data-layout]"
 
-BLURRED = f"""(canvases) => ({EVERYWHERE})(canvases)
-  .map((canvas) => [canvas.width, canvas.getBoundingClientRect().width * devicePixelRatio])
-  .filter(([pixels, seen]) => Math.abs(pixels - seen) > 2)"""
-"""Canvases with other pixels than those of the screen."""
+ARE_SHARP = f"""(canvases) => ({EVERYWHERE})(canvases)
+  .every((canvas) => Math.abs(canvas.width - canvas.getBoundingClientRect().width * devicePixelRatio) <= 2)"""
+"""Whether canvases are drawn with the pixels of the screen; one that is not drawn yet is 300 wide."""
 
 FITS = f"""(pictures) => {{
   const main = document.querySelector("[data-testid=stMain]");
@@ -148,7 +147,7 @@ def test_a_first_visit_shows_a_whole_picture_that_names_words_then_a_sentence_of
     visitor.open(serve(APP), ".hl canvas")
     whole = visitor.evaluate(WHOLE)
     assert max(whole["scrolls"] - 1, whole["below"], -whole["above"], whole["beside"]) <= 0, whole
-    assert visitor.evaluate(BLURRED, ".hl canvas") == []
+    visitor.until(ARE_SHARP, ".hl canvas")
     assert visitor.evaluate("(canvas) => canvas.getBoundingClientRect().width / innerWidth", visitor.all(".hl canvas")[0]) > 0.6
     sentence = visitor.evaluate("() => document.querySelector('.st-key-sentence input').value")
     words = engine.ask(Run(RunRequest(MODEL, sentence))).tokens["target"].texts
@@ -176,7 +175,7 @@ def test_big_mode_fits_its_window_is_sharp_and_is_clicked_where_it_is_seen(
     visitor.open(f"{serve(APP)}/explore?model={MODEL}&text={SENTENCE}&big=1&picture=heads", ATLAS)
     fits = visitor.evaluate(FITS, ".hl canvas")
     assert max(fits["scrolls"], fits["below"]) <= 1, fits
-    assert visitor.evaluate(BLURRED, ".hl canvas") == []
+    visitor.until(ARE_SHARP, ".hl canvas")
     assert_cells_are_named(visitor, engine.ask(Run(RunRequest(MODEL, SENTENCE))), OVERVIEW)
     assert_a_click_selects(visitor, visitor.tiles("atlas")[5])
 
@@ -208,7 +207,7 @@ def joined_class(visitor: Visitor, address: str, code: str) -> str:
 
 def assert_picture_is_right(visitor: Visitor) -> None:
     """The picture of a step is as sharp as the screen, and not wider than its place."""
-    assert visitor.evaluate(BLURRED, ".hl canvas") == [], title(visitor)
+    visitor.until(ARE_SHARP, ".hl canvas")
     assert visitor.evaluate("(stage) => stage.scrollWidth - stage.clientWidth", visitor.all("#stage")[0]) <= 1, title(visitor)
 
 
