@@ -74,9 +74,8 @@ def answer(
     Raises:
         CannotMeasure: the network or the target leaves nothing to be measured.
     """
-    example = example_of(
-        runner, request, trace, prompt, resources.device, resources.most
-    )  # before inference mode: it needs gradients
+    # Before inference mode: the tensors of an example take part in gradients.
+    example = example_of(runner, request, trace, prompt, resources.device, resources.most)
     forced = Forced(request, prompt, runner, trace, resources, example, Scorer(example, resources.ask, resources.most_bytes))
     with torch.inference_mode():
         return measurements[type(question)](question, forced)
