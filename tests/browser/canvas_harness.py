@@ -100,6 +100,9 @@ def main() -> None:
         canvas.draw("sound", sound.scene(trace, site, state.head, state.query), key=f"sound{number}", chosen=choose)
     if "player" in show:
         canvas.draw("player", player.scene(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
+    if "table" in show:
+        signed = st.column_config.NumberColumn(format="localized", step=0.001)
+        st.dataframe({"difference": [-0.5, -1234.5]}, column_config={"difference": signed})
     if "tree" in show:  # each script run has another one, whose numbers differ in their last digits, as other runs' would
         scene = beam_tree.scene(searched(trace, 1e-6 * state.runs), state.setdefault("hypothesis", 0))
         canvas.draw("tree", scene, key=f"tree{number}", chosen=choose)

@@ -3,11 +3,11 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Serve
+from tests.browser.conftest import DRAWINGS, Serve
 from tests.browser.emulation import another_language
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
-from tests.browser.visits import PICTURES, chips, rest
+from tests.browser.visits import PAINTED, PICTURES, chips, rest, until
 from viz.i18n import translate
 from viz.widgets import appearance
 
@@ -50,3 +50,14 @@ def test_keys_and_sizes_of_streamlit_are_those_of_the_language(watched: Page) ->
     expect(watched.locator("kbd")).to_have_text("Strg + Umschalt + Z")
     expect(watched.locator("kbd")).to_have_attribute("aria-label", "Taste: Strg + Umschalt + Z")
     expect(watched.locator("[data-testid=stFileUploader]")).to_have_text("128\u00a0MB pro Datei• TSV")
+
+
+def test_a_table_that_was_painted_before_the_language_was_known_is_painted_again(watched: Page, serve: Serve) -> None:
+    """On a busy machine, Streamlit may paint a page before it starts our script: a hyphen stood where a minus sign belongs."""
+    watched.add_init_script(PAINTED)
+    watched.goto(f"{serve(DRAWINGS)}/?show=table")
+    until(watched, lambda: "-1,234.500" in watched.evaluate("[...painted]"))
+    watched.add_script_tag(content=appearance.SCRIPT)
+    for language, number in {"en": "−1,234.500", "de": "−1.234,500"}.items():
+        watched.evaluate("(language) => { document.documentElement.lang = language; speakStreamlit({}); }", language)
+        until(watched, lambda number=number: number in watched.evaluate("[...painted]"))  # type: ignore[misc]

@@ -46,6 +46,16 @@ TILES = """(node) => {
   return JSON.parse(node.dataset.layout).map(moved);
 }"""
 
+PAINTED = """
+globalThis.painted = new Set();
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+  painted.add(text);
+  return fillText.call(this, text, ...at);
+};
+"""
+"""Notes each text on a canvas: Streamlit paints tables on one."""
+
 A_WHILE_MS = 100
 PICTURES = ", ".join(
     (

@@ -87,7 +87,18 @@ if (!Object.hasOwn(navigator, "languages")) {
   Object.defineProperty(navigator, "languages", { get: () => [document.documentElement.lang || "en", ...languages] });
 }
 
-/** Sets the language. `words`: ours by Streamlit's; “Help for {name}” matches all that begin so. */
+let signs = null; // the language whose numbers the tables show that were painted so far
+
+/** Paints the tables again that were painted with other signs. Streamlit paints a table whenever its height changes: for one frame. */
+function repaintTables() {
+  if (signs === (signs = navigator.languages[0])) return;
+  for (const { style } of document.querySelectorAll(".stDataFrameGlideDataEditor > :first-child")) {
+    style.height = "calc(100% - 1px)";
+    requestAnimationFrame(() => requestAnimationFrame(() => { style.height = ""; }));
+  }
+}
+
+/** Sets the language, also of what Streamlit drew before. `words`: ours by Streamlit's; “Help for {name}” matches all that begin so. */
 function speakStreamlit(words) {
   exact = words;
   patterns = Object.entries(words).filter(([theirs]) => theirs.includes("{name}")).map(([theirs, text]) => {
@@ -95,5 +106,6 @@ function speakStreamlit(words) {
     return { pattern: new RegExp(`^${before}(.+)${after}$`, "s"), text };
   });
   look(document.body);
+  repaintTables();
   observer.observe(document.body, { attributes: true, attributeFilter: ATTRIBUTES, characterData: true, childList: true, subtree: true });
 }
