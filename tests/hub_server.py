@@ -30,7 +30,7 @@ class Repo:
         announced: other contents, by name: what is announced is their size and hash.
         etags: the hashes that the headers of a file hold, by name, where they are no true ones.
         elsewhere: where the content of a file is, by name.
-        second: other contents, by name, from the second time on that their headers are asked for.
+        second: other contents, by name, from the second time on that they are asked for.
     """
 
     files: dict[str, bytes]
@@ -40,7 +40,7 @@ class Repo:
     etags: dict[str, str] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
     second: dict[str, bytes] = field(default_factory=dict)
-    heads: dict[str, int] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
     parameters: dict[str, int] = field(default_factory=dict)
     huge: dict[str, int] = field(default_factory=dict)
 
@@ -124,9 +124,8 @@ class Hub:
         found, name = self.repos[repo], request.path_params["name"]
         if name not in found.files:
             return Response(status_code=404, headers={"x-error-code": "EntryNotFound"})
-        if request.method == "HEAD":
-            found.heads[name] = found.heads.get(name, 0) + 1
-        if name in found.second and found.heads.get(name, 0) > 1:
+        found.answers[name] = found.answers.get(name, 0) + 1
+        if name in found.second and found.answers[name] > 1:
             found.files[name] = found.second[name]
         content, told = found.files[name], found.announced.get(name, found.files[name])
         etag = found.etags.get(name) or (hashlib.sha256(told).hexdigest() if name.endswith(LFS) else git_hash(told))

@@ -48,26 +48,26 @@ def root() -> Path:
 
 def name_of(path: Path) -> HubName | None:
     """The model and the commit of a folder of a cache; None: it is no such folder."""
-    kept = path.parent.parent.name
-    if path.parent.name != SNAPSHOTS or not kept.startswith(CACHED) or not COMMIT.fullmatch(path.name):
+    model_folder = path.parent.parent.name
+    if path.parent.name != SNAPSHOTS or not model_folder.startswith(CACHED) or not COMMIT.fullmatch(path.name):
         return None
-    return HubName(kept.removeprefix(CACHED).replace("--", "/"), path.name)
+    return HubName(model_folder.removeprefix(CACHED).replace("--", "/"), path.name)
 
 
 def repos() -> list[str]:
     """Names of all models of which the cache holds anything, sorted."""
-    there = root().glob(f"{CACHED}*/{SNAPSHOTS}") if root().is_dir() else ()
-    return sorted(place.parent.name.removeprefix(CACHED).replace("--", "/") for place in there)
+    folders = root().glob(f"{CACHED}*/{SNAPSHOTS}") if root().is_dir() else ()
+    return sorted(path.parent.name.removeprefix(CACHED).replace("--", "/") for path in folders)
 
 
 def near(repo: str) -> str:
     """The names of the cache that are most like one, as a list; a dash: there are none."""
-    there = {each.lower(): each for each in repos()}
-    there |= {each.lower().rpartition("/")[2]: each for each in repos()}
-    found = difflib.get_close_matches(repo.lower(), there, MOST_NEAR) + difflib.get_close_matches(
-        repo.lower().rpartition("/")[2], there, MOST_NEAR
-    )
-    return ", ".join(dict.fromkeys(there[each] for each in found)) or "–"
+    # compared with and without the organization: both a wrong one and a missing one are common
+    names = {name.lower(): name for name in repos()}
+    names |= {name.lower().rpartition("/")[2]: name for name in repos()}
+    likely = difflib.get_close_matches(repo.lower(), names, MOST_NEAR)
+    likely += difflib.get_close_matches(repo.lower().rpartition("/")[2], names, MOST_NEAR)
+    return ", ".join(dict.fromkeys(names[match] for match in likely)) or "–"
 
 
 def find(name: HubName) -> Path | None:
@@ -83,22 +83,23 @@ def find(name: HubName) -> Path | None:
         if len(same) > 1:
             raise UnknownModel(asked=name.repo, there=", ".join(same))
         name = replace(name, repo=same[0] if same else name.repo)
-    place = root() / f"{CACHED}{name.repo.replace('/', '--')}"
-    for commit in _commits(place, name.revision or MAIN):
-        path = place / SNAPSHOTS / commit
+    model_folder = root() / f"{CACHED}{name.repo.replace('/', '--')}"
+    for commit in _commits(model_folder, name.revision or MAIN):
+        path = model_folder / SNAPSHOTS / commit
         if is_whole(path):
             return path
     return None
 
 
-def _commits(place: Path, revision: str) -> list[str]:
+def _commits(model_folder: Path, revision: str) -> list[str]:
     """The commits of the cache that a revision can mean: that of a branch or tag, or the only one that begins so."""
-    ref = place / "refs" / revision
+    ref = model_folder / "refs" / revision
     if ref.is_file():
         return [ref.read_text(encoding="ascii", errors="replace").strip()]
-    there = [path.name for path in (place / SNAPSHOTS).iterdir()] if (place / SNAPSHOTS).is_dir() else []
-    begun = [commit for commit in there if len(revision) >= SHORTEST_COMMIT and commit.startswith(revision)]
-    return begun if len(begun) == 1 else []
+    snapshots = model_folder / SNAPSHOTS
+    commits = [path.name for path in snapshots.iterdir()] if snapshots.is_dir() else []
+    matches = [commit for commit in commits if len(revision) >= SHORTEST_COMMIT and commit.startswith(revision)]
+    return matches if len(matches) == 1 else []
 
 
 def locate(name: HubName) -> Path:
@@ -139,8 +140,9 @@ def check_runs(title: str, opened: folder.Folder) -> None:
 
         if not library.knows(opened.model_type):
             kind, version = opened.model_type, library.VERSION
-            gaps = {"kind": kind, "version": version}
-            reason = phrase("its architecture, {kind}, is not one of the transformers library {version}", **gaps)
+            reason = phrase(
+                "its architecture, {kind}, is not one of the transformers library {version}", kind=kind, version=version
+            )
             raise CannotRun(model=title, reason=reason)
 
 
@@ -150,13 +152,13 @@ def shape(opened: folder.Folder) -> Shape:
     Raises:
         CheckpointError: its settings make no sense.
     """
-    found = shape_of(opened.config)
-    if opened.family is not None or BYTES_OF.get(found.dtype, RUNS_IN) >= RUNS_IN:
-        return found
+    declared = shape_of(opened.config)
+    if opened.family is not None or BYTES_OF.get(declared.dtype, RUNS_IN) >= RUNS_IN:
+        return declared
     from model.huggingface import checks, library  # takes seconds: only for what has no row
 
     with checks.said_by_the_library(opened):
-        return replace(found, in_float32=not library.may_change(opened.model_type, opened.safe_config))
+        return replace(declared, in_float32=not library.may_change(opened.model_type, opened.safe_config))
 
 
 def models() -> list[CachedModel]:
@@ -165,12 +167,13 @@ def models() -> list[CachedModel]:
         return []
     from huggingface_hub import scan_cache_dir
 
-    found = []
-    for repo in scan_cache_dir(root()).repos:
-        for kept in repo.revisions if repo.repo_type == "model" else ():
-            if (entry := _entry(HubName(repo.repo_id, kept.commit_hash), kept.snapshot_path, tuple(sorted(kept.refs)))) is not None:
-                found.append(entry)
-    return sorted(found, key=lambda entry: (entry.name.repo.lower(), not entry.refs, entry.name.revision))
+    entries = [
+        _entry(HubName(repo.repo_id, commit.commit_hash), commit.snapshot_path, tuple(sorted(commit.refs)))
+        for repo in scan_cache_dir(root()).repos
+        for commit in (repo.revisions if repo.repo_type == "model" else ())
+    ]
+    runnable = [entry for entry in entries if entry is not None]
+    return sorted(runnable, key=lambda entry: (entry.name.repo.lower(), not entry.refs, entry.name.revision))
 
 
 def _entry(name: HubName, path: Path, refs: tuple[str, ...]) -> CachedModel | None:
@@ -190,9 +193,9 @@ def check_memory(opened: folder.Folder) -> None:
     Raises:
         NoMemoryFor: they do not.
     """
-    needed, there = needed_memory(weight_bytes(opened.path), shape(opened)), machine_bytes()
-    if needed > there:
-        raise NoMemoryFor(model=folder.name_of(opened.path), needed=needed / GB, there=there / GB)
+    needed, available = needed_memory(weight_bytes(opened.path), shape(opened)), machine_bytes()
+    if needed > available:
+        raise NoMemoryFor(model=folder.name_of(opened.path), needed=needed / GB, there=available / GB)
 
 
 def weight_bytes(path: Path) -> int:

@@ -36,29 +36,29 @@ def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: igno
         CannotRun: it would not run here.
         NoSuchHubModel, NoSuchRevision, GatedModel, HubRefused, HubAway, FetchFailed: the Hub's answer, or none.
     """
-    _allow(name)
+    _check_allowed(name)
     texts = [folder.CONFIG, folder.GENERATION, folder.TOKENIZER, *folder.VOCABULARY_FILES, *folder.PREPARATION, OWN_FILE]
     order = {"plan": {"repo": name.repo, "revision": name.revision, "texts": texts, "weights": list(folder.WEIGHTS)}}
     try:
-        with _answers(name, order, stopping) as lines:
-            told = next(lines)["plan"]
+        with _asking_worker(name, order, stopping) as lines:
+            answer = next(lines)["plan"]
     except NoSuchHubModel as error:
         raise NoSuchHubModel(model=name.typed, near=cache.near(name.repo)) from error
-    repo, commit = str(told["repo"]), str(told["commit"])
-    shape = _checked(repo, told)
+    repo, commit = str(answer["repo"]), str(answer["commit"])
+    shape = _runnable_shape(repo, answer)
     return Plan(
         name=str(HubName(repo, commit)),
         title=repo,
         revision=name.revision,
         commit=commit,
-        files=tuple(HubFile(**file) for file in told["files"]),
-        missing=told["missing"],
-        license=told["license"],
+        files=tuple(HubFile(**file) for file in answer["files"]),
+        missing=answer["missing"],
+        license=answer["license"],
         shape=shape,
-        parameters=sum(map(int, told["parameters"].values())),
-        folder=told["folder"],
+        parameters=sum(map(int, answer["parameters"].values())),
+        folder=answer["folder"],
         memory_there=machine_bytes(),
-        disk_there=disk_left(Path(told["folder"])),
+        disk_there=disk_left(Path(answer["folder"])),
     )
 
 
@@ -78,12 +78,12 @@ def fetch(wanted: Plan, count: OnBytes, stopping: Stopping = nullcontext) -> Pat
         GatedModel, HubRefused, HubAway, FetchFailed: it was not downloaded; what came is kept for the next time.
     """
     name = HubName(wanted.title, wanted.commit)
-    _allow(name)
+    _check_allowed(name)
     if wanted.refused is not None:
         raise wanted.refused
     files = [asdict(file) for file in wanted.files]
     order = {"fetch": {"repo": wanted.title, "commit": wanted.commit, "revision": wanted.revision, "files": files}}
-    with _answers(name, order, stopping) as lines:
+    with _asking_worker(name, order, stopping) as lines:
         for line in lines:
             if "bytes" in line:
                 count(line["bytes"], line["of"])
@@ -92,27 +92,26 @@ def fetch(wanted: Plan, count: OnBytes, stopping: Stopping = nullcontext) -> Pat
     return path
 
 
-def _allow(name: HubName) -> None:
+def _check_allowed(name: HubName) -> None:
     if (allowed := mode()) == "off":
         raise HubOff(model=name.typed)
     if allowed == "cache":
         raise NotFetched(model=name.typed, near=cache.near(name.repo))
 
 
-def _checked(repo: str, told: dict[str, Any]) -> Shape:
+def _runnable_shape(repo: str, answer: dict[str, Any]) -> Shape:
     """The shape of a model. Refuses one that would not run, before anything is downloaded.
 
     Raises:
         CannotRun: it has no settings or weights that are read here, or an architecture that does not run.
     """
-    found = [str(name) for name in told["found"]]
-    if told["config"] is None or not any(is_weight(file["name"]) for file in told["files"]):
+    if answer["config"] is None or not any(is_weight(file["name"]) for file in answer["files"]):
         reason = phrase("it has no config.json with weights in safetensors or .bin")
-        if any(name.endswith(".gguf") for name in found):
+        if any(str(name).endswith(".gguf") for name in answer["listed"]):
             reason = phrase("it contains only GGUF files: download one of them yourself and open it by its path")
         raise CannotRun(model=repo, reason=reason)
     try:
-        opened = folder.with_settings(Path(repo), told["config"], {})
+        opened = folder.with_settings(Path(repo), answer["config"], {})
         cache.check_runs(repo, opened)
         return cache.shape(opened)
     except CheckpointError as error:
@@ -121,8 +120,8 @@ def _checked(repo: str, told: dict[str, Any]) -> Shape:
 
 
 @contextmanager
-def _answers(name: HubName, order: dict[str, Any], stopping: Stopping) -> Iterator[Iterator[dict[str, Any]]]:
-    """The lines that the process answers with. It ends with this context.
+def _asking_worker(name: HubName, order: dict[str, Any], stopping: Stopping) -> Iterator[Iterator[dict[str, Any]]]:
+    """A process that asks the Hub; the lines that it answers with. It ends with this context.
 
     Raises:
         HeadlightError: the error that it tells, or that it ended without an answer.
@@ -138,12 +137,12 @@ def _answers(name: HubName, order: dict[str, Any], stopping: Stopping) -> Iterat
             process.stdin.write(json.dumps(order) + "\n")
             process.stdin.flush()
             with stopping(process.kill):
-                yield _read(name, output)
+                yield _read_lines(name, output)
         finally:
             process.kill()
 
 
-def _read(name: HubName, output: Any) -> Iterator[dict[str, Any]]:
+def _read_lines(name: HubName, output: Any) -> Iterator[dict[str, Any]]:
     for text in output:
         line = json.loads(text)
         if "error" in line:

@@ -63,10 +63,10 @@ def parsed(text: str) -> HubName | None:
     """
     if "://" in (text := text.strip()):
         return _of_address(text)
-    found = _NAME.fullmatch(text)
-    if found is None or ".." in text:
+    match = _NAME.fullmatch(text)
+    if match is None or ".." in text:
         return None
-    return HubName(found["repo"], found["revision"] or "")
+    return HubName(match["repo"], match["revision"] or "")
 
 
 def _of_address(text: str) -> HubName:
@@ -81,7 +81,7 @@ def _of_address(text: str) -> HubName:
     parts = [unquote(part) for part in where.path.split("/") if part] if known else []
     at = next((index for index, part in enumerate(parts) if part in _PAGES and index), len(parts))
     name = "/".join(parts[: min(at, 2)]) + (f"@{parts[at + 1]}" if len(parts) > at + 1 else "")
-    found = _NAME.fullmatch(name)
-    if found is None or ".." in name or name.startswith(PREFIX):
+    match = _NAME.fullmatch(name)
+    if match is None or ".." in name or name.startswith(PREFIX):
         raise NotAHubPage(found=text[:200], hosts=", ".join(sorted(HOSTS, key=len)[:3]))
-    return HubName(found["repo"], found["revision"] or "")
+    return HubName(match["repo"], match["revision"] or "")

@@ -102,8 +102,7 @@ class Plan:
     def refused(self) -> HeadlightError | None:
         """Why it cannot be downloaded or run here; None: it fits."""
         if self.missing > self.disk_there:
-            there = self.disk_there / GB
-            return NoDisk(model=self.title, needed=self.missing / GB, there=there, folder=self.folder)
+            return NoDisk(model=self.title, needed=self.missing / GB, there=self.disk_there / GB, folder=self.folder)
         if self.memory > self.memory_there:
             return NoMemoryFor(model=self.title, needed=self.memory / GB, there=self.memory_there / GB)
         return None
@@ -122,8 +121,8 @@ def is_weight(name: str) -> bool:
 
 def shape_of(config: Mapping[str, Any]) -> Shape:
     """Layers, heads and number type by a config.json; of a network of several, those of its text."""
-    inner = [config[name] for name in ("text_config", "llm_config") if isinstance(config.get(name), Mapping)]
-    values = {**config, **{name: value for text in inner[:1] for name, value in text.items() if value is not None}}
+    text_configs = [config[name] for name in ("text_config", "llm_config") if isinstance(config.get(name), Mapping)]
+    values = {**config, **{name: value for text in text_configs[:1] for name, value in text.items() if value is not None}}
 
     def first(names: Sequence[str]) -> int:
         return next((values[name] for name in names if type(values.get(name)) is int), 0)
@@ -135,4 +134,4 @@ def shape_of(config: Mapping[str, Any]) -> Shape:
 
 def disk_left(folder: Path) -> int:
     """Bytes left on the disk of a folder that may not be there yet."""
-    return shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+    return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free

@@ -5,18 +5,19 @@ order {"plan": …} is answered with what the Hub says of a model, {"fetch": …
 is a line, too.
 
 What is downloaded stays beside its place, under the hash that the Hub announced, until it is whole and has that hash: a download
-that was broken or stopped goes on there.
+that was broken or stopped goes on there. (The library's own downloads begin anew: their unfinished files have random names.)
 """
 
 import errno
 import hashlib
 import json
+import os
 import re
+import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 from filelock import FileLock
-from huggingface_hub import HfApi, constants, get_session, hf_hub_download, hf_hub_url
+from huggingface_hub import HfApi, constants, get_session, hf_hub_url
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -34,9 +35,8 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.file_download import get_hf_file_metadata, http_get, repo_folder_name
-from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]
-from tqdm import tqdm
+from huggingface_hub.file_download import repo_folder_name
+from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff  # type: ignore[attr-defined]
 
 from model.errors import (
     FetchFailed,
@@ -54,20 +54,14 @@ CONFIG = "config.json"
 LARGEST_JSON = 2**26
 """Most bytes of an answer of the Hub that is read as JSON."""
 
-PIECE = 2**16
-"""Bytes that are written at once: at most so many are lost where a download ends."""
-
 HASH = re.compile(r"[0-9a-zA-Z]{1,128}")
 """What names a content or a commit: the Hub's answers become names of files and folders, so nothing else may stand in them."""
 
-HASHES = ("etag", "x-linked-etag", "x-repo-commit")
-"""Headers of an answer that hold one."""
-
-TELLS_S = 0.2
-"""Seconds between two lines about progress."""
+SECONDS_BETWEEN_REPORTS = 0.2
+"""Least time between two lines about progress."""
 
 
-def tell(**line: Any) -> None:
+def send(**line: Any) -> None:
     """Writes one line of the answer."""
     print(json.dumps(line), flush=True)
 
@@ -76,32 +70,37 @@ def plan(repo: str, revision: str, texts: list[str], weights: list[str]) -> dict
     """What the Hub says of a model: its name and commit, license, needed files, configuration, and parameters by number type.
 
     Args:
+        repo, revision: the model; an empty revision is the main branch.
         texts: names of files with settings or a vocabulary.
         weights: names of files of weights, or of their index: the first that exists is taken.
+
+    Raises:
+        FetchFailed: the Hub's answer cannot be.
     """
     info = HfApi().model_info(repo, revision=revision or None, files_metadata=True)
-    repo, commit = info.id, _hash(repo, str(info.sha))
-    there = {each.rfilename: each for each in info.siblings or () if re.fullmatch(r"\w[\w.-]*", each.rfilename)}
-    blobs, files, missing = _store(repo) / "blobs", list[dict[str, Any]](), 0
-    for name in [each for each in texts if each in there] + _weights(repo, commit, weights, there):
-        lfs, size, blob = there[name].lfs, there[name].size or 0, there[name].blob_id or ""
-        files.append({"name": name, "bytes": size, "sha256": lfs.sha256 if lfs else "", "blob": blob})
-        place = blobs / _hash(repo, lfs.sha256 if lfs else blob)
-        missing += 0 if place.is_file() else size - _size(_partial(place))
+    repo, commit = info.id, _checked_hash(repo, str(info.sha))
+    # only files beside each other: no name leads to another folder
+    listed = {entry.rfilename: entry for entry in info.siblings or () if re.fullmatch(r"\w[\w.-]*", entry.rfilename)}
+    files, missing = list[dict[str, Any]](), 0
+    for name in [text for text in texts if text in listed] + _weight_files(repo, commit, weights, listed):
+        lfs, size, git_hash = listed[name].lfs, listed[name].size or 0, listed[name].blob_id or ""
+        files.append({"name": name, "bytes": size, "sha256": lfs.sha256 if lfs else "", "blob": git_hash})
+        blob = _blob(repo, files[-1])
+        missing += 0 if blob.is_file() else size - _size(_part(blob))
     return {
         "repo": repo,
         "commit": commit,
         "license": next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), ""),
         "files": files,
         "missing": missing,
-        "config": _json(repo, CONFIG, commit) if CONFIG in there else None,
-        "found": sorted(there),
+        "config": _read_json(repo, CONFIG, commit) if CONFIG in listed else None,
+        "listed": sorted(listed),
         "parameters": dict(info.safetensors.parameters) if info.safetensors else {},
         "folder": constants.HF_HUB_CACHE,
     }
 
 
-def _hash(repo: str, text: str) -> str:
+def _checked_hash(repo: str, text: str) -> str:
     """The same text, if it can be a hash.
 
     Raises:
@@ -115,7 +114,11 @@ def _hash(repo: str, text: str) -> str:
 
 
 def guard(repo: str) -> None:
-    """Checks every request and answer of the library: a Hub may be hostile, or be reached through somebody who is."""
+    """Checks every request and answer of the library: a Hub may be hostile, or be reached through somebody who is.
+
+    Raises:
+        FetchFailed: later, from the request or answer that is refused.
+    """
     hub = urlsplit(constants.ENDPOINT).hostname
 
     def refuse_inner_hosts(request: httpx2.Request) -> None:
@@ -124,18 +127,15 @@ def guard(repo: str) -> None:
             reason = phrase("the Hub redirects to {host}, which is no public address", host=request.url.host)
             raise FetchFailed(model=repo, reason=reason)
 
-    def check_answer(response: httpx2.Response) -> None:
+    def bound_answer(response: httpx2.Response) -> None:
         if response.request.url.path.startswith("/api/"):
             response.stream = _Bounded(response.stream, repo)
-        for name in HASHES:
-            if text := response.headers.get(name):
-                _hash(repo, text.removeprefix("W/").strip('"'))
 
     session = get_session()
     hooks = session.event_hooks
     session.event_hooks = {
         "request": [*hooks["request"], refuse_inner_hosts],
-        "response": [*hooks["response"], check_answer],
+        "response": [*hooks["response"], bound_answer],
     }
 
 
@@ -178,184 +178,185 @@ def _is_public(host: str) -> bool:
     return all(ip_address(address.partition("%")[0]).is_global for address in addresses)
 
 
-def _store(repo: str) -> Path:
+def _weight_files(repo: str, commit: str, wanted: list[str], listed: Collection[str]) -> list[str]:
+    """The files of weights that are needed, an index with what it lists; empty: there are none."""
+    name = next((name for name in wanted if name in listed), None)
+    if name is None or not name.endswith(".json"):
+        return [] if name is None else [name]
+    shards = _read_json(repo, name, commit).get("weight_map")
+    return [name, *sorted(set(map(str, shards.values())) & set(listed))] if isinstance(shards, dict) else [name]
+
+
+def _read_json(repo: str, name: str, commit: str) -> dict[str, Any]:
+    """A JSON file of the Hub, in memory."""
+    content = bytearray()
+    url = hf_hub_url(repo, name, revision=commit)
+    with get_session().stream("GET", url, headers=build_hf_headers(), follow_redirects=True) as response:
+        hf_raise_for_status(response)
+        for piece in response.iter_bytes():
+            content += piece
+            if len(content) > LARGEST_JSON:
+                reason = phrase("its {name} is larger than {most:,} bytes", name=name, most=LARGEST_JSON)
+                raise FetchFailed(model=repo, reason=reason)
+    try:
+        value = json.loads(content)
+        assert isinstance(value, dict)
+    except (ValueError, RecursionError, AssertionError) as error:
+        raise FetchFailed(model=repo, reason=phrase("its {name} holds no JSON object", name=name)) from error
+    return value
+
+
+def fetch(repo: str, commit: str, revision: str, files: list[dict[str, Any]]) -> None:
+    """Brings the files of a commit into the cache, and sends how many bytes are there.
+
+    Raises:
+        FetchFailed: a file has another length or hash than its plan says.
+    """
+    progress = _Progress(sum(file["bytes"] for file in files))
+    for file in files:
+        _fetch_file(repo, commit, file, progress)
+        progress.finish(file["bytes"])
+    # as the library does, so that its other users find the commit by the branch or tag
+    ref = _model_folder(repo) / "refs" / (revision or constants.DEFAULT_REVISION)
+    if revision != commit:
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        ref.write_text(commit, encoding="ascii")
+    send(bytes=progress.total, of=progress.total)
+
+
+def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], progress: "_Progress") -> None:
+    """One file: downloaded beside its place, compared with its size and hash, put in its place, and linked from its commit."""
+    blob, link = _blob(repo, file), _model_folder(repo) / "snapshots" / commit / str(file["name"])
+    part = _part(blob)
+    for path in (blob, link):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(part.with_suffix(".lock")):
+        kept = next((path for path in (link, blob) if path.exists()), None)
+        if kept is None:
+            _download(hf_hub_url(repo, str(file["name"]), revision=commit), part, int(file["bytes"]), progress)
+            if (received := _size(part)) != file["bytes"]:
+                if received > file["bytes"]:
+                    part.unlink()
+                raise _other_length(repo, str(file["name"]), received, int(file["bytes"]))
+        content = (kept or part).resolve()
+        if not _has_hash(content, file):  # what another program left there is compared, too
+            content.unlink()
+            raise FetchFailed(
+                model=repo, reason=phrase("{name} does not have the hash that the Hub announces", name=str(file["name"]))
+            )
+        if kept is None:
+            part.replace(blob)
+        if not link.exists():
+            _link(blob, link)
+
+
+def _link(blob: Path, link: Path) -> None:
+    """Names a content in the folder of its commit, as the library does: by a link, or by moving it where there are no links."""
+    link.unlink(missing_ok=True)  # one that leads nowhere
+    try:
+        link.symlink_to(os.path.relpath(blob, link.parent))
+    except OSError:
+        shutil.move(blob, link)
+
+
+def _download(url: str, part: Path, size: int, progress: "_Progress") -> None:
+    """Appends what a file lacks. A lost connection is taken up again at once, as long as each brings bytes."""
+    with part.open("ab", buffering=0) as target:
+        while (begun := target.tell()) < size:
+            try:
+                _append(url, target, size, progress)
+                return
+            except httpx2.TransportError:
+                if target.tell() == begun:
+                    raise
+
+
+def _append(url: str, target: BinaryIO, size: int, progress: "_Progress") -> None:
+    """Appends to a file what one answer brings; it ends where it brings more than announced."""
+    begun = target.tell()
+    headers = build_hf_headers() | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
+    patience: dict[str, Any] = {"retry_on_exceptions": (), "retry_on_status_codes": (408, 429)}  # as for the library's downloads
+    # the token goes along: httpx2 leaves it out where it is redirected to another host, which stores the content
+    with http_stream_backoff(
+        "GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT, follow_redirects=True, **patience
+    ) as response:
+        hf_raise_for_status(response)
+        if begun and response.status_code != httpx2.codes.PARTIAL_CONTENT:  # the whole file, although a part was asked for
+            target.seek(0)
+            target.truncate()
+        for piece in response.iter_bytes():
+            target.write(piece)
+            progress.report(target.tell())
+            if target.tell() > size:
+                return
+
+
+def _model_folder(repo: str) -> Path:
     """The folder of a model in the cache."""
     return Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type="model")
 
 
-def _weights(repo: str, commit: str, wanted: list[str], there: Mapping[str, Any]) -> list[str]:
-    """The files of weights that are needed, an index with what it lists; empty: there are none."""
-    name = next((each for each in wanted if each in there), None)
-    if name is None or not name.endswith(".json"):
-        return [] if name is None else [name]
-    listed = _json(repo, name, commit).get("weight_map")
-    return [name, *sorted(set(map(str, listed.values())) & there.keys())] if isinstance(listed, dict) else [name]
+def _blob(repo: str, file: Mapping[str, Any]) -> Path:
+    """Where the content of a file stands in the cache: under its hash."""
+    return _model_folder(repo) / "blobs" / _checked_hash(repo, str(file["sha256"] or file["blob"]))
 
 
-def _json(repo: str, name: str, commit: str) -> dict[str, Any]:
-    """A JSON file of the Hub, in memory."""
-    with get_session().stream(
-        "GET", hf_hub_url(repo, name, revision=commit), headers=build_hf_headers(), follow_redirects=True
-    ) as response:
-        hf_raise_for_status(response)
-        read = bytearray()
-        for piece in response.iter_bytes():
-            read += piece
-            if len(read) > LARGEST_JSON:
-                raise FetchFailed(
-                    model=repo, reason=phrase("its {name} is larger than {most:,} bytes", name=name, most=LARGEST_JSON)
-                )
-    try:
-        found = json.loads(read)
-        assert isinstance(found, dict)
-    except (ValueError, RecursionError, AssertionError) as error:
-        raise FetchFailed(model=repo, reason=phrase("its {name} holds no JSON object", name=name)) from error
-    return found
-
-
-def fetch(repo: str, commit: str, revision: str, files: list[dict[str, Any]]) -> None:
-    """Brings the files of a commit into the cache, and tells how many bytes are there."""
-    store = _store(repo)
-    bar = _Told(sum(file["bytes"] for file in files))
-    for file in files:
-        _fetch_file(repo, commit, file, store, bar)
-    ref = store / "refs" / (revision or constants.DEFAULT_REVISION)
-    if revision != commit:
-        ref.parent.mkdir(parents=True, exist_ok=True)
-        ref.write_text(commit, encoding="ascii")
-    tell(bytes=bar.of, of=bar.of)
-
-
-def _fetch_file(repo: str, commit: str, file: Mapping[str, Any], store: Path, bar: "_Told") -> None:
-    """One file: downloaded beside its place, compared with its size and hash, and given to the library, which links it."""
-    name, size = str(file["name"]), int(file["bytes"])
-    url, headers = hf_hub_url(repo, name, revision=commit), build_hf_headers()
-    told = get_hf_file_metadata(url, headers=headers, timeout=constants.HF_HUB_ETAG_TIMEOUT)
-    if told.etag is None or (told.size is not None and told.size != size):
-        raise _other_length(repo, name, told.size or 0, size)
-    place = store / "blobs" / told.etag
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = _partial(place)
-    with FileLock(part.with_suffix(".lock")):
-        if not place.exists():
-            if urlsplit(told.location).netloc not in ("", urlsplit(url).netloc):
-                headers.pop("authorization", None)  # it is not for another host, which stores the content
-            bar.begin(_size(part))
-            with part.open("ab", buffering=0) as target:
-                try:
-                    _go_on(told.location, target, headers, size, bar)
-                except OSError as error:
-                    if error.errno is not None:
-                        raise
-                    found = _size(part)
-                    if found > size:
-                        part.unlink()
-                    raise _other_length(repo, name, found, size) from error
-            if not _is(part, file):
-                part.unlink()
-                raise _other_content(repo, name)
-            part.replace(place)
-    bar.end(size)
-    linked = ""
-    with suppress(httpx2.RemoteProtocolError):  # the library reuses a connection that the other side has closed
-        linked = hf_hub_download(repo, name, revision=commit)
-    linked = linked or hf_hub_download(repo, name, revision=commit)
-    if not _is(Path(linked), file):  # the library asks the Hub again, which may answer with another file this time
-        Path(linked).unlink()
-        raise _other_content(repo, name)
-
-
-def _go_on(url: str, target: BinaryIO, headers: Mapping[str, str], size: int, bar: "_Told") -> None:
-    """Downloads what a file lacks. The library takes up a lost connection by itself, but not one that the other side has reset."""
-    while True:
-        begun = target.tell()
-        try:
-            http_get(url, target, resume_size=begun, headers=dict(headers), expected_size=size, tqdm_class=bar.piece())
-            return
-        except httpx2.ReadError:
-            if target.tell() == begun:
-                raise
-
-
-def _partial(place: Path) -> Path:
-    return place.with_name(f"{place.name}.part")
+def _part(blob: Path) -> Path:
+    """Where a content stands that is not whole yet."""
+    return blob.with_name(f"{blob.name}.part")
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _is(path: Path, file: Mapping[str, Any]) -> bool:
+def _has_hash(path: Path, file: Mapping[str, Any]) -> bool:
     """Whether a file has the content whose hash was announced."""
     with path.open("rb") as content:
         if file["sha256"]:
             return hashlib.file_digest(content, "sha256").hexdigest() == str(file["sha256"])
-        if not file["blob"]:
-            return True
-        begun = hashlib.sha1(f"blob {file['bytes']}\0".encode(), usedforsecurity=False)
-        return hashlib.file_digest(content, lambda: begun).hexdigest() == str(file["blob"])
+        as_in_git = hashlib.sha1(f"blob {file['bytes']}\0".encode(), usedforsecurity=False)
+        return hashlib.file_digest(content, lambda: as_in_git).hexdigest() == str(file["blob"])
 
 
-def _other_content(repo: str, name: str) -> FetchFailed:
-    return FetchFailed(model=repo, reason=phrase("{name} does not have the hash that the Hub announces", name=name))
+def _other_length(repo: str, name: str, received: int, announced: int) -> FetchFailed:
+    values = {"name": name, "found": received, "announced": announced}
+    longer = phrase("{name} is longer than announced ({announced:,} bytes): {found:,} bytes were received", **values)
+    shorter = phrase("{name} is shorter than announced ({announced:,} bytes): {found:,} bytes were received", **values)
+    return FetchFailed(model=repo, reason=longer if received > announced else shorter)
 
 
-def _other_length(repo: str, name: str, found: int, announced: int) -> FetchFailed:
-    gaps = {"name": name, "found": found, "announced": announced}
-    longer = phrase("{name} is longer than announced ({announced:,} bytes): {found:,} bytes were received", **gaps)
-    shorter = phrase("{name} is shorter than announced ({announced:,} bytes): {found:,} bytes were received", **gaps)
-    return FetchFailed(model=repo, reason=longer if found > announced else shorter)
-
-
-class _Told:
-    """Counts the bytes of all files and tells of them now and then.
+class _Progress:
+    """Sends now and then how many bytes of all files are there.
 
     Args:
-        of: bytes of all files.
+        total: bytes of all files.
     """
 
-    def __init__(self, of: int) -> None:
-        self.of, self._done, self._now, self._told = of, 0, 0, 0.0
+    def __init__(self, total: int) -> None:
+        self.total, self._finished, self._sent_at = total, 0, 0.0
 
-    def begin(self, there: int) -> None:
-        """Begins a file, of which a part is there."""
-        self._now = there
-        self._tell()
+    def report(self, received: int) -> None:
+        """Hears the bytes that are there of the present file."""
+        if time.monotonic() - self._sent_at >= SECONDS_BETWEEN_REPORTS:
+            self._sent_at = time.monotonic()
+            send(bytes=self._finished + received, of=self.total)
 
-    def end(self, size: int) -> None:
+    def finish(self, size: int) -> None:
         """Ends a file."""
-        self._done, self._now = self._done + size, 0
-        self._tell()
-
-    def _tell(self) -> None:
-        if time.monotonic() - self._told >= TELLS_S:
-            self._told = time.monotonic()
-            tell(bytes=self._done + self._now, of=self.of)
-
-    def piece(self) -> type[tqdm]:
-        """The class of a progress bar that counts here and draws nothing."""
-        count = self
-
-        class Bar(tqdm):  # type: ignore[misc]  # untyped library
-            def __init__(self, *given: Any, **options: Any) -> None:
-                super().__init__(*given, **{**options, "disable": True})
-
-            def update(self, n: float | None = 1) -> None:
-                count._now += int(n or 0)
-                count._tell()
-
-        return Bar
+        self._finished += size
+        self.report(0)
 
 
-def said(error: Exception, repo: str, revision: str) -> HeadlightError:
+def sentence_about(error: Exception, repo: str, revision: str) -> HeadlightError:
     """The sentence about what went wrong. Nothing of the request is in it but the host."""
     host, status = urlsplit(constants.ENDPOINT).hostname or "", getattr(getattr(error, "response", None), "status_code", 0)
     match error:
         case HeadlightError():
             return error
         case GatedRepoError():
-            port = urlsplit(constants.ENDPOINT)
-            return GatedModel(model=repo, address=f"{port.scheme}://{host}{f':{port.port}' if port.port else ''}/{repo}")
+            hub = urlsplit(constants.ENDPOINT)  # without a name and a password that may stand in it
+            return GatedModel(model=repo, address=f"{hub.scheme}://{host}{f':{hub.port}' if hub.port else ''}/{repo}")
         case RevisionNotFoundError():
             return NoSuchRevision(model=repo, revision=revision)
         case RepositoryNotFoundError() | HFValidationError():
@@ -393,18 +394,17 @@ def _advice(status: int) -> Words:
 
 def main() -> None:
     """Does what the order on standard input says."""
-    constants.DOWNLOAD_CHUNK_SIZE = PIECE
     order = json.loads(sys.stdin.readline())
-    asked = order.get("plan") or order["fetch"]
-    guard(asked["repo"])
+    arguments = order.get("plan") or order["fetch"]
+    guard(arguments["repo"])
     try:
         if "plan" in order:
-            tell(plan=plan(**asked))
+            send(plan=plan(**arguments))
         else:
-            fetch(**asked)
-            tell(done=True)
+            fetch(**arguments)
+            send(done=True)
     except Exception as error:
-        tell(error=said(error, asked["repo"], asked["revision"]).to_json())
+        send(error=sentence_about(error, arguments["repo"], arguments["revision"]).to_json())
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Downloads by name: what is fetched, what is pinned, how a broken download goes on, and each failure in one sentence."""
 
-import io
 import json
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx2
 import pytest
@@ -131,18 +130,18 @@ def test_a_lost_connection_is_taken_up_again_at_once(hub: Hub, tiny: dict[str, b
     assert [span for method, path, _token, span in hub.asked if method == "GET" and WEIGHTS in path] == ["", f"bytes={hub.breaks}-"]
 
 
-def test_a_connection_that_was_reset_is_taken_up_again_while_bytes_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_was_reset_is_taken_up_again_while_bytes_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def get(url: str, target: io.BytesIO, *, resume_size: int, expected_size: int, **options: Any) -> None:
-        asked.append(resume_size)
+    def append(url: str, target: BinaryIO, *rest: Any) -> None:
+        asked.append(target.tell())
         if len(asked) != 3:  # the third brings nothing
             target.write(b"abc")
         raise httpx2.ReadError("reset by peer")
 
-    monkeypatch.setattr(worker, "http_get", get)
+    monkeypatch.setattr(worker, "_append", append)
     with pytest.raises(httpx2.ReadError):
-        worker._go_on("there", io.BytesIO(), {}, 9, worker._Told(9))
+        worker._download("https://hub.test/x", tmp_path / "x.part", 9, worker._Progress(9))
     assert asked == [0, 3, 6]
 
 
@@ -224,8 +223,7 @@ def test_a_hub_cannot_name_a_file_outside_of_the_cache(hub: Hub, hash_: str) -> 
     home, repo = cache.root().parent, hub.repos[NAME]
     if hash_:
         repo.etags = {WEIGHTS: hash_}
-        assert "which is no hash" in str(fails(hub))
-        repo.etags = {}
+        fetch(plan(HubName(NAME)), nobody)
         repo.refs["main"] = hash_
         assert "which is no hash" in str(fails(hub))
     repo.refs["main"] = COMMIT
@@ -246,13 +244,36 @@ def test_a_hub_cannot_send_this_machine_into_its_own_network(hub: Hub, host: str
 
 
 def test_a_hub_that_answers_otherwise_the_second_time_is_refused(hub: Hub, tiny: dict[str, bytes]) -> None:
-    """The library asks again where to link what was compared with its hash."""
-    repo = hub.repos[NAME]
+    """Whoever loses a connection is asked again, for the rest."""
+    repo, hub.breaks = hub.repos[NAME], PIECE
     wanted = plan(HubName(NAME))
     repo.second = {WEIGHTS: tiny[WEIGHTS][::-1]}
     with pytest.raises(FetchFailed, match="does not have the hash"):
         fetch(wanted, nobody)
     assert cache.find(HubName(NAME)) is None
+
+
+def test_content_that_another_program_left_is_compared_too(hub: Hub, tiny: dict[str, bytes]) -> None:
+    blob = fetch(plan(HubName(NAME)), nobody).joinpath(WEIGHTS).resolve()
+    blob.write_bytes(tiny[WEIGHTS][::-1])
+    with pytest.raises(FetchFailed, match="does not have the hash"):
+        fetch(plan(HubName(NAME)), nobody)
+    assert cache.find(HubName(NAME)) is None
+    assert (fetch(plan(HubName(NAME)), nobody) / WEIGHTS).read_bytes() == tiny[WEIGHTS]
+
+
+def test_a_file_is_kept_where_there_are_no_links(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob, link = tmp_path / "blobs" / "x", tmp_path / "snapshots" / "x"
+    for path in (blob, link):
+        path.parent.mkdir()
+    blob.write_bytes(b"content")
+
+    def refuse(self: Path, target: str) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    worker._link(blob, link)
+    assert (link.read_bytes(), blob.exists()) == (b"content", False)
 
 
 def test_an_answer_without_an_end_is_ended(hub: Hub) -> None:
