@@ -13,11 +13,6 @@ from threadpoolctl import threadpool_limits
 
 from viz.canvas.wire.transport import ROUTE
 from viz.feature import features
-from viz.lectures.classroom.event_feed import end_streams_at_exit
-from viz.lectures.classroom.file_limit import allow_many_connections
-from viz.lectures.classroom.join_codes import process
-from viz.lectures.presenter.routes import REGISTRY
-from viz.lectures.presenter.routes import ROUTES as LECTURES
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
 from viz.session.appearing import AppearsWhenStill
@@ -36,17 +31,18 @@ async def warm_up(app: st.App) -> AsyncIterator[None]:
     threads wait for each other on processors that others could use.
     """
     threadpool_limits(1, "blas")
-    start(*(setting for feature in features() for setting in feature.settings), process)
+    start(*(read for feature in features() for read in feature.settings))
     memory_metrics.register()
     ignore_forged_values()
-    end_streams_at_exit()
-    allow_many_connections()
+    for begin in (begin for feature in features() for begin in feature.starts):
+        begin()
     guard_connections()
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # what runs leave is freed without it; 700 would take a twelfth of the time of a run
     yield
-    REGISTRY.end()
+    for end in (end for feature in features() for end in feature.ends):
+        end()
 
 
 async def not_here(request: Request) -> Response:
@@ -65,8 +61,7 @@ async def first_page(request: Request) -> Response:
 ROUTES = [
     patient_engine.ROUTE,
     cell_route.ROUTE,
-    *LECTURES,
-    *(one for feature in features() for one in feature.routes),
+    *(route for feature in features() for route in feature.routes),
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names
     ROUTE,
     Route("/explore", first_page),

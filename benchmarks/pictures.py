@@ -17,7 +17,7 @@ from benchmarks import images
 from benchmarks.browsers import FLAGS, chromium
 from benchmarks.servers import ROOT, serving
 from tests.captioners import saved_captioner
-from viz.lectures.script import library
+from viz.features.lectures.script import library
 
 FOLDER = ROOT / "docs" / "images"
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"

@@ -43,11 +43,12 @@ class Program(click.Group):
     These are found by name when they are wanted: features stand above this program's core, and `viz` above the engine.
     """
 
-    DRAWING = ("archive", "figure", "lecture")
+    DRAWING = ("archive", "figure")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
-        of_features = [name for feature in features() for name in feature.commands]
+        commands = [item for feature in features() for item in feature.commands.items()]
+        of_features = [name for name, path in commands if find_spec(path.partition(".")[0])]
         return sorted([*super().list_commands(ctx), *of_features, *(self.DRAWING if find_spec("viz") else ())])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -58,7 +59,10 @@ class Program(click.Group):
         """
         for feature in features():
             if cmd_name in feature.commands:
-                command: click.Command = attribute(feature.commands[cmd_name])
+                try:
+                    command: click.Command = attribute(feature.commands[cmd_name])
+                except ModuleNotFoundError as error:
+                    raise click.ClickException(f"{cmd_name} needs the app's packages, see requirements-web.txt: {error}") from error
                 return command
         if cmd_name not in self.DRAWING:
             return super().get_command(ctx, cmd_name)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from viz.lectures.classroom.deck import Answer, Question, Slide
+from viz.features.lectures.classroom.deck import Answer, Question, Slide
 
 SLIDES = (
     Slide("Words", "First", "<p>Words.</p>", notes="<p>Say this.</p>", link="/explore"),

@@ -126,8 +126,8 @@ assert CliRunner().invoke(cli, ["--help"]).exit_code == 0
 
 ADDED = """
 from tests.app.visiting import Visitor
-from viz.lectures.presenter.pictures import picture
-from viz.lectures.script import check, parser
+from viz.features.lectures.presenter.pictures import picture
+from viz.features.lectures.script import check, parser
 from viz.session.state import the_engine
 from viz.widgets import panel_help
 

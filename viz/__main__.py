@@ -104,23 +104,6 @@ def archive(
     write_output(out, packed(found, Place(_chosen(found, site).site, head), about, makers))
 
 
-@cli.group()
-def lecture() -> None:
-    """Works with lectures (docs/lectures.md)."""
-
-
-@lecture.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-def check(files: tuple[Path, ...]) -> None:
-    """Checks lectures: every link, head and token of FILES, and every claim against the real run.
-
-    Prints each problem with its line; the exit status is 1 if there is any.
-    """
-    from viz.lectures.presenter.check import check_files  # draws all pages: a figure starts sooner without it
-
-    sys.exit(check_files(files))
-
-
 def _sum(path: Path) -> tuple[str, dict[str, Any]]:
     """The name of a sum and its JSON values.
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from model.feature import listed
 
-Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "help"]
+Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "sidebar", "help"]
 """Where a page of the core draws what features bring; `Feature.parts` says what each is given."""
 
 DrawingFiles: TypeAlias = tuple[tuple[str | Path, ...], tuple[str | Path, ...]]
@@ -94,7 +94,8 @@ class Feature:
         parts: what it draws in pages of the core, by the place: `steps`, below the steps of a decode, given the page; `stage`,
             below a stage of the computation, given the page and its run; `masks`, below the masks, given the page and how they
             are written; `sentence`, beside the sentence box of Explore; `run`, before each run of Explore, given the model and the
-            view; `help`, at the end of the sidebar.
+            view; `sidebar`, in the sidebar of a page that a step of a lecture can link to, given the path of its URL; `help`, at the
+            end of the sidebar.
         instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded`.
@@ -110,6 +111,8 @@ class Feature:
         drawings: the files of its drawings by the name of their JavaScript class.
         routes: what the server answers for it.
         settings: read its settings when the server starts; each raises an error if its setting is not valid.
+        starts: called after that, on the event loop of the server.
+        ends: called when the server ends.
     """
 
     pages: tuple[FeaturePage, ...] = ()
@@ -128,6 +131,8 @@ class Feature:
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)
     routes: tuple[Route, ...] = ()
     settings: tuple[Callable[[], object], ...] = ()
+    starts: tuple[Callable[[], object], ...] = ()
+    ends: tuple[Callable[[], object], ...] = ()
 
 
 @cache

@@ -17,8 +17,6 @@ from model.errors import EngineAway, UnknownModel
 from model.trace.types import Trace
 from viz.feature import FeaturePage, draw_parts, features
 from viz.i18n.translate import _, problem, speak, translated
-from viz.lectures import editor
-from viz.lectures.presenter import lobby
 from viz.session import patient_engine, visits
 from viz.session.background_calls import NotCached, Pending, Stopped
 from viz.session.state import (
@@ -56,8 +54,6 @@ STYLE = Path(__file__).parent / "widgets" / "page.css"
 MEDIA = ("image", "sound")
 """What models read that are given a file."""
 
-WITHOUT_A_RUN = ("checkpoint", "lecture")  # pages; Streamlit would show a docstring of this script on every page
-
 
 def main() -> None:
     """One script run, in an order on which much depends; the comments say what."""
@@ -80,7 +76,7 @@ def main() -> None:
     keep_pages(pages)
     _lead_elsewhere(chosen, pages, begins)  # before the state is read: on the other page it would be read again
     view, problems = _view_on(chosen.url_path)
-    if chosen.url_path in WITHOUT_A_RUN:
+    if chosen.url_path in {"checkpoint", *_pages_without_a_run()}:
         store_view(view)
         st.session_state.pop(_UNSAID, None)
         sidebar.logo()
@@ -118,7 +114,7 @@ def _lead_elsewhere(chosen: StreamlitPage, pages: Sequence[StreamlitPage], begin
     """
     if chosen.url_path and instead_of_explore() == "first":
         visits.leave_first_picture()
-    if begins and (left := visits.take_left()) and left[0] != "lecture":
+    if begins and (left := visits.take_left()) and left[0] not in _pages_without_a_run():
         for page in pages:
             if page.url_path == left[0]:
                 st.switch_page(page, query_params=left[1])
@@ -142,14 +138,19 @@ def _end_sidebar(frame: PageFrame | None, path: str) -> None:
         path: of the page.
     """
     if frame is not None and path in pages_of_steps():
-        add = _("Add this view to a lecture")
-        st.sidebar.button(add, icon=":material/playlist_add:", key="add-to-lecture", on_click=editor.add, args=(path,))
+        with st.sidebar:
+            draw_parts("sidebar", path)
     if frame is not None and st.session_state.get(sidebar.ASKS):
         opener.dialog()
     sidebar.languages()
     if frame is not None:
         draw_parts("help")
     big_mode_button(get_view_state()[0])
+
+
+def _pages_without_a_run() -> set[str]:
+    """Paths of the pages of features that are drawn without the sentence box."""
+    return {page.path for feature in features() for page in feature.pages if not page.needs_run}
 
 
 def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
@@ -170,15 +171,16 @@ def _pages(drawing: Callable[..., Callable[[], None]]) -> list[StreamlitPage]:
         with patient_engine.show_pending():
             checkpoint.show(my_engine(), get_view_state()[0], first)
 
+    of_features = list(chain.from_iterable(feature.pages for feature in features()))
     first = entry(drawing(explore.show), _("Explore"), "explore", "grid_view", default=True)
     return [
         first,
         entry(drawing(step.show), _("Step through"), "step", "step"),
         entry(drawing(masks.show, mask_panels.opens_on), _("Masks"), "masks", "visibility_off"),
         entry(drawing(positions.show), _("Positions"), "positions", "waves"),
-        *map(brought, chain.from_iterable(feature.pages for feature in features())),
+        *(brought(page) for page in of_features if page.needs_run),
         entry(diagnosis, _("Checkpoint"), "checkpoint", "folder_open"),
-        entry(lobby.show, _("Lecture"), "lecture", "co_present"),
+        *(brought(page) for page in of_features if not page.needs_run),
     ]
 
 

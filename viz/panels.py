@@ -1,7 +1,7 @@
 """What a page shows, as data: its panels, each with a title, words, and a drawing, a chart, a table or sentences.
 
 A part of a page is a function to panels. It knows neither Streamlit nor lectures nor paper. Three renderers draw panels: a page
-(viz/widgets/drawn_panels.py) with its controls around them, a lecture (viz/lectures/presenter/pictures.py), and paper
+(viz/widgets/drawn_panels.py) with its controls around them, a lecture (viz/features/lectures/presenter/pictures.py), and paper
 (viz/export/print/panel_figures.py).
 """
 

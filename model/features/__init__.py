@@ -13,5 +13,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "survey": ("circuit", "what_if"),
     "training": (),
     "serving": (),
+    "lectures": (),
 }
 """Their names in the order of their imports, each with those that it imports; without one of these it is left out."""

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Serve
+from tests.browser.features.lectures.test_class import code_of
 from tests.browser.patience import expect
-from tests.browser.test_class import code_of
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 from tests.browser.conftest import Serve
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, until
-from viz.lectures.script import library
+from viz.features.lectures.script import library
 
 pytestmark = pytest.mark.browser
 

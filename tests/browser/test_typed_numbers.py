@@ -7,9 +7,9 @@ from playwright.sync_api import Page
 
 from tests.browser.patience import expect
 from tests.known import bundled_engine
-from viz.lectures.presenter import html_pages
-from viz.lectures.presenter.deck import LectureDeck
-from viz.lectures.script import parser
+from viz.features.lectures.presenter import html_pages
+from viz.features.lectures.presenter.deck import LectureDeck
+from viz.features.lectures.script import parser
 
 pytestmark = pytest.mark.browser
 

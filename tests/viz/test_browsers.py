@@ -128,7 +128,7 @@ def written(*folders: str) -> list[Path]:
 
 PARTS = {
     "a saved page": [CANVAS / name for name in SAVED],
-    "lectures, on a projector and on phones": written("canvas/frontend", "lectures/presenter/frontend"),
+    "lectures, on a projector and on phones": written("canvas/frontend", "features/lectures/presenter/frontend"),
     "the app": written("."),
 }
 

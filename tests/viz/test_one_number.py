@@ -22,11 +22,11 @@ from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.claims.runs import StepRuns
 from viz.export import tables
+from viz.features.lectures.script import parser
+from viz.features.lectures.script.claim_values import number_of
+from viz.features.lectures.script.claims import OF_RUNS, claim
 from viz.features.training import metrics as training_metrics
 from viz.labels import measures
-from viz.lectures.script import parser
-from viz.lectures.script.claim_values import number_of
-from viz.lectures.script.claims import OF_RUNS, claim
 from viz.metrics import head_kinds, heads
 from viz.metrics.teacher_forcing import fed
 from viz.url.parsers import MEASURES as DRAWN

@@ -13,7 +13,7 @@ from viz.views.page_panels import pages_of_steps
 
 
 def test_lectures_import_no_page_and_no_renderer_of_pages() -> None:
-    for module in modules("viz.lectures"):
+    for module in modules("viz.features.lectures"):
         wrong = sorted(
             name for name in imports(module) if within(name, "viz.views", "viz.widgets") and name != "viz.views.page_panels"
         )
@@ -23,7 +23,7 @@ def test_lectures_import_no_page_and_no_renderer_of_pages() -> None:
 def test_what_shows_lectures_names_no_page_and_no_panel() -> None:
     words = {"step"}  # of a lecture, too
     pages = pages_of_steps().keys() - words
-    for module in modules("viz.lectures.presenter", "viz.lectures.editor"):
+    for module in modules("viz.features.lectures.presenter", "viz.features.lectures.editor"):
         for node in ast.walk(tree_of(module)):
             assert not (isinstance(node, ast.Constant) and node.value in pages), f"{module}:{node.lineno} names a page"
             if isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr in ("scene", "name"):
@@ -33,11 +33,13 @@ def test_what_shows_lectures_names_no_page_and_no_panel() -> None:
 
 def test_panels_are_made_without_streamlit() -> None:
     makers = [
-        module for module in modules("viz") if module.endswith("panels") and not within(module, "viz.lectures", "viz.widgets")
+        module
+        for module in modules("viz")
+        if module.endswith("panels") and not within(module, "viz.features.lectures", "viz.widgets")
     ]
     assert len(makers) > 8
     for module in makers:
-        wrong = sorted(name for name in imports(module) if within(name, "streamlit", "viz.widgets", "viz.lectures"))
+        wrong = sorted(name for name in imports(module) if within(name, "streamlit", "viz.widgets", "viz.features.lectures"))
         assert not wrong, f"A part says what is shown, and does not draw it: {module} imports {wrong}"
 
 

@@ -15,5 +15,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "modern_attention": ("what_if",),
     "survey": ("circuit", "what_if"),
     "training": (),
+    "lectures": (),
 }
 """Their names in the order of their imports, each with those that it imports; without one of these it is left out."""

@@ -1,0 +1,1 @@
+"""The command that checks lectures; lectures themselves are viz/features/lectures."""
