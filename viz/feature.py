@@ -94,8 +94,7 @@ class Feature:
         parts: what it draws in pages of the core, by the place: `steps`, below the steps of a decode, given the page; `stage`,
             below a stage of the computation, given the page and its run; `masks`, below the masks, given the page and how they
             are written; `sentence`, beside the sentence box of Explore; `run`, before each run of Explore, given the model and the
-            view; `sidebar`, in the sidebar of a page that a step of a lecture can link to, given the path of its URL; `help`, at the
-            end of the sidebar.
+            view; `sidebar`, in the sidebar of a page that has panels, given the path of its URL; `help`, at the end of the sidebar.
         instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded`.

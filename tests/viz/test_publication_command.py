@@ -82,6 +82,7 @@ def test_without_the_packages_that_draw_the_engine_still_has_its_commands(
 ) -> None:
     monkeypatch.setitem(sys.modules, "viz", None)
     monkeypatch.setitem(sys.modules, "viz.__main__", None)
+    monkeypatch.setitem(sys.modules, "viz.features.lectures.command", None)
     assert program(["lecture", "check", "a.md"]) == 2
     assert capsys.readouterr().err.startswith("lecture needs the app's packages, see requirements-web.txt: ")
     assert program(["run", "--help"]) == 0
