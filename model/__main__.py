@@ -234,9 +234,9 @@ cli.add_command(list_)
 cli.add_command(view)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line and returns the exit status, 0 for success. Errors are one line on standard error."""
-    return run_program(cli, "python -m model", arguments)
+def main(arguments: list[str] | None = None, program: str = "python -m model") -> int:
+    """Runs the command line, started as `program`, and returns the exit status, 0 for success. Errors are one line on standard error."""
+    return run_program(cli, program, arguments)
 
 
 if __name__ == "__main__":
