@@ -235,7 +235,7 @@ cli.add_command(view)
 
 
 def main(arguments: list[str] | None = None, program: str = "python -m model") -> int:
-    """Runs the command line, started as `program`, and returns the exit status, 0 for success. Errors are one line on standard error."""
+    """Runs the command line, started as `program`, and returns the exit status, 0 for success. Errors are one line."""
     return run_program(cli, program, arguments)
 
 
