@@ -130,7 +130,7 @@ def decode(network: EncoderDecoder, cached: bool, make: type[Run] = Run) -> tupl
 
         writer = Writer(lambda ids: [str(id_) for id_ in ids], (), (), TOKENS + 1)
         steps: list[Step] = []
-        passes = write((START,), greedy, TOKENS, writer, device, told=steps.extend)
+        passes = write((START,), greedy, TOKENS, writer, device, on_steps=steps.extend)
         with suppress(StopIteration):
             asked = next(passes)
             while True:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from model.checkpoints import head_circuits
 from model.errors import phrase
-from model.inspection.diagnostics import Place, counted_once, freshness, tied
+from model.inspection.diagnostics import StackPart, counted_once, freshness, tied
 from model.inspection.report import Inspection, Part
 
 MOST_NUMBERS = 200_000_000
@@ -51,9 +51,9 @@ def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Modu
 
 def parts(network: nn.Module) -> tuple[Part, ...]:
     """Number of parameters by part, in the network's order."""
-    return counted_once((_place(name), parameter) for name, parameter in network.named_parameters(remove_duplicate=False))
+    return counted_once((_part_of(name), parameter) for name, parameter in network.named_parameters(remove_duplicate=False))
 
 
-def _place(name: str) -> Place:
+def _part_of(name: str) -> StackPart:
     stack = "encoder" if name.startswith("encoder.") else "decoder"
     return stack, next(kind for pattern, kind in _KINDS if re.search(pattern, name))

@@ -100,9 +100,9 @@ def message(template: str, /) -> str:
     return template
 
 
-def messages(one: str, many: str, /) -> tuple[str, str]:
+def messages(singular: str, plural: str, /) -> tuple[str, str]:
     """Marks the sentence of an error that counts: for one thing, and for any other number."""
-    return one, many
+    return singular, plural
 
 
 def phrase(template: str, /, **fields: object) -> Phrase:
@@ -110,29 +110,29 @@ def phrase(template: str, /, **fields: object) -> Phrase:
     return Phrase(template, {name: filling(value) for name, value in fields.items()})
 
 
-def counted(one: str, many: str, count: int, /, **fields: object) -> Phrase:
-    """A phrase about `count` things, which fills the gap {count}: `one` for 1 of them, `many` for another number."""
-    return Phrase(many, {"count": count, **{name: filling(value) for name, value in fields.items()}}, one, "count")
+def counted(singular: str, plural: str, count: int, /, **fields: object) -> Phrase:
+    """A phrase about `count` things, which fills the gap {count}: `singular` for 1 of them, `plural` for another number."""
+    return Phrase(plural, {"count": count, **{name: filling(value) for name, value in fields.items()}}, singular, "count")
 
 
 def filling(value: object) -> Gap:
     """A value as what fills a gap: a path or a list, for example, as its text."""
     if isinstance(value, str | int | float | Phrase):
         return value
-    return value if isinstance(value, tuple) and all(isinstance(each, str | Phrase) for each in value) else str(value)
+    return value if isinstance(value, tuple) and all(isinstance(part, str | Phrase) for part in value) else str(value)
 
 
 def rewritten(value: object, change: Callable[[str], str]) -> Gap:
     """What fills a gap, with every text in it changed, also inside phrases: to take a folder out, for example."""
-    match found := filling(value):
+    match gap := filling(value):
         case Phrase():
-            return replace(found, fields={name: rewritten(each, change) for name, each in found.fields.items()})
+            return replace(gap, fields={name: rewritten(filled, change) for name, filled in gap.fields.items()})
         case tuple():
-            inside = (rewritten(each, change) for each in found)
-            return tuple(each for each in inside if isinstance(each, str | Phrase))
+            inside = (rewritten(part, change) for part in gap)
+            return tuple(part for part in inside if isinstance(part, str | Phrase))
         case str():
-            return change(found)
-    return found
+            return change(gap)
+    return gap
 
 
 def plain_gap(value: Gap) -> Any:
@@ -159,13 +159,13 @@ def gap_of(data: Any, depth: int = 1) -> Gap:
         case str() | int() | float():
             return data
         case Sequence():
-            return tuple(each if isinstance(each, str) else _phrase_of(each, depth + 1) for each in data)
+            return tuple(part if isinstance(part, str) else _phrase_of(part, depth + 1) for part in data)
     raise ValueError(f"a {type(data).__name__} fills no gap")
 
 
-def in_english(found: dict[str, Any]) -> Any:
+def in_english(entries: dict[str, Any]) -> Any:
     """An object of a JSON text, a phrase as its English sentence: the `object_hook` for JSON that people read."""
-    return str(gap_of(found)) if {"template", "fields"} <= found.keys() else found
+    return str(gap_of(entries)) if {"template", "fields"} <= entries.keys() else entries
 
 
 def _phrase_of(data: Any, depth: int) -> Phrase:
@@ -193,15 +193,15 @@ class HeadlightError(Exception):
 
     def __init__(self, **fields: object) -> None:
         self.fields = fields
-        super().__init__(" ".join(str(self.said(self._whole)).split()))
+        super().__init__(" ".join(str(self.fill_in(self._whole)).split()))
 
     @property
     def _whole(self) -> str:
         """Its sentence: that of the field `strip`, if the class has one for each text that it can be about."""
         return self.of_strip.get(str(self.fields.get("strip", "")), self.template)
 
-    def said(self, template: str) -> Phrase:
-        """One of its templates with its fields."""
+    def fill_in(self, template: str) -> Phrase:
+        """One of its templates with its fields in the gaps."""
         counts = self.singular and isinstance(self.fields.get(self.counted), int)
         fields = {name: filling(value) for name, value in self.fields.items()}
         return Phrase(template, fields, self.singular, self.counted) if counts else Phrase(template, fields)
@@ -213,7 +213,7 @@ class HeadlightError(Exception):
     @property
     def on_page(self) -> Phrase:
         """What a page says."""
-        return self.said(self.on_screen or self._whole)
+        return self.fill_in(self.on_screen or self._whole)
 
     def __reduce__(self) -> tuple[Callable[..., "HeadlightError"], tuple[type["HeadlightError"], dict[str, object]]]:
         """Pickles class and fields; an exception's default would keep the sentence only."""

@@ -96,7 +96,7 @@ class BadSetting(InputError):
     @property
     def inside(self) -> Phrase:
         """What is wrong, as the reason in an error about the file that holds the value."""
-        return self.said(self.clause)
+        return self.fill_in(self.clause)
 
 
 class UnknownField(BadSetting):

@@ -55,7 +55,7 @@ def beam(
     max_length: int,
     writer: Writer,
     device: torch.device,
-    told: Callable[[Hypothesis], None] = lambda best: None,
+    on_best: Callable[[Hypothesis], None] = lambda best: None,
     begin: Sequence[int] = (),
 ) -> tuple[list[Hypothesis], tuple[Node, ...]]:
     """Beam search: each step keeps the `size` likeliest continuations of all hypotheses. One that ends leaves the beam.
@@ -75,7 +75,7 @@ def beam(
         select: called with the batch rows that go on, in their new order, so that the cache follows.
         prune: called after each step with the lineages of all hypotheses that can still be shown, so that the recorder frees the
             rows of the others.
-        told: called after each step with the best hypothesis so far: the one returned if the search ended there.
+        on_best: called after each step with the best hypothesis so far: the one returned if the search ended there.
         begin: the first tokens, the same in all hypotheses.
 
     Returns:
@@ -103,7 +103,7 @@ def beam(
         fates |= dict.fromkeys([h.node for h in alive], "kept")
         tree += _nodes(grown, parents, fates)
         prune([h.lineage for h in alive + finished])
-        told(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(tuple(prompt))))
+        on_best(max(finished or alive, key=lambda h: h.mean_log_probability, default=Hypothesis(tuple(prompt))))
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))
@@ -147,9 +147,9 @@ def _continuations(
     so_far = torch.tensor([h.log_probability for h in alive])
     totals = so_far[:, None] + allowed  # [hypothesis, vocab]
     best = totals.flatten().topk(min(count, totals.numel()))
-    places = [divmod(place, totals.shape[1]) for place in best.indices.tolist()]
+    places = [divmod(cell, totals.shape[1]) for cell in best.indices.tolist()]
     # Fewer tokens may be allowed than are asked for: then some of the likeliest have probability 0.
-    allowed_best = [(total, *place) for total, place in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
+    allowed_best = [(total, *cell) for total, cell in zip(best.values.tolist(), places, strict=True) if total != -torch.inf]
     rows, tokens = [row for _, row, _ in allowed_best], [token for _, _, token in allowed_best]
     newest = writer.steps(repeat(index), tokens, log_probabilities[rows], repeat(computed))
     grown: list[Hypothesis] = []

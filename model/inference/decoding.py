@@ -199,7 +199,7 @@ class Draft:
 
     def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None, at_once: bool = True) -> None:
         self._ids, self._forget = list(ids), forget
-        self._place = self._guessed = self.confirmed = 0
+        self._next = self._guessed = self.confirmed = 0
         self._longest, self._begun, self._at_once = LONGEST, False, at_once
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
@@ -207,16 +207,16 @@ class Draft:
         # The guess begins behind the newest token, where the earlier text has it; of several places, at the nearest to the last.
         begun, self._begun, longest = self._begun, True, self._longest
         if begun:
-            self._place += 1  # behind the newest token, if the text goes on as the earlier one did
-            places = [place + 1 for place, id_ in enumerate(self._ids) if id_ == written[-1]]
-            both = [place for place in places if place > 1 and self._ids[place - 2] == written[-2]]
+            self._next += 1  # behind the newest token, if the text goes on as the earlier one did
+            places = [index + 1 for index, id_ in enumerate(self._ids) if id_ == written[-1]]
+            both = [index for index in places if index > 1 and self._ids[index - 2] == written[-2]]
             if places:
-                self._place = min(both or places, key=lambda place: abs(place - self._place))
+                self._next = min(both or places, key=lambda index: abs(index - self._next))
             else:
                 longest = min(longest, REPLACED)
         elif not self._at_once:
             return []
-        guess = self._ids[self._place : self._place + max(0, min(most, longest))]
+        guess = self._ids[self._next : self._next + max(0, min(most, longest))]
         self._guessed = len(guess)
         return guess
 
@@ -227,7 +227,7 @@ class Draft:
             self._forget(wrong)
         if self._guessed:
             self._longest = DOUBTFUL if wrong else LONGEST
-        self._place += confirmed
+        self._next += confirmed
         self.confirmed += confirmed
         self._guessed = 0
 
@@ -258,14 +258,14 @@ def write(
     device: torch.device,
     begin: Sequence[int] = (),
     draft: Draft | None = None,
-    told: Callable[[list[Step]], None] = lambda steps: None,
+    on_steps: Callable[[list[Step]], None] = lambda steps: None,
 ) -> Generator[tuple[Tensor, int], Tensor, None]:
     """Follows one hypothesis: reads the new tokens, chooses the next one, appends it; until the end token or a limit of length.
 
     Args:
         begin: the first tokens, which are not chosen.
         draft: guesses tokens that are read in one pass with the newest one; None: each pass writes one token.
-        told: called after each pass with its steps.
+        on_steps: called after each pass with its steps.
 
     Yields:
         What to read, the arguments of a Read; its logits are to be sent. So the loop needs no thread that waits for them.
@@ -289,7 +289,7 @@ def write(
         ids += chosen
         draft.settle(len(chosen) - 1)
         written += len(chosen)
-        told(steps)
+        on_steps(steps)
         if ids[-1] in writer.ends or len(ids) > writer.limit:
             return
 

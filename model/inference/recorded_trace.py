@@ -46,30 +46,30 @@ class TraceMaker:
     began: float
     source: Input
 
-    def so_far(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written) -> Callable[[], Trace]:
+    def so_far(self, strips_of: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written) -> Callable[[], Trace]:
         """Makes the trace of what is recorded now, whenever it is called, in any thread, while the run goes on.
 
         Args:
-            shown: the strips, given the ids that were written.
+            strips_of: the strips, given the ids that were written.
         """
         still, milliseconds = replace(self, recorder=self.recorder.snapshot()), self.milliseconds
 
         def make() -> Trace:
             with torch.inference_mode():
-                return still.trace(shown(written.ids), written, milliseconds)
+                return still.trace(strips_of(written.ids), written, milliseconds)
 
         return make
 
-    def progress(self, shown: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written, most: int) -> Progress:
+    def progress(self, strips_of: Callable[[tuple[int, ...]], Mapping[str, Tokens]], written: Written, most: int) -> Progress:
         """How far a decode has come that writes at most `most` tokens.
 
         Args:
-            shown: the strips, given the ids that were written.
+            strips_of: the strips, given the ids that were written.
         """
         chosen = [step.chosen for step in written.steps]
         ids, texts = tuple(token.id for token in chosen), tuple(token.text for token in chosen)
         # Maps of a network that is recorded in one pass at the end cannot be shown before it.
-        so_far = None if isinstance(self.checkpoint.network, RunsWhole) else self.so_far(shown, written)
+        so_far = None if isinstance(self.checkpoint.network, RunsWhole) else self.so_far(strips_of, written)
         return Progress(ids, texts, most, time.perf_counter() - self.began, so_far=so_far)
 
     def _facts(self, tokens: Mapping[str, Tokens], written: Written, milliseconds: float) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class TraceMaker:
         trace = Trace(
             model=self._facts(tokens, written, milliseconds),
             request=self.request.to_json(),
-            tokens=dict(tokens) if self.edited is None else self.edited.shown(tokens),
+            tokens=dict(tokens) if self.edited is None else self.edited.mark_exchanged_words(tokens),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}, scale),
             positions=_group(arrays, "positions/"),
             embedded=_group(arrays, "embedded/"),

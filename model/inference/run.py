@@ -343,7 +343,7 @@ class _Job:
 
 
 def run_in(
-    found: Runner,
+    runner: Runner,
     lower: Runner,
     request: RunRequest,
     device: torch.device,
@@ -353,7 +353,7 @@ def run_in(
     report: Report = report_nothing,
     earlier: tuple[int, ...] = (),
 ) -> Trace:
-    """Runs `lower`, made of `found` by `lowered`, and adds the differences from a float32 run of the same tokens to the trace.
+    """Runs `lower`, made of `runner` by `lowered`, and adds the differences from a float32 run of the same tokens to the trace.
 
     A network of another program that was opened in a lower precision is not in memory in float32, too, and not compared.
 
@@ -366,10 +366,10 @@ def run_in(
     Raises:
         HeadlightError: as `run`.
     """
-    inputs = Reader.of(found, device, most).inputs(request, found.info.spec)
-    if lower is found or not found.converts:
+    inputs = Reader.of(runner, device, most).inputs(request, runner.info.spec)
+    if lower is runner or not runner.converts:
         return run(lower, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
     trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     written = tuple(step.chosen.id for step in trace.steps)
-    beside = run(found, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)
+    beside = run(runner, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)
     return replace(trace, model={**trace.model, FROM_FLOAT32: differences(trace, beside)})

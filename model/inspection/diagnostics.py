@@ -20,26 +20,26 @@ LEAST_NUMBERS = 64
 SURE = 5.0
 """Standard errors by which a fresh matrix may differ from its distribution; one in a million differs more by chance."""
 
-Place: TypeAlias = tuple[str, str]
+StackPart: TypeAlias = tuple[str, str]
 """Stack and kind of a part of a network."""
 
 _NORM = re.compile(r"norm\.(weight|bias)$")
 
 
-def counted_once(parameters: Iterable[tuple[Place, nn.Parameter]]) -> tuple[Part, ...]:
+def counted_once(parameters: Iterable[tuple[StackPart, nn.Parameter]]) -> tuple[Part, ...]:
     """Number of parameters by part.
 
     Args:
         parameters: those of each part in the network's order, a shared one in every part that has it.
     """
-    places: defaultdict[nn.Parameter, list[Place]] = defaultdict(list)
-    for place, parameter in parameters:
-        places[parameter].append(place)
-    counts, shared = Counter[Place](), defaultdict[Place, list[Place]](list)
+    places: defaultdict[nn.Parameter, list[StackPart]] = defaultdict(list)
+    for part, parameter in parameters:
+        places[parameter].append(part)
+    counts, shared = Counter[StackPart](), defaultdict[StackPart, list[StackPart]](list)
     for parameter, (first, *later) in places.items():
         counts[first] += parameter.numel()
-        shared[first] += [place for place in later if place != first]
-    return tuple(Part(*place, count, tuple(dict.fromkeys(shared[place]))) for place, count in counts.items())
+        shared[first] += [part for part in later if part != first]
+    return tuple(Part(*part, count, tuple(dict.fromkeys(shared[part]))) for part, count in counts.items())
 
 
 def tied(infos: Iterable[TensorInfo], tensors: Mapping[str, Tensor]) -> tuple[tuple[str, ...], ...]:
@@ -54,12 +54,12 @@ def tied(infos: Iterable[TensorInfo], tensors: Mapping[str, Tensor]) -> tuple[tu
         if len(info.shape) > 1 and math.prod(info.shape) > 1:
             groups[replace(info, name="", status="", becomes=())].append(info.name)
     alike = [names for names in groups.values() if len(names) > 1]
-    found: defaultdict[tuple[int, bytes], list[str]] = defaultdict(list)
+    equal: defaultdict[tuple[int, bytes], list[str]] = defaultdict(list)
     for number, names in enumerate(alike):
         for name in names:
             if not bool((tensors[name] == tensors[name].flatten()[0]).all()):
-                found[number, _digest(tensors[name])].append(name)
-    return tuple(tuple(names) for names in found.values() if len(names) > 1)
+                equal[number, _digest(tensors[name])].append(name)
+    return tuple(tuple(names) for names in equal.values() if len(names) > 1)
 
 
 def _digest(tensor: Tensor) -> bytes:
@@ -91,12 +91,12 @@ def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
 
 def _untouched(norms: Iterable[TensorInfo], ours: Mapping[str, tuple[str, ...]]) -> dict[str, bool]:
     """For each norm, whether its gains are all 1 and its biases all 0, as initialized."""
-    found: dict[str, bool] = {}
+    untouched: dict[str, bool] = {}
     for tensor in norms:
         norm, _, kind = ours[tensor.name][0].rpartition(".")
         as_begun = 1.0 if kind == "weight" else 0.0
-        found[norm] = found.get(norm, True) and tensor.lowest == tensor.highest == as_begun
-    return found
+        untouched[norm] = untouched.get(norm, True) and tensor.lowest == tensor.highest == as_begun
+    return untouched
 
 
 def _draw(tensor: TensorInfo, layers: int) -> str:

@@ -16,9 +16,9 @@ def warning_of_run(trace: Trace) -> str:
     )
 
 
-def warning_of_file(found: Inspection) -> str:
+def warning_of_file(inspection: Inspection) -> str:
     """The warning for a file with numbers that are not finite; empty: all are finite."""
-    bad = [tensor for tensor in found.tensors if tensor.nan or tensor.infinite]
+    bad = [tensor for tensor in inspection.tensors if tensor.nan or tensor.infinite]
     if not bad:
         return ""
     nan, infinite = sum(tensor.nan for tensor in bad), sum(tensor.infinite for tensor in bad)

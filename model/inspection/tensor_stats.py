@@ -28,16 +28,16 @@ _measured = WeakTensorKeyDictionary()
 
 
 def each_measured(infos: Mapping[str, TensorInfo], tensor_of: Callable[[str], Tensor]) -> Iterator[TensorInfo]:
-    """The description of each tensor of a file with its statistics; TENSORS_READ is told how many are done.
+    """The description of each tensor of a file with its statistics; what TENSORS_READ holds is called with how many are done.
 
     Args:
         tensor_of: reads a tensor by its name; only one at a time is needed.
     """
-    told = TENSORS_READ.get()
+    report = TENSORS_READ.get()
     for done, (name, info) in enumerate(infos.items(), 1):
         yield measured(info, tensor_of(name))
-        if told is not None:
-            told(done, len(infos))
+        if report is not None:
+            report(done, len(infos))
 
 
 def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
@@ -63,18 +63,18 @@ def _measure(tensor: Tensor) -> dict[str, Any]:
             zeros += finite.numel() - int(finite.count_nonzero())
             squares = math.hypot(squares, finite.norm().item())
     count = tensor.numel() - nan - infinite
-    found: dict[str, Any] = {"nan": nan, "infinite": infinite}
+    statistics: dict[str, Any] = {"nan": nan, "infinite": infinite}
     if not count:
-        return found
-    found |= {"mean": total / count, "lowest": lowest, "highest": highest, "norm": squares, "sparsity": zeros / count}
+        return statistics
+    statistics |= {"mean": total / count, "lowest": lowest, "highest": highest, "norm": squares, "sparsity": zeros / count}
     apart, bars = 0.0, torch.zeros(BINS, dtype=torch.long)
     for piece in map(_finite, _pieces(tensor)):
         apart = math.hypot(apart, (piece - total / count).norm().item())
         if lowest < highest:
             bars += _bars(piece, lowest, highest)
     histogram = tuple(bars.tolist()) if lowest < highest else ()
-    found |= {"deviation": apart / math.sqrt(count), "histogram": histogram}
-    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()}
+    statistics |= {"deviation": apart / math.sqrt(count), "histogram": histogram}
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in statistics.items()}
 
 
 def _bars(piece: Tensor, lowest: float, highest: float) -> Tensor:

@@ -64,10 +64,10 @@ def error_rate(weights: Array, queries: Tokens, keys: Tokens, gold: Gold) -> Arr
     rows = weights.shape[1]
     generating = np.full(rows, -1)
     generating[: min(rows, len(to) - 1)] = to[1 : rows + 1]
-    table, there = matrix(weights, generating, source[: weights.shape[2]], len(gold.target), len(gold.source))
-    found = np.full(len(weights), np.nan)
+    table, has_row = matrix(weights, generating, source[: weights.shape[2]], len(gold.target), len(gold.source))
+    rates = np.full(len(weights), np.nan)
     for head, best in enumerate(table.argmax(axis=2)):
-        links = {(int(best[word]), int(word)) for word in np.flatnonzero(there)}
+        links = {(int(best[word]), int(word)) for word in np.flatnonzero(has_row)}
         if links or gold.sure:
-            found[head] = 1 - (len(links & gold.sure) + len(links & gold.possible)) / (len(links) + len(gold.sure))
-    return found
+            rates[head] = 1 - (len(links & gold.sure) + len(links & gold.possible)) / (len(links) + len(gold.sure))
+    return rates

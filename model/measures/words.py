@@ -20,16 +20,16 @@ def words_of(tokens: Tokens, words: Sequence[str]) -> Array | None:
     Tokens and words are compared letter by letter, without case and without the signs of the tokenizer.
     """
     letters = [(number, letter) for number, word in enumerate(words) for letter in word.casefold()]
-    found, place = np.full(len(tokens.texts), -1), 0
+    word_of, position = np.full(len(tokens.texts), -1), 0
     for number, (text, special) in enumerate(zip(tokens.texts, tokens.special, strict=True)):
-        own = (text.strip(MARKS) or text.strip()).casefold()
-        if special or not own:
+        piece = (text.strip(MARKS) or text.strip()).casefold()
+        if special or not piece:
             continue
-        if [letter for _word, letter in letters[place : place + len(own)]] != list(own):
+        if [letter for _word, letter in letters[position : position + len(piece)]] != list(piece):
             return None
-        found[number] = letters[place][0]
-        place += len(own)
-    return found if place == len(letters) else None
+        word_of[number] = letters[position][0]
+        position += len(piece)
+    return word_of if position == len(letters) else None
 
 
 def matrix(weights: Array, rows: Array, keys: Array, row_words: int, key_words: int) -> tuple[Array, Array]:

@@ -82,11 +82,11 @@ class Budget:
 
     def held(self) -> Mapping[str, int]:
         """Bytes held, by the kind of value."""
-        found: Counter[str] = Counter()
+        held: Counter[str] = Counter()
         with self.lock:
             for cache in self._caches:
-                found[cache.kind] += int(cache.nbytes)
-        return found
+                held[cache.kind] += int(cache.nbytes)
+        return held
 
     def make_room(self) -> list[Entry]:
         """Drops and returns values until the budget is kept. Called under the lock; `free` follows outside of it."""
@@ -111,8 +111,8 @@ class Budget:
 
 def default_bytes() -> float:
     """The budget of a process for which none is configured."""
-    there = machine_bytes()
-    return UNKNOWN if math.isinf(there) else min(MOST, max(LEAST, there // SHARE))
+    memory = machine_bytes()
+    return UNKNOWN if math.isinf(memory) else min(MOST, max(LEAST, memory // SHARE))
 
 
 BUDGET = Budget(default_bytes())
@@ -150,18 +150,18 @@ class SingleFlight(Generic[Key, Value]):
             compute: makes the result.
             start: runs its argument, now or in another thread, such as `ThreadPoolExecutor.submit`.
         """
-        own: Future[Value] = Future()
+        future: Future[Value] = Future()
         with self._lock:
-            first = self._in_flight.setdefault(key, own)
-        if first is own:
-            start(lambda: self._land(key, own, compute))
+            first = self._in_flight.setdefault(key, future)
+        if first is future:
+            start(lambda: self._land(key, future, compute))
         return first
 
-    def _land(self, key: Key, own: "Future[Value]", compute: Callable[[], Value]) -> None:
+    def _land(self, key: Key, future: "Future[Value]", compute: Callable[[], Value]) -> None:
         try:
-            own.set_result(compute())
+            future.set_result(compute())
         except BaseException as error:
-            own.set_exception(error)
+            future.set_exception(error)
         finally:
             with self._lock:
                 del self._in_flight[key]
@@ -203,11 +203,11 @@ class LruCache(Generic[Key, Value]):
     def get(self, key: Key) -> Value | None:
         """The value of `key`, now the most recently used; None: not cached."""
         with self._budget.lock:
-            if (found := self._entries.get(key)) is None:
+            if (entry := self._entries.get(key)) is None:
                 return None
             self._entries.move_to_end(key)
-            found.used = next(self._budget.clock)
-            value: Value = found.value
+            entry.used = next(self._budget.clock)
+            value: Value = entry.value
             return value
 
     def keep(self, key: Key, value: Value) -> None:
@@ -268,8 +268,8 @@ class ComputedOnce(Generic[Key, Value]):
         Raises:
             BaseException: whatever `compute` raised; nothing is cached then.
         """
-        if (found := self._cache.get(key)) is not None:
-            return found
+        if (cached := self._cache.get(key)) is not None:
+            return cached
         return self._flight.do(key, lambda: self._computed(key, compute))
 
     def kept(self) -> list[Key]:
@@ -281,8 +281,8 @@ class ComputedOnce(Generic[Key, Value]):
         self._cache.forget(of)
 
     def _computed(self, key: Key, compute: Callable[[], Value]) -> Value:
-        if (found := self._cache.get(key)) is not None:  # computed by another thread since this one looked
-            return found
+        if (cached := self._cache.get(key)) is not None:  # computed by another thread since this one looked
+            return cached
         value = compute()
         if self._worth_keeping(key, value):
             self._cache.keep(key, value)

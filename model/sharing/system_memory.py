@@ -18,20 +18,20 @@ FREE = Path("/proc/meminfo")
 
 def machine_bytes() -> float:
     """Memory that this process may count on: the machine's, or its container's; infinity: unknown."""
-    found = math.inf
+    smallest = math.inf
     with suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
-        found = min(found, float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+        smallest = min(smallest, float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     with suppress(ValueError, OSError):
-        found = min(found, float(CONTAINER.read_text(encoding="ascii")))
-    return found
+        smallest = min(smallest, float(CONTAINER.read_text(encoding="ascii")))
+    return smallest
 
 
 def free_bytes() -> float:
     """Memory that this process can still take without making the machine swap; infinity: unknown. Linux tells it."""
     with suppress(ValueError, OSError, StopIteration):
         lines = FREE.read_text(encoding="ascii").splitlines()
-        told = next(line for line in lines if line.startswith("MemAvailable:"))
-        return min(1024.0 * int(told.split()[1]), machine_bytes())
+        available = next(line for line in lines if line.startswith("MemAvailable:"))
+        return min(1024.0 * int(available.split()[1]), machine_bytes())
     return math.inf
 
 

@@ -38,15 +38,15 @@ class Node:
         return self.total / (self.step + 1)
 
 
-def path(tree: Sequence[Node], place: int) -> tuple[int, ...]:
+def path(tree: Sequence[Node], index: int) -> tuple[int, ...]:
     """Indices of the nodes from the first token to the node at `place`."""
     places: list[int] = []
-    while place >= 0:
-        places.append(place)
-        place = tree[place].parent
+    while index >= 0:
+        places.append(index)
+        index = tree[index].parent
     return tuple(reversed(places))
 
 
 def hypotheses(tree: Sequence[Node]) -> tuple[int, ...]:
     """Indices of the last nodes of the hypotheses that the search ended with, the best first."""
-    return tuple(sorted((place for place, node in enumerate(tree) if node.rank >= 0), key=lambda place: tree[place].rank))
+    return tuple(sorted((index for index, node in enumerate(tree) if node.rank >= 0), key=lambda index: tree[index].rank))

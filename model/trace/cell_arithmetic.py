@@ -251,8 +251,8 @@ class _Row:
         """exp(score - largest score), [key]. In a row without any allowed key: 1 for every key that existed then, or all zeros."""
         if self.allowed.any():
             return np.asarray(np.exp(self.scores - self.scores.max()))
-        there = np.ones_like(self.allowed) if self.ran["scores"] is None else ~np.isnan(self.ran["scores"])
-        return np.where(there, float(empty_rows == "uniform"), 0.0)
+        existed = np.ones_like(self.allowed) if self.ran["scores"] is None else ~np.isnan(self.ran["scores"])
+        return np.where(existed, float(empty_rows == "uniform"), 0.0)
 
     def largest_difference(self, silenced: bool) -> float:
         """Largest difference between recomputed and recorded numbers, scores and context relative to their size. NaN if one is."""

@@ -88,10 +88,10 @@ def _check_image(trace: Trace) -> None:
     encoder = {} if trace.of_program else trace.model["spec"].get("encoder") or {}
     if not encoder.get("image"):
         _refuse("it holds an image, and its network reads none")
-    said = read(ForeignImage, encoder["image"], "header.model.spec.encoder.image")
-    if trace.image is None or trace.image.shape != (said.rows * said.side, said.columns * said.side, 3):
+    image = read(ForeignImage, encoder["image"], "header.model.spec.encoder.image")
+    if trace.image is None or trace.image.shape != (image.rows * image.side, image.columns * image.side, 3):
         _refuse("its image is not of the size that its network reads")
-    if trace.tokens["source"].texts != said.names:
+    if trace.tokens["source"].texts != image.names:
         _refuse("its tokens are not the patches of its image")
 
 
@@ -100,15 +100,15 @@ def _check_sound(trace: Trace) -> None:
     encoder = {} if trace.of_program else trace.model["spec"].get("encoder") or {}
     if not encoder.get("sound"):
         _refuse("it holds a sound, and its network reads none")
-    said = read(ForeignSound, encoder["sound"], "header.model.spec.encoder.sound")
-    frames = said.positions * said.joined
-    if trace.spectrogram is None or trace.spectrogram.shape != (said.bands, frames):
+    sound = read(ForeignSound, encoder["sound"], "header.model.spec.encoder.sound")
+    frames = sound.positions * sound.joined
+    if trace.spectrogram is None or trace.spectrogram.shape != (sound.bands, frames):
         _refuse("its spectrogram is not of the size that its network reads")
-    if trace.sound is None or not 0 < len(trace.sound) <= frames * said.hop:
+    if trace.sound is None or not 0 < len(trace.sound) <= frames * sound.hop:
         _refuse("its sound is not of a length that its network reads")
     for name in ("sound", "spectrogram"):
         _check_finite(getattr(trace, name), name)
-    if trace.tokens["source"].texts != said.names:
+    if trace.tokens["source"].texts != sound.names:
         _refuse("its tokens are not the moments of its sound")
 
 
@@ -153,12 +153,12 @@ def _depth(value: Any, level: int = 0) -> int:
 def _check_steps(trace: Trace) -> None:
     """Checks that each step wrote a token that is there, and that all log-probabilities can be some."""
     written: Tokens = trace.tokens.get("target", trace.tokens["source"])
-    for place, step in enumerate(trace.steps):
+    for number, step in enumerate(trace.steps):
         first, last = step.computed
-        if step.index != place or not 0 <= first < last <= len(written):
-            _refuse(f"step {place} does not fit its tokens")
+        if step.index != number or not 0 <= first < last <= len(written):
+            _refuse(f"step {number} does not fit its tokens")
         if any(not candidate.log_probability <= 1e-3 for candidate in (step.chosen, *step.candidates)):  # also where it is NaN
-            _refuse(f"step {place} has a log-probability that is no number up to 0")
+            _refuse(f"step {number} has a log-probability that is no number up to 0")
     if any(not math.isfinite(node.total + node.log_probability) for node in trace.tree):
         _refuse("a log-probability of its beam search is not finite")
 
@@ -205,13 +205,13 @@ def _check_weights(attention: Attention, tolerance: float, sinks: bool) -> None:
             _refuse(f"the scale of {attention.site} is not finite")
         return  # they follow from q, k and the mask
     looks = attention.mask.any(axis=-1)
-    for head, own in enumerate(attention.weights):
+    for head, of_head in enumerate(attention.weights):
         where = f"head {head} of {attention.site}"
-        if not np.isfinite(own).all():
+        if not np.isfinite(of_head).all():
             _refuse(f"the weights of {where} hold NaN or infinite numbers")
-        if own.min() < -tolerance or own.max() > 1 + tolerance:
-            _refuse(f"the weights of {where} lie between {own.min():.3g} and {own.max():.3g}, not between 0 and 1")
-        sums = own.sum(axis=-1, dtype=np.float64)
+        if of_head.min() < -tolerance or of_head.max() > 1 + tolerance:
+            _refuse(f"the weights of {where} lie between {of_head.min():.3g} and {of_head.max():.3g}, not between 0 and 1")
+        sums = of_head.sum(axis=-1, dtype=np.float64)
         if (off := (np.maximum(sums - 1, 0) if sinks else np.abs(sums - 1)) * looks).max() > tolerance:
             _refuse(f"row {off.argmax()} of {where} sums to {sums[off.argmax()]:.4g}, not to 1")
 
@@ -222,6 +222,6 @@ def _check_forbidden(attention: Attention) -> None:
     if isinstance(weights, LazyAttention):
         return
     forbidden = ~attention.mask & attention.mask.any(axis=-1, keepdims=True)
-    for head, own in enumerate(attention.weights):
-        if (wrong := float(np.nan_to_num(own[forbidden]).max(initial=0))) > FORBIDDEN:
+    for head, of_head in enumerate(attention.weights):
+        if (wrong := float(np.nan_to_num(of_head[forbidden]).max(initial=0))) > FORBIDDEN:
             _refuse(f"head {head} of {attention.site} puts a weight of {wrong:.3g} on a key that its mask forbids")

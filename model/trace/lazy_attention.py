@@ -88,10 +88,10 @@ class LazyAttention:
         weights = np.empty((len(heads), len(queries), self.shape[2]), self.dtype)
         block = max(1, BLOCK // max(1, self.shape[2]))
         with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
-            for own, head in zip(weights, heads, strict=True):
+            for of_head, head in zip(weights, heads, strict=True):
                 for start in range(0, len(queries), block):
                     rows = queries[start : start + block]
-                    scores = own[start : start + block]
+                    scores = of_head[start : start + block]
                     np.matmul(self.q[head, rows], self.k[head].T, out=scores, casting="same_kind")
                     scores *= self.scale
                     self._softmax(scores, self.mask[rows])

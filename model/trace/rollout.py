@@ -48,8 +48,8 @@ def rollout(trace: Trace, site: Site, bare: Iterable[str] = ()) -> Array:
     source = _from_source([a for a in ran if a.site.stack == "encoder"], "encoder" in bare)
     if site.stack == "encoder" and source is not None:
         return source
-    own, read = _from_target([a for a in ran if a.site.stack == "decoder"], source, "decoder" in bare)
-    return read if site.kind == "cross" else own
+    to_target, to_source = _from_target([a for a in ran if a.site.stack == "decoder"], source, "decoder" in bare)
+    return to_source if site.kind == "cross" else to_target
 
 
 def origins(trace: Trace) -> tuple[Array, Array]:
@@ -72,15 +72,15 @@ def _from_target(ran: list[Attention], source: Array | None, bare: bool) -> tupl
     """T and S after the decoder's sites that ran, given R (None: the source goes into cross-attention as it is)."""
     rows = ran[0].weights.shape[1]
     keys = next((a.weights.shape[2] for a in ran if a.site.kind == "cross"), 0)
-    own, read = np.eye(rows), np.zeros((rows, keys))
+    to_target, to_source = np.eye(rows), np.zeros((rows, keys))
     for attention in ran:
         if attention.site.kind == "self":
             step = _step(attention, bare)
-            own, read = step @ own, step @ read
+            to_target, to_source = step @ to_target, step @ to_source
         else:
             weights = attention.weights.mean(axis=0, dtype=np.float64)
-            own, read = own / 2, (read + (weights if source is None else weights @ source)) / 2
-    return own, read
+            to_target, to_source = to_target / 2, (to_source + (weights if source is None else weights @ source)) / 2
+    return to_target, to_source
 
 
 def _step(attention: Attention, bare: bool) -> Array:

@@ -80,7 +80,7 @@ class _Sums:
 
 def written_out(trace: Trace) -> Trace:
     """A trace with lazy weights computed and stored as arrays, for readers that do not compute them from q and k."""
-    attention = {site: replace(own, weights=np.asarray(own.weights)) for site, own in trace.attention.items()}
+    attention = {site: replace(lazy, weights=np.asarray(lazy.weights)) for site, lazy in trace.attention.items()}
     return replace(trace, attention=attention, missing={n: why for n, why in trace.missing.items() if n != UNWRITTEN})
 
 
@@ -108,8 +108,8 @@ def _plain(trace: Trace) -> dict[str, Any]:
     device, notes = trace.model.get("device"), trace.model.get("notes", ())
     facts = dict(trace.model) | ({"notes": list(map(str, notes))} if notes else {})
     facts |= {"device": str(device)} if device else {}
-    said = dict.fromkeys(each for each in (device, *notes, *trace.missing.values()) if isinstance(each, Phrase))
-    return facts | ({PHRASES: [each.to_json() for each in said]} if said else {})
+    phrases = dict.fromkeys(words for words in (device, *notes, *trace.missing.values()) if isinstance(words, Phrase))
+    return facts | ({PHRASES: [words.to_json() for words in phrases]} if phrases else {})
 
 
 def _with_phrases(header: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _with_phrases(header: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(header["model"], dict) or PHRASES not in header["model"]:
         return header
     model = dict(header["model"])
-    known: dict[str, Words] = {str(each): each for each in map(Phrase.from_json, model.pop(PHRASES))}
+    known: dict[str, Words] = {str(known_phrase): known_phrase for known_phrase in map(Phrase.from_json, model.pop(PHRASES))}
     model |= {"notes": [known.get(note, note) for note in model["notes"]]} if "notes" in model else {}
     model |= {"device": known.get(model["device"], model["device"])} if "device" in model else {}
     return header | {"model": model, "missing": {name: known.get(why, why) for name, why in header["missing"].items()}}
@@ -230,7 +230,7 @@ def _trace(header: _Header, stored: dict[str, Array], sums: Mapping[str, Mapping
     )
     if header.recorded and header.recorded.sites.keys() != header.sites.keys():
         raise ValueError("the sites under recorded are not the sites of the trace")
-    if any(node.parent >= place for place, node in enumerate(trace.tree)):
+    if any(node.parent >= index for index, node in enumerate(trace.tree)):
         raise ValueError("a node of the tree stands before the one that it continues")
     if stored:
         raise ValueError(f"no place for {', '.join(stored)}")

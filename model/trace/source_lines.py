@@ -107,8 +107,8 @@ def _read(file: str, qualified: str, begins: str) -> Code:
     for part in qualified.split("."):
         node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
     assert isinstance(node, ast.FunctionDef)
-    inside = (found for found in ast.walk(node) if isinstance(found, ast.stmt) and found is not node)
-    statement = next(found for found in inside if lines[found.lineno - 1].strip().startswith(begins))
+    inside = (inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and inner is not node)
+    statement = next(inner for inner in inside if lines[inner.lineno - 1].strip().startswith(begins))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Code(
         f"model/{file}", qualified, statement.lineno, _cut(lines, statement.lineno, statement), first, _cut(lines, first, node)

@@ -113,8 +113,8 @@ def _through_stack(trace: Trace, stack: str, sites: list[Site], spec: Mapping[st
     if trace.tokens[strip(trace, Stage(stack, "tokens"))].ids:
         yield Stage(stack, "ids")
     yield from (Stage(stack, name) for name in _inputs(spec))
-    for (pass_, layer), own in groupby(sites, key=lambda site: (site.pass_, site.layer)):
-        for site in own:
+    for (pass_, layer), of_layer in groupby(sites, key=lambda site: (site.pass_, site.layer)):
+        for site in of_layer:
             yield from _sublayer(str(site), _inside(trace, site, spec), spec)
         if spec.get("hidden") and spec["wiring"] != "attention":
             yield from _sublayer(f"{stack}.{pass_}.{layer}.feed_forward", ("hidden", "contracted"), spec)
@@ -140,11 +140,11 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
     return ("embedding", "scaled", *added) if spec["embed_scale"] == "sqrt" else ("embedding", *added)
 
 
-def _sublayer(place: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
+def _sublayer(sublayer: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
     """The stages of a sublayer and of its residual connection, in this network's order of sum and norm."""
     around = spec.get("wiring", "attention") != "attention"
     order = {"pre": ("normed", *names, "residual"), "post": (*names, "residual", "normed")}
-    yield from (Stage(place, name) for name in (order[spec["norm_order"]] if around else names))
+    yield from (Stage(sublayer, name) for name in (order[spec["norm_order"]] if around else names))
 
 
 def find(trace: Trace, text: str) -> Stage:
@@ -153,12 +153,12 @@ def find(trace: Trace, text: str) -> Stage:
     Raises:
         UnknownStage: the run has no such stage.
     """
-    there = {str(stage): stage for stage in walk(trace)}
-    if text not in there:
-        place = text.partition("/")[0]
-        near = [name for name in there if name.startswith(f"{place}/")] or list(dict.fromkeys(str(s.place) for s in walk(trace)))
+    by_name = {str(stage): stage for stage in walk(trace)}
+    if text not in by_name:
+        where = text.partition("/")[0]
+        near = [name for name in by_name if name.startswith(f"{where}/")] or list(dict.fromkeys(str(s.place) for s in walk(trace)))
         raise UnknownStage(asked=text, there=", ".join(near))
-    return there[text]
+    return by_name[text]
 
 
 def path(stage: Stage) -> str:
@@ -182,8 +182,8 @@ def recorded(trace: Trace, stage: Stage) -> Array | None:
     """A stage's recorded tensor, all heads of it; None: the stage has none, or it was not recorded."""
     match path(stage).split("/"):
         case ["attention", site, name]:
-            found: Array | None = getattr(trace.at(site), name)
-            return found
+            array: Array | None = getattr(trace.at(site), name)
+            return array
         case ["embedded", stack]:
             return trace.embedded.get(stack)
         case ["logits"]:
@@ -223,8 +223,8 @@ def strip(trace: Trace, stage: Stage) -> str:
     if stage.place == "program":
         return next(attention for site, attention in trace.attention.items() if site.stack == "program").query_tokens
     prefix = stage.place.rpartition(".")[0]
-    own = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
-    attention = own[-1] if stage.site is None else trace.at(stage.site)
+    of_layer = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
+    attention = of_layer[-1] if stage.site is None else trace.at(stage.site)
     return attention.key_tokens if AXES[stage.name][0] == "key" else attention.query_tokens
 
 

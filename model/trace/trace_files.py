@@ -103,15 +103,15 @@ def _is_trace(file: BinaryIO) -> bool:
 def _mapped(path: Path) -> Trace:
     """The trace in a large file; its arrays are views of the mapped file."""
     with path.open("rb") as file:
-        begin, said = header(file)
+        begin, entries = header(file)
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         with safe_open(path, framework="numpy") as checked:  # checks that the tensors lie inside the file, one after the other
             names = list(checked.keys())
-        stored = {name: _view(held, len(begin), said[name]) for name in names}
+        stored = {name: _view(held, len(begin), entries[name]) for name in names}
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
-    return trace_of(said, stored)
+    return trace_of(entries, stored)
 
 
 def _view(held: mmap.mmap, begin: int, entry: dict[str, Any]) -> Array:

@@ -79,13 +79,13 @@ class Site:
 
 def sites(spec: AnySpec) -> dict[Site, int]:
     """Every attention site of a network, in the order in which they run, with its number of heads."""
-    found: dict[Site, int] = {}
+    heads: dict[Site, int] = {}
     for name, stack in spec.stacks.items():
         first: Kind = "memory" if stack.wiring == "memory" and name == "decoder" else "self"
         kinds: tuple[Kind, ...] = (first, "cross") if name == "decoder" and spec.encoder is not None else (first,)
         places = product(range(stack.passes), range(stack.layers), kinds)
-        found |= {Site(name, pass_, layer, kind): stack.attention.heads for pass_, layer, kind in places}
-    return found
+        heads |= {Site(name, pass_, layer, kind): stack.attention.heads for pass_, layer, kind in places}
+    return heads
 
 
 _PARTS_OF_TOKENS = ("ids", "texts", "special", "unknown")
@@ -278,8 +278,8 @@ class Trace:
         """
         if self.of_program:
             return True
-        last = [own.weights for own in self.attention.values()][-1:] if self.logits is None else [self.logits]
-        ends = [end for each in last for end in ((each.q, each.k) if isinstance(each, LazyAttention) else (each,))]
+        last = [attention.weights for attention in self.attention.values()][-1:] if self.logits is None else [self.logits]
+        ends = [end for values in last for end in ((values.q, values.k) if isinstance(values, LazyAttention) else (values,))]
         return all(bool(np.isfinite(end).all()) for end in ends)
 
     def last_cross(self) -> Attention:
@@ -299,8 +299,8 @@ class Trace:
 
     def module(self, site: Site | str) -> str:
         """Path of the module that computed a site in a recorded program; empty where there is none."""
-        own = self.recorded.sites.get(str(site)) if self.recorded else None
-        return own.module if own else ""
+        recorded_site = self.recorded.sites.get(str(site)) if self.recorded else None
+        return recorded_site.module if recorded_site else ""
 
     def of(self, stack: str, kind: Kind) -> tuple[Attention, ...]:
         """The sites of one stack and kind, in the order in which they ran."""
@@ -352,8 +352,8 @@ def image_facts(trace: Trace) -> ImageFacts | None:
     Raises:
         BadSetting: the fact has another form.
     """
-    found = trace.model.get(IMAGE)
-    return None if found is None else read(ImageFacts, found, f"header.model.{IMAGE}")
+    entry = trace.model.get(IMAGE)
+    return None if entry is None else read(ImageFacts, entry, f"header.model.{IMAGE}")
 
 
 SOURCE_NOTES = "source_notes"
@@ -371,5 +371,5 @@ def chat_of(trace: Trace) -> ChatFacts | None:
     Raises:
         BadSetting: the fact has another form.
     """
-    found = trace.model.get(CHAT)
-    return None if found is None else read(ChatFacts, found, f"header.model.{CHAT}")
+    entry = trace.model.get(CHAT)
+    return None if entry is None else read(ChatFacts, entry, f"header.model.{CHAT}")

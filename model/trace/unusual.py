@@ -21,14 +21,16 @@ def about_head(attention: Attention, head: int) -> tuple[Words, ...]:
     weights: object = attention.weights
     if isinstance(weights, LazyAttention):
         return ()  # a softmax of queries and keys
-    own, said = attention.weights[head], list[Words]()
-    bad = ~np.isfinite(own)
+    of_head, sentences = attention.weights[head], list[Words]()
+    bad = ~np.isfinite(of_head)
     if bad.any():
-        gaps = {"rows": _rows(bad.any(axis=-1)), "cells": int(bad.sum()), "all": bad.size}
-        said.append(phrase("The program computed NaN or infinite weights: {cells:,} of {all:,}, in the rows {rows}.", **gaps))
-    sums = own.sum(axis=-1, dtype=np.float64)[attention.mask.any(axis=-1) & ~bad.any(axis=-1)]
+        fields = {"rows": _rows(bad.any(axis=-1)), "cells": int(bad.sum()), "all": bad.size}
+        sentences.append(
+            phrase("The program computed NaN or infinite weights: {cells:,} of {all:,}, in the rows {rows}.", **fields)
+        )
+    sums = of_head.sum(axis=-1, dtype=np.float64)[attention.mask.any(axis=-1) & ~bad.any(axis=-1)]
     if len(sums) and np.abs(sums - 1).max() > FROM_ONE:
-        said.append(
+        sentences.append(
             phrase(
                 "Rows of this head sum to {low:.2f} to {high:.2f}, not to 1: a part goes to a sink or a gate, or the program "
                 "changed its weights after the softmax.",
@@ -36,9 +38,9 @@ def about_head(attention: Attention, head: int) -> tuple[Words, ...]:
                 high=float(sums.max()),
             )
         )
-    if (own < 0).any():
-        said.append(phrase("The smallest weight of this head is {low:.2g}; colors begin at 0.", low=float(np.nanmin(own))))
-    return tuple(said)
+    if (of_head < 0).any():
+        sentences.append(phrase("The smallest weight of this head is {low:.2g}; colors begin at 0.", low=float(np.nanmin(of_head))))
+    return tuple(sentences)
 
 
 def _rows(chosen: np.ndarray) -> str:

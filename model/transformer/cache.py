@@ -90,8 +90,8 @@ class KVCache:
     def forget(self, count: int) -> None:
         """Drops the newest `count` positions: tokens that were read on trial and not chosen (model/inference/decoding.py)."""
         # Cross-attention's keys are those of the source, of which nothing was on trial.
-        own = {site: (k[:, :, :-count], v[:, :, :-count]) for site, (k, v) in self._held.items() if site.kind == "self"}
-        self._held |= own
+        kept = {site: (k[:, :, :-count], v[:, :, :-count]) for site, (k, v) in self._held.items() if site.kind == "self"}
+        self._held |= kept
 
     def select(self, rows: Tensor) -> None:
         """Keeps the batch rows `rows`, in that order: beam search continues its best hypotheses and drops the others.

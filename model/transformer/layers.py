@@ -196,8 +196,8 @@ class CrossAttentionLayer(nn.Module):
             [batch, query, model].
         """
         self_site, cross_site = Site(stack, pass_, layer, "self"), Site(stack, pass_, layer, "cross")
-        own = see_mask(run, self_site, self_mask, x)  # [batch, 1, query, key], where keys are target positions
-        x = self.self_residual(x, lambda y: self.self_attention(y, y, own, self_site, run), str(self_site), run)
+        within = see_mask(run, self_site, self_mask, x)  # [batch, 1, query, key], where keys are target positions
+        x = self.self_residual(x, lambda y: self.self_attention(y, y, within, self_site, run), str(self_site), run)
         # Now the keys are source positions. The mask hides padding alone: the whole source was read before the target begins.
         across = see_mask(run, cross_site, cross_mask, x)
         x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, across, cross_site, run), str(cross_site), run)

@@ -30,10 +30,10 @@ class ClaimKind:
 
 def brought_kinds() -> dict[str, ClaimKind]:
     """The kinds that features bring, by their word."""
-    found: dict[str, ClaimKind] = {}
+    kinds: dict[str, ClaimKind] = {}
     for feature in features():
-        found |= feature.claims
-    return found
+        kinds |= feature.claims
+    return kinds
 
 
 def alone(kind: str, _parts: Parts) -> Subject:

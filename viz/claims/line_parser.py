@@ -25,13 +25,13 @@ class Parts:
 
     def __init__(self, text: str) -> None:
         self._parts = list[str]()
-        place = 0
-        while text[place:].strip():
-            found = _PART.match(text, place)
-            if found is None:
-                raise Unreadable(_("“{rest}” cannot be read", rest=text[place:].strip()[:40]))
-            self._parts.append("→" if found[1] == "->" else found[1])
-            place = found.end()
+        end = 0
+        while text[end:].strip():
+            match = _PART.match(text, end)
+            if match is None:
+                raise Unreadable(_("“{rest}” cannot be read", rest=text[end:].strip()[:40]))
+            self._parts.append("→" if match[1] == "->" else match[1])
+            end = match.end()
 
     @property
     def next(self) -> str:
@@ -87,8 +87,8 @@ class Parts:
 
     def row(self) -> Token:
         """A row: as a token; `after` names the row of a decoder by the token that it reads."""
-        after, found = self.skip("after"), self.token(_("row"))
-        return Named(found.text, found.number, after=True) if after and isinstance(found, Named) else found
+        after, row = self.skip("after"), self.token(_("row"))
+        return Named(row.text, row.number, after=True) if after and isinstance(row, Named) else row
 
     def head(self) -> Head:
         """A head: SITE head N; each of both may be left out."""

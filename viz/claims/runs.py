@@ -50,10 +50,10 @@ class StepRuns:
         Raises:
             HeadlightError: there is no such model here, or it cannot be used.
         """
-        found = self.engine.ask(Describe(self.step.view.model, self.step.view.parsed_settings()))
-        if found.problem:
-            raise from_json(found.problem)
-        return found
+        info = self.engine.ask(Describe(self.step.view.model, self.step.view.parsed_settings()))
+        if info.problem:
+            raise from_json(info.problem)
+        return info
 
     @cached_property
     def view(self) -> ViewState:
@@ -85,7 +85,8 @@ class StepRuns:
         plain, wanted = replace(self.request(), edits=()), self.request(scope)
         written = self.engine.ask(Run(plain))
         reading = teacher_forced_request(plain, written)
-        before, now = (self.engine.ask(Run(one)) for one in (reading, replace(reading, model=wanted.model, edits=wanted.edits)))
+        edited = replace(reading, model=wanted.model, edits=wanted.edits)
+        before, now = self.engine.ask(Run(reading)), self.engine.ask(Run(edited))
         return replace(before, steps=written.steps), replace(now, steps=written.steps)
 
     def padded(self) -> tuple[Trace, Trace]:
@@ -147,8 +148,8 @@ def row(trace: Trace, attention: Attention, token: Token | None) -> int:
     """
     strip, count = trace.tokens[attention.query_tokens], attention.weights.shape[1]
     if isinstance(token, Named) and not token.after and attention.site.stack == "decoder":
-        return _checked(place(strip, token) - 1, count, strip, token)
-    return _checked(place(strip, token), count, strip, token)
+        return _checked(position_of(strip, token) - 1, count, strip, token)
+    return _checked(position_of(strip, token), count, strip, token)
 
 
 def column(trace: Trace, attention: Attention, token: Token | None) -> int:
@@ -158,20 +159,20 @@ def column(trace: Trace, attention: Attention, token: Token | None) -> int:
         BadClaim: there is no such key.
     """
     strip = trace.tokens[attention.key_tokens]
-    return _checked(place(strip, token), attention.weights.shape[2], strip, token)
+    return _checked(position_of(strip, token), attention.weights.shape[2], strip, token)
 
 
-def place(strip: Tokens, token: Token | None) -> int:
+def position_of(strip: Tokens, token: Token | None) -> int:
     """The position of a token in a strip.
 
     Raises:
         BadClaim: there is no such token.
     """
     if isinstance(token, Named):
-        found = _one_of(strip.texts, token)
-        if found is None:
+        index = _one_of(strip.texts, token)
+        if index is None:
             raise _missing(strip, token)
-        return found
+        return index
     return _checked(token or 0, len(strip), strip, token)
 
 
@@ -183,8 +184,8 @@ def _one_of(texts: Sequence[str], token: Named) -> int | None:
     """
     places = [index for index, text in enumerate(texts) if text == token.text]
     if len(places) > 1 and not token.number:
-        gaps = {"text": token.text, "count": len(places), "form": f'"{token.text}"#2'}
-        raise BadClaim(reason=_("“{text}” occurs {count} times; name one of them, such as {form} for the second", **gaps))
+        fields = {"text": token.text, "count": len(places), "form": f'"{token.text}"#2'}
+        raise BadClaim(reason=_("“{text}” occurs {count} times; name one of them, such as {form} for the second", **fields))
     number = token.number or 1
     return places[number - 1] if number <= len(places) else None
 
@@ -197,8 +198,8 @@ def _checked(index: int, count: int, strip: Tokens, token: Token | None) -> int:
 
 def _missing(strip: Tokens, token: Token | None) -> BadClaim:
     name = f"“{token.text}”" + (f"#{token.number}" if token.number > 1 else "") if isinstance(token, Named) else str(token)
-    there = " ".join(strip.texts)
-    return BadClaim(reason=_("no token or row {name} in: {there}", name=name, there=there))
+    texts = " ".join(strip.texts)
+    return BadClaim(reason=_("no token or row {name} in: {there}", name=name, there=texts))
 
 
 def step_of(trace: Trace, at: Token | None) -> int:
@@ -209,8 +210,8 @@ def step_of(trace: Trace, at: Token | None) -> int:
     """
     written = [step.chosen.text for step in trace.steps]
     if isinstance(at, Named):
-        if (found := _one_of(written, at)) is not None:
-            return found
+        if (step := _one_of(written, at)) is not None:
+            return step
     elif at is not None and at < len(written):
         return at
     name = f"“{at.text}”" if isinstance(at, Named) else str(at)

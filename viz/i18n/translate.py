@@ -119,12 +119,12 @@ def catalogue(language: str) -> NullTranslations:
 
 def sentences(language: str) -> list[tuple[str, str]]:
     """All sentences of a language with their originals; one that counts has a line for each of its forms."""
-    found = []
+    pairs = []
     for message in _read(language):
         if message.id:
-            ids, strings = (each if isinstance(each, tuple | list) else (each,) for each in (message.id, message.string))
-            found += [(str(ids[-1]), str(string)) for string in strings]
-    return found
+            ids, strings = (value if isinstance(value, tuple | list) else (value,) for value in (message.id, message.string))
+            pairs += [(str(ids[-1]), str(string)) for string in strings]
+    return pairs
 
 
 def _read(language: str) -> Catalog:
@@ -169,14 +169,14 @@ _FILLER = _Filler()
 _HAN = re.compile("[\u3400-\u9fff]")
 
 
-def _(message: str, /, **gaps: object) -> str:
+def _(message: str, /, **fields: object) -> str:
     """`message` in the current language, its {gaps} filled."""
-    return _filled(catalogue(current()).gettext(message), gaps)
+    return _filled(catalogue(current()).gettext(message), fields)
 
 
-def _n(one: str, many: str, count: int, /, **gaps: object) -> str:
-    """A sentence about `count` things in the current language: `one` for 1 of them, `many` for another number."""
-    return _filled(catalogue(current()).ngettext(one, many, count), gaps)
+def _n(singular: str, plural: str, count: int, /, **fields: object) -> str:
+    """A sentence about `count` things in the current language: `singular` for 1 of them, `plural` for another number."""
+    return _filled(catalogue(current()).ngettext(singular, plural, count), fields)
 
 
 def translated(message: str) -> str:
@@ -184,16 +184,16 @@ def translated(message: str) -> str:
     return catalogue(current()).gettext(message) if message else ""
 
 
-def _filled(text: str, gaps: dict[str, Any]) -> str:
-    if not gaps:
+def _filled(text: str, fields: dict[str, Any]) -> str:
+    if not fields:
         return text
     if (language := current()) == "en":
-        return text.format(**gaps)
+        return text.format(**fields)
     filled, join = "", _beside if language.startswith("zh") else operator.add
     for words, gap, form, conversion in _pieces(text):
         filled = join(filled, words)
         if gap is not None:
-            filled = join(filled, _FILLER.format_field(_FILLER.convert_field(gaps[gap], conversion), form or ""))
+            filled = join(filled, _FILLER.format_field(_FILLER.convert_field(fields[gap], conversion), form or ""))
     return filled
 
 
@@ -263,9 +263,9 @@ def said(words: Words) -> str:
     """What `model` says, in the current language; a plain text, such as a name, as it is."""
     if isinstance(words, str):
         return words
-    localize_info = catalogue(current())
-    one, many, fields = words.singular, words.template, words.fields
-    template = localize_info.ngettext(one, many, int(str(fields[words.count]))) if one else localize_info.gettext(many)
+    translations = catalogue(current())
+    singular, plural, fields = words.singular, words.template, words.fields
+    template = translations.ngettext(singular, plural, int(str(fields[words.count]))) if singular else translations.gettext(plural)
     filled: dict[str, object] = {}
     for name, value in fields.items():  # a clause, or several, in the current language; a name or a number as it is
         if isinstance(value, tuple):
@@ -292,12 +292,12 @@ def language_of(trace: Trace, strip: str) -> str:
     The only strip of a language model is then called a text, since it holds what was typed and what was written; what is read as
     patches an image, and as frames a sound.
     """
-    found, spec = str(trace.model.get("languages", {}).get(strip, strip)), trace.model.get("spec") or {}
+    name, spec = str(trace.model.get("languages", {}).get(strip, strip)), trace.model.get("spec") or {}
     encoder = spec.get("encoder") or {}
     alone = spec.get("decoder") is not None and not encoder
     read = N_("image") if encoder.get("image") else N_("sound") if encoder.get("sound") else N_("source")
     names = {"source": N_("text") if alone else read, "target": N_("target")}
-    return translated(names.get(found, found))
+    return translated(names.get(name, name))
 
 
 def problem(info: ModelInfo) -> str:

@@ -27,8 +27,8 @@ def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
         try:
             view = view.changed(**{known[name].field: known[name].read(text)})
         except ValueError as error:
-            gaps = {"name": name, "text": text[:40], "allowed": error}
-            problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **gaps))
+            fields = {"name": name, "text": text[:40], "allowed": error}
+            problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **fields))
     if view.begin and not view.chosen_ids():
         problems.append(_("The tokens chosen in this link were ignored: they need a long enough decoding and no forced target."))
         view = replace(view, begin="")

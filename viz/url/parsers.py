@@ -20,7 +20,7 @@ from model.spec.sent_text import whole_number
 from model.trace.types import Site
 from viz.feature import cell_panels, features
 from viz.i18n.translate import LANGUAGES, _, join_list, matching
-from viz.i18n.translate import number as shown
+from viz.i18n.translate import number as localized_number
 
 Value = TypeVar("Value")
 
@@ -105,7 +105,8 @@ def whole(lowest: int, highest: int = 10**9) -> Callable[[str], int]:
 
     def read(text: str) -> int:
         if (number := whole_number(text, lowest, highest)) is None:
-            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=shown(lowest, ","), highest=shown(highest, ",")))
+            first, last = localized_number(lowest, ","), localized_number(highest, ",")
+            raise ValueError(_("a whole number from {lowest} to {highest}", lowest=first, highest=last))
         return number
 
     return read
@@ -151,22 +152,22 @@ def turns(given: str) -> tuple[Turn, ...]:
     """
     if given in ("", PLAIN):
         return ()
-    found = json.loads(given)
-    if not isinstance(found, list) or len(found) >= MOST_TURNS:
+    entries = json.loads(given)
+    if not isinstance(entries, list) or len(entries) >= MOST_TURNS:
         raise ValueError
-    return tuple(_turn(each) for each in found)
+    return tuple(_turn(entry) for entry in entries)
 
 
 def _turn(given: object) -> Turn:
     match given:
-        case ["system" | "user" | "assistant" as role, str(said)] if said.strip():
-            return Turn(role, said)
+        case ["system" | "user" | "assistant" as role, str(words)] if words.strip():
+            return Turn(role, words)
     raise ValueError
 
 
-def written_turns(said: Iterable[Turn]) -> str:
+def written_turns(conversation: Iterable[Turn]) -> str:
     """Turns as the text of a parameter `chat`."""
-    return json.dumps([[turn.role, turn.text] for turn in said], ensure_ascii=False, separators=(",", ":"))
+    return json.dumps([[turn.role, turn.text] for turn in conversation], ensure_ascii=False, separators=(",", ":"))
 
 
 def choice(*allowed: str) -> Callable[[str], str]:
@@ -266,10 +267,10 @@ def ids(given: str) -> str:
 
 def id_numbers(given: str) -> tuple[int, ...]:
     """Token ids with commas between, at most as many as a run writes."""
-    found = tuple(whole(0)(one) for one in given.split(",") if given)
-    if len(found) > MOST_TOKENS:
+    ids = tuple(whole(0)(id_) for id_ in given.split(",") if given)
+    if len(ids) > MOST_TOKENS:
         raise ValueError
-    return found
+    return ids
 
 
 ALL_OFF = "all"
@@ -284,7 +285,7 @@ def off(given: str) -> str:
 def places(given: str) -> list[int]:
     """Whole numbers with commas between."""
     try:
-        return [whole(0, MOST_EDITS)(one) for one in given.split(",") if given]
+        return [whole(0, MOST_EDITS)(index) for index in given.split(",") if given]
     except ValueError as error:
         raise ValueError(_("positions in the list of edits such as 0,2, or all")) from error
 

@@ -193,7 +193,7 @@ class ViewState:
 
     def of(self, parameters: type[Brought]) -> Brought:
         """The parameters that a feature brings."""
-        return next((each for each in self.brought if isinstance(each, parameters)), parameters())
+        return next((of_feature for of_feature in self.brought if isinstance(of_feature, parameters)), parameters())
 
     def value(self, parameter: Parameter) -> Any:
         """The value of a parameter, of the core or of a feature."""
@@ -211,7 +211,7 @@ class ViewState:
             by_owner[owners[field]][field] = value
         of_core = by_owner.pop(ViewState)
         brought: list[Any] = [replace(self.of(owner), **fields) for owner, fields in by_owner.items()]
-        return replace(self, **of_core, brought=tuple(each for each in brought if each != type(each)()))
+        return replace(self, **of_core, brought=tuple(parameters for parameters in brought if parameters != type(parameters)()))
 
     @property
     def chats(self) -> bool:
@@ -237,15 +237,15 @@ class ViewState:
 
     def switched_off(self) -> frozenset[int]:
         """The places of edits that are switched off."""
-        there = len(self.all_edits())
-        return frozenset(range(there) if self.off == ALL_OFF else [place for place in values.places(self.off) if place < there])
+        count = len(self.all_edits())
+        return frozenset(range(count) if self.off == ALL_OFF else [index for index in values.places(self.off) if index < count])
 
     def active_edits(self) -> tuple[Edit, ...]:
         """The edits that are switched on."""
         if not (self.edits or self.silence):
             return ()
         off = self.switched_off()
-        return tuple(edit for place, edit in enumerate(self.all_edits()) if place not in off)
+        return tuple(edit for index, edit in enumerate(self.all_edits()) if index not in off)
 
     def request(self, keep: tuple[str, ...] = (), pad_to: int = 0) -> RunRequest:
         """The run that this view looks at.
@@ -253,10 +253,10 @@ class ViewState:
         Raises:
             InputError: an input is too long.
         """
-        said = Turn("user", self.text or "")
+        newest = Turn("user", self.text or "")
         return RunRequest(
             model=self.model,
-            source=Chat((*values.turns(self.chat), said)) if self.chats and said.text.strip() else said.text,
+            source=Chat((*values.turns(self.chat), newest)) if self.chats and newest.text.strip() else newest.text,
             target=self.target or None,
             decoding=self.decoding(),
             begin=self.chosen_ids(),

@@ -10,23 +10,23 @@ import torch
 from torch import Tensor
 
 from model.errors import phrase
-from model.inference.edits.places import Place
+from model.inference.edits.places import EditedSite
 from model.spec.edits import Allow, Forbid, SetRow, Sharpen, Silence
 from model.trace.types import Array
 from model.transformer.attention import Intervention
 
 
-def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
+def masked(edited: EditedSite, edits: Sequence[Forbid | Allow]) -> Intervention:
     """Closes and opens edges, one edit after the other."""
 
     def change(mask: Tensor, start: int) -> Tensor:
         changed, before = mask, list[tuple[Forbid | Allow, Tensor]]()
         for edit in edits:
-            cells = place.cells(edit, mask, start, edit.query, edit.key)
+            cells = edited.cells(edit, mask, start, edit.query, edit.key)
             # Of a closed and an opened edge at the same cell the later one holds, and a note says so.
             for earlier, earlier_cells in before:
                 if type(earlier) is not type(edit) and (earlier_cells & cells).any():
-                    place.notes.say(
+                    edited.notes.say(
                         phrase(
                             "“{edit}” overrides “{earlier}” where they contradict each other, because it comes later.",
                             edit=edit,
@@ -37,29 +37,29 @@ def masked(place: Place, edits: Sequence[Forbid | Allow]) -> Intervention:
             # An edit that changes nothing is told after the run: it may name an edge that is closed already.
             after = changed | cells if isinstance(edit, Allow) else changed & ~cells
             if not torch.equal(after, changed.expand_as(after)):
-                place.notes.made.add(edit)
+                edited.notes.made.add(edit)
             changed = after
         if (mask.any(dim=-1) & ~changed.any(dim=-1)).any():
-            if place.empty_rows == "uniform":
+            if edited.empty_rows == "uniform":
                 note = phrase(
                     "A row of {site} has no key left. In this network, every key then gets the same weight, also keys of the "
                     "future and others that the mask forbids.",
-                    site=place.site,
+                    site=edited.site,
                 )
             else:
-                note = phrase("A row of {site} has no key left. In this network, all its weights are 0 then.", site=place.site)
-            place.notes.say(note)
+                note = phrase("A row of {site} has no key left. In this network, all its weights are 0 then.", site=edited.site)
+            edited.notes.say(note)
         # A mask that nothing changed stays as it is: one for all heads.
         return mask if torch.equal(changed, mask.expand_as(changed)) else changed
 
     return change
 
 
-def sharpened(place: Place, edit: Sharpen) -> Intervention:
+def sharpened(edited: EditedSite, edit: Sharpen) -> Intervention:
     """Multiplies scores, or the queries that they are made of."""
 
     def change(value: Tensor, start: int) -> Tensor:
-        changed = place.replaced(edit, value, place.cells(edit, value, start, ()), value * edit.factor)
+        changed = edited.replaced(edit, value, edited.cells(edit, value, start, ()), value * edit.factor)
         # A quarter of the largest number: a softmax subtracts scores from each other.
         if value.isfinite().all() and not (changed.abs() < torch.finfo(changed.dtype).max / 4).all():
             largest = float(value.abs().max())
@@ -67,7 +67,7 @@ def sharpened(place: Place, edit: Sharpen) -> Intervention:
             raise edit.refuse(
                 phrase(
                     "the scores of {site}, now at most {largest:.3g}, would be too large for {kind} numbers",
-                    site=place.site,
+                    site=edited.site,
                     largest=largest,
                     kind=kind,
                 )
@@ -88,7 +88,7 @@ def finite(edit: Sharpen) -> Intervention:
     return look
 
 
-def rows_set(place: Place, edit: SetRow, mask: Callable[[], Tensor]) -> Intervention:
+def rows_set(edited: EditedSite, edit: SetRow, mask: Callable[[], Tensor]) -> Intervention:
     """Replaces rows of weights.
 
     Args:
@@ -96,13 +96,13 @@ def rows_set(place: Place, edit: SetRow, mask: Callable[[], Tensor]) -> Interven
     """
 
     def change(weights: Tensor, start: int) -> Tensor:
-        rows, defined = _row(place, edit, weights, mask)  # a row over keys that do not exist yet stays as it is
-        return place.replaced(edit, weights, place.cells(edit, weights, start, edit.query) & defined, rows)
+        rows, defined = _row(edited, edit, weights, mask)  # a row over keys that do not exist yet stays as it is
+        return edited.replaced(edit, weights, edited.cells(edit, weights, start, edit.query) & defined, rows)
 
     return change
 
 
-def _row(place: Place, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+def _row(edited: EditedSite, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
     """New rows, broadcastable to `weights`, and where there are any."""
     keys = weights.shape[-1]
     if edit.to == "head" and edit.other is not None:
@@ -110,7 +110,7 @@ def _row(place: Place, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]
     if edit.to == "uniform":
         chosen = mask().to(weights.dtype)
     elif edit.to == "one-hot" and edit.key is not None:
-        chosen = place.strips.match((edit.key,), place.strips.keys(place.site), 0, keys)[:, None, None].to(weights)
+        chosen = edited.strips.match((edit.key,), edited.strips.keys(edited.site), 0, keys)[:, None, None].to(weights)
     else:
         typed = torch.tensor(edit.numbers[:keys], dtype=torch.float64)
         chosen = torch.cat([typed, typed.new_zeros(keys - len(typed))])[None, None, None].to(weights.device)
@@ -119,7 +119,7 @@ def _row(place: Place, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]
     return chosen / total.clamp(min=1e-30), total > 0
 
 
-def silenced(place: Place, edit: Silence, past: "Past", example: Array | None) -> Intervention:
+def silenced(edited: EditedSite, edit: Silence, past: "Past", example: Array | None) -> Intervention:
     """Replaces the context vectors of heads.
 
     Args:
@@ -133,7 +133,7 @@ def silenced(place: Place, edit: Silence, past: "Past", example: Array | None) -
             new = past.mean(context, start)
         elif example is not None:
             new = torch.as_tensor(example).to(context)[None, :, None]
-        return place.replaced(edit, context, place.cells(edit, context, start, ()), new)
+        return edited.replaced(edit, context, edited.cells(edit, context, start, ()), new)
 
     return change
 

@@ -110,11 +110,11 @@ class EditedRun:
         """Sentences about the edits: each by its text, and what came of them."""
         named = [phrase("Edit: {edit}", edit=edit) for edit in self._edits]
         unmade = (edit for edit in self._edits if isinstance(edit, AtSites) and edit not in self._notes.made)
-        return [*named, *self._notes.said, *map(self._unmade, unmade)]
+        return [*named, *self._notes.sentences, *map(self._unmade, unmade)]
 
-    def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
+    def mark_exchanged_words(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
         """The strips of the trace: where a word's embedding was exchanged, both words, and the id that the network read."""
-        return self._words.shown(strips)
+        return self._words.mark_exchanged(strips)
 
     def _unmade(self, edit: Edit) -> Phrase:
         if isinstance(edit, Allow):
@@ -148,7 +148,7 @@ class EditedRun:
             self._parts.check_tokens(edit, edit.query, edit.key)
         for site in self._parts.sites if edges else ():
             if of_site := [edit for edit in edges if edit.at_site(str(site))]:
-                yield f"attention/{site}/mask", masked(self._parts.place(site), of_site)
+                yield f"attention/{site}/mask", masked(self._parts.edited_site(site), of_site)
 
     def _positions(self) -> Iterator[tuple[str, Intervention]]:
         """Edits of positional encodings: all of one stack make one function, since each moves what the one before it moved."""
@@ -188,7 +188,7 @@ class EditedRun:
                 phrase("The numbers of “{edit}” sum to {total:.6g}; each was divided by that.", edit=edit, total=sum(edit.numbers))
             )
         masks = self._masks
-        return rows_set(self._parts.place(site), edit, lambda: masks[f"attention/{site}/mask"])
+        return rows_set(self._parts.edited_site(site), edit, lambda: masks[f"attention/{site}/mask"])
 
     def _silence(self, edit: Silence, site: Site) -> Intervention:
         # An encoder computes all rows at once, so its mean is over all of them; a decoder's row knows the rows before it alone.
@@ -198,7 +198,7 @@ class EditedRun:
         means = self._means(edit)
         if edit.by == "survey" and site not in means:
             raise CannotChange(name=f"attention/{site}/context", reason=phrase("the stored survey contains no mean of this layer"))
-        return silenced(self._parts.place(site), edit, past, means.get(site))
+        return silenced(self._parts.edited_site(site), edit, past, means.get(site))
 
     def _means(self, edit: Silence) -> Mapping[Site, Array]:
         """[head, head_dim] by site, what replaces the context of heads; none where the run itself says it. A note says of what."""
@@ -220,7 +220,7 @@ class EditedRun:
         """The scores, or the queries that they are products of."""
         value = self.network.value_of_scores()
         for site in self._parts.of(edit):
-            yield f"attention/{site}/{value}", sharpened(self._parts.place(site), edit)
+            yield f"attention/{site}/{value}", sharpened(self._parts.edited_site(site), edit)
             yield f"attention/{site}/weights", finite(edit)
 
     def _patch(self, edit: Patch) -> Iterator[tuple[str, Intervention]]:

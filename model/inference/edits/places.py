@@ -126,20 +126,20 @@ class Notes:
     """Notes about the edits of a run.
 
     Attributes:
-        said: sentences, each once.
+        sentences: what there is to say, each sentence once.
         made: the edits that changed something.
     """
 
-    said: dict[Phrase, None] = field(default_factory=dict)
+    sentences: dict[Phrase, None] = field(default_factory=dict)
     made: set[Edit] = field(default_factory=set)
 
     def say(self, sentence: Phrase) -> None:
         """Adds a sentence."""
-        self.said[sentence] = None
+        self.sentences[sentence] = None
 
 
 @dataclass(frozen=True)
-class Place:
+class EditedSite:
     """One attention site of an edited run.
 
     Attributes:
@@ -183,10 +183,10 @@ class Parts:
         self._spec, self._strips, self._notes, self._exposed = spec, strips, notes, exposed
         self.sites = sites(spec)
 
-    def place(self, site: Site) -> Place:
+    def edited_site(self, site: Site) -> EditedSite:
         """A site with all that its functions need."""
         rule = getattr(self._spec.stacks[site.stack].attention, "empty_rows", "uniform")
-        return Place(site, self.sites[site], self._strips, self._notes, rule)
+        return EditedSite(site, self.sites[site], self._strips, self._notes, rule)
 
     def rows_of_source(self, site: Site) -> bool:
         """Whether a row of the site is a source position and not a token of its strip (`MemoryLayer`)."""

@@ -153,7 +153,7 @@ class ExchangedWords:
                 ids = torch.where(at.to(ids.device), id_, ids)
         return ids
 
-    def shown(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
+    def mark_exchanged(self, strips: Mapping[str, Tokens]) -> dict[str, Tokens]:
         """The strips of a trace: at an exchanged place both words, and the id that the network read."""
         exchanged = dict(strips)
         for edit, id_ in self._words:

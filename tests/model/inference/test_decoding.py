@@ -242,7 +242,7 @@ def followed(
 ) -> list[Step]:
     """The steps of a greedy decode whose passes `read` computes."""
     steps: list[Step] = []
-    passes = write(prompt, greedy, max_length, writer, CPU, told=steps.extend, **of)
+    passes = write(prompt, greedy, max_length, writer, CPU, on_steps=steps.extend, **of)
     with suppress(StopIteration):
         asked = next(passes)
         while True:

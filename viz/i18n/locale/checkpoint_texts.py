@@ -12,6 +12,6 @@ def extract(
     file: BinaryIO, keywords: Collection[str], comment_tags: Collection[str], options: Mapping[str, Any]
 ) -> Iterator[Message]:
     """The texts in a spec.json, as an extraction method of Babel."""
-    told = json.load(file)
-    texts = (told["title"], told["summary"], *told["languages"].values(), *told.get("example_labels", ()), *told.get("notes", ()))
+    spec = json.load(file)
+    texts = (spec["title"], spec["summary"], *spec["languages"].values(), *spec.get("example_labels", ()), *spec.get("notes", ()))
     yield from ((1, "", text, []) for text in texts)

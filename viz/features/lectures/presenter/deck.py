@@ -13,7 +13,7 @@ from model.engine.api import Engine
 from model.errors import HeadlightError
 from model.trace import stages
 from viz.canvas.wire.transport import content_hash
-from viz.claims.runs import StepRuns, column, place, row
+from viz.claims.runs import StepRuns, column, position_of, row
 from viz.features.lectures.classroom.deck import Answer, Slide
 from viz.features.lectures.presenter import markdown
 from viz.features.lectures.presenter.pictures import picture
@@ -237,7 +237,7 @@ def placed(runs: StepRuns, point: Point) -> dict[str, Any]:
         return {"label": f"{titles.titles()[stage.name]} · {titles.place(trace, stage, runs.view.head)}", "note": note}
     if point.kind == "token":
         strip = trace.tokens[point.strip]
-        at = place(strip, point.key)
+        at = position_of(strip, point.key)
         return {"label": tokens.plain(strip.texts[at]), "note": note, "keyStrip": point.strip, "key": at}
     attention, head = runs.attention(trace, point.head)
     found: dict[str, Any] = {"note": note, "site": str(attention.site), "head": head, "queryStrip": attention.query_tokens}

@@ -9,7 +9,7 @@ from model.engine.api import Describe, Engine
 from model.errors import BadClaim, HeadlightError
 from model.spec.snapshots import without_step
 from model.trace import stages
-from viz.claims.runs import StepRuns, column, place, row
+from viz.claims.runs import StepRuns, column, position_of, row
 from viz.claims.subjects import Head, Scope
 from viz.features.lectures.script.answers import answer
 from viz.features.lectures.script.claim_values import number_of, text_of
@@ -133,7 +133,7 @@ def located(runs: StepRuns, point: Point) -> Located:
         case "token":
             if point.strip not in trace.tokens:
                 raise BadClaim(reason=_("this run has no {strip} tokens", strip=point.strip))
-            return Located(key=place(trace.tokens[point.strip], point.key), strip=point.strip)
+            return Located(key=position_of(trace.tokens[point.strip], point.key), strip=point.strip)
     attention, head = runs.attention(trace, point.head)
     query = None if point.query is None else row(trace, attention, point.query)
     key = None if point.key is None else column(trace, attention, point.key)
