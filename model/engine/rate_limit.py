@@ -30,11 +30,19 @@ class RateLimit:
         burst: questions that a caller may ask at once.
         callers: most buckets kept; the least recently used are dropped.
         timer: a clock in seconds.
+        debt: how much more than the burst a single question may cost; its caller waits until that is paid back.
     """
 
-    def __init__(self, rate: float, burst: float, callers: int = CALLERS, timer: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._timer = rate, burst, timer
-        self._buckets: TTLCache[str, _Bucket] = TTLCache(callers, burst / rate, timer)
+    def __init__(
+        self,
+        rate: float,
+        burst: float,
+        callers: int = CALLERS,
+        timer: Callable[[], float] = time.monotonic,
+        debt: float = 0.0,
+    ) -> None:
+        self._rate, self._burst, self._debt, self._timer = rate, burst, debt, timer
+        self._buckets: TTLCache[str, _Bucket] = TTLCache(callers, (burst + debt) / rate, timer)  # full again after that time
         self._counted: TTLCache[tuple[str, int], bool] = TTLCache(callers, CACHED_SECONDS, timer)
         self._lock = threading.Lock()
 
@@ -49,15 +57,24 @@ class RateLimit:
         Raises:
             TooFast: the caller asks too fast. Refused questions are not counted.
         """
-        asked, cost = (caller, hash(question)), min(cost, self._burst)
+        asked = caller, hash(question)
         with self._lock:
             if question is not None and asked in self._counted:
                 return
-            now = self._timer()
-            bucket = self._buckets.get(caller) or _Bucket(self._burst, now)
-            left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
-            self._buckets[caller] = _Bucket(left - cost if left >= cost else left, now)
-            if left < cost:
+            left = self._left(caller)
+            admitted = left >= min(cost, self._burst)
+            self._buckets[caller] = _Bucket(left - min(cost, self._burst + self._debt) if admitted else left, self._timer())
+            if not admitted:
                 raise TooFast()
             if question is not None:
                 self._counted[asked] = True
+
+    def wait(self, caller: str, cost: float) -> float:
+        """Seconds until a question of this cost is admitted."""
+        with self._lock:
+            return max(0.0, (min(cost, self._burst) - self._left(caller)) / self._rate)
+
+    def _left(self, caller: str) -> float:
+        """Tokens in a caller's bucket now; less than 0: a debt."""
+        bucket = self._buckets.get(caller)
+        return self._burst if bucket is None else min(self._burst, bucket.left + (self._timer() - bucket.at) * self._rate)

@@ -13,6 +13,7 @@ import torch
 from model.checkpoints.loader import Runner, own_precision
 from model.engine import environment
 from model.engine.api import ModelInfo
+from model.engine.charging import Price, charge
 from model.engine.model_cache import Loaded, ModelCache, ModelKey, Outcome
 from model.engine.model_list import CheckpointStore, ModelList, Stamp, unusable
 from model.engine.scheduling.queue import SESSION
@@ -167,9 +168,14 @@ class Runtime:
             self._drafts.keep(visitor, tuple(step.chosen.id for step in trace.steps))
         return trace, lower.runner
 
-    def measured(self, asked: VersionedRequest, work: Callable[[Ask, Report], Measured]) -> Measured:
-        """The result of a measurement, which takes its turn among the runs; a cached one where there is one."""
+    def measured(self, asked: VersionedRequest, work: Callable[[Ask, Report], Measured], price: Price) -> Measured:
+        """The result of a measurement, which takes its turn among the runs; a cached one where there is one, which costs nothing.
+
+        Raises:
+            Refused: the caller of this thread may not have so much computed, or not now.
+        """
         if (result := self._results.get(asked)) is None:
+            charge(price)
             self._results.keep(asked, result := self.scheduler.do(asked, work))
         return cast(Measured, result)
 

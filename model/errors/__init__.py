@@ -111,6 +111,8 @@
     │       ├── WrongToken        no token, or another one
     │       ├── NoTokenSet        calls from elsewhere to a host without a token
     │       ├── TooFast           too many requests
+    │       │   └── WorkedEnough    the caller's last questions took long
+    │       ├── TooCostly         a question that takes too long for this server
     │       ├── TooLarge          a body that is too long
     │       ├── TooLong           an input with too many tokens for this server
     │       ├── TooMuchToWrite    a decoding that could write too much

@@ -141,6 +141,25 @@ class TooFast(Refused):
     template = message("Too many requests. Wait a moment.")
 
 
+class WorkedEnough(TooFast):
+    """The caller's last questions took long. Fields: seconds."""
+
+    singular, template = messages(
+        "The questions before this one took long to compute. Ask it again in {seconds:,} second.",
+        "The questions before this one took long to compute. Ask it again in {seconds:,} seconds.",
+    )
+    counted = "seconds"
+
+
+class TooCostly(Refused):
+    """A question that takes too long for this server. Fields: found, allowed, in runs of a short sentence; instead: what to ask."""
+
+    template = message(
+        "This question takes about as long as {found:,} runs of a short sentence, and this server accepts at most {allowed:,}: "
+        "{instead}."
+    )
+
+
 class TooLarge(Refused):
     """A body that is too long. Fields: found, allowed, in MB. What was found is rounded up, so it is never the limit."""
 

@@ -174,9 +174,11 @@ class NonBlockingEngine:
     def _call(self, question: Question[Answer]) -> Answer:
         """Asks the engine for the session. Also called in threads that other sessions use before and after."""
         with in_session(self.session):
-            if self.limits is not None:
-                self.limits.admit_call(question)
-            return self.engine.ask(question)
+            if self.limits is None:
+                return self.engine.ask(question)
+            self.limits.admit_call(question)
+            with self.limits.charging(question, self.session.client):
+                return self.engine.ask(question)
 
 
 @dataclass(frozen=True)

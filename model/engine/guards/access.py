@@ -1,13 +1,15 @@
 """Access limits of a server: token, body sizes, input sizes and rate. Refused requests are not read."""
 
 import hmac
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from math import ceil
 from typing import Any
 
 from model.engine.api import Models
+from model.engine.charging import CHARGE, Price
 from model.engine.client_address import client_address, trusted_proxies
 from model.engine.rate_limit import RateLimit
 from model.engine.scheduling.queue import SESSION
@@ -17,10 +19,12 @@ from model.errors import (
     NoTokenSet,
     NoUploads,
     Refused,
+    TooCostly,
     TooFast,
     TooLarge,
     TooLong,
     TooMuchToWrite,
+    WorkedEnough,
     WrongToken,
     phrase,
 )
@@ -32,8 +36,19 @@ from model.spec.sent_text import whole_number
 BODY = 4 * 2**20
 """Most bytes of a JSON body."""
 
-STATUS: dict[type[Refused], int] = {WrongToken: 401, NoTokenSet: 401, NoUploads: 403, TooLarge: 413, TooFast: 429}
+STATUS: dict[type[Refused], int] = {
+    WrongToken: 401,
+    NoTokenSet: 401,
+    NoUploads: 403,
+    TooLarge: 413,
+    TooFast: 429,
+    WorkedEnough: 429,
+}
 """HTTP status by what is refused."""
+
+WORK_AT_ONCE, MOST_WORK = 10, 100
+"""How many times as many runs as requests the questions of a caller may cost at once, and how many times as many a single one may,
+after which its caller waits the longer."""
 
 
 @dataclass
@@ -58,10 +73,18 @@ class AccessLimits:
     burst: float = 1000.0
     proxies: int = 0
     limit: RateLimit = field(init=False)
+    work: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        """Creates the rate limit."""
+        """Creates the rate limits: of requests, and of what questions cost in runs, which may run up a debt."""
+        at_once = WORK_AT_ONCE * self.burst
         self.limit = RateLimit(self.pace, self.burst)
+        self.work = RateLimit(self.pace, at_once, debt=self.most_work - at_once)
+
+    @property
+    def most_work(self) -> int:
+        """Runs that one question may cost."""
+        return round(MOST_WORK * self.burst)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "AccessLimits":
@@ -90,14 +113,31 @@ class AccessLimits:
             raise WrongToken()
         self.limit.admit(client_address(peer, forwarded, self.proxies))
 
-    def admit_cost(self, question: Question[Any], peer: str, forwarded: Iterable[str] = ()) -> None:
-        """Counts a question as the runs that it costs; the request itself was counted by `admit`.
+    @contextmanager
+    def charging(self, question: Question[Any], caller: str) -> Iterator[None]:
+        """Context in which `caller` pays for a question: now what it costs in any case, and later what the engine finds out.
 
         Raises:
-            Refused: the caller asks too fast.
+            Refused: the caller has to wait, or this server never computes so much.
         """
-        if (more := question.cost - 1) > 0:
-            self.limit.admit(client_address(peer, forwarded, self.proxies), cost=more)
+        if question.cost > 1:
+            self._take(caller, question.cost)
+        before = CHARGE.set(lambda price: self._charge(caller, price))
+        try:
+            yield
+        finally:
+            CHARGE.reset(before)
+
+    def _charge(self, caller: str, price: Price) -> None:
+        if price.runs > self.most_work:
+            raise TooCostly(found=price.runs, allowed=self.most_work, instead=price.instead(self.most_work))
+        self._take(caller, price.runs)
+
+    def _take(self, caller: str, runs: int) -> None:
+        try:
+            self.work.admit(caller, cost=runs)
+        except TooFast as error:
+            raise WorkedEnough(seconds=ceil(self.work.wait(caller, runs))) from error
 
     def admit_call(self, question: Question[Any]) -> None:
         """Checks one question of this thread's session to the engine of this process: its rate, and the size of a run.
@@ -109,7 +149,7 @@ class AccessLimits:
             BadSetting: a setting of the run names a file of the server.
         """
         if not isinstance(question, Models):
-            self.limit.admit(SESSION.get().client, (type(question), question), question.cost)
+            self.limit.admit(SESSION.get().client, (type(question), question))
         if isinstance(question, RunQuestion):
             self.check_question(question)
 

@@ -17,6 +17,7 @@ from model.features.circuit.sums import CellWords, CellWrites, LogitSum, ScoreSu
 from model.features.what_if.answers import Forced, Measurement, answer_of_engine
 from model.features.what_if.questions import Attribution
 from model.features.what_if.results import Result
+from model.features.what_if.work import RunShape, price
 from model.inference.run import run
 from model.spec.request import RunRequest
 
@@ -41,7 +42,10 @@ def _circuit(engine: Runtime, question: Circuit) -> CircuitGraph:
     engine.check_measured_length(trace)
     version = engine.network(question.request.model, question.request.settings).key.version
     asked = VersionedRequest(replace(question, request=RunRequest.from_json(trace.request)), version)
-    return engine.measured(asked, lambda ask, report: circuit(runner.network, trace, counting(report), question.row))
+    shape = RunShape.of(runner.info.spec, trace)
+    return engine.measured(
+        asked, lambda ask, report: circuit(runner.network, trace, counting(report), question.row), price(question, shape)
+    )
 
 
 def measure_paths(question: Paths, forced: Forced) -> Result:

@@ -5,25 +5,31 @@ docs/circuit.md derives the numbers. Arrays are float64, NaN where a head does n
 value), head (a reading one), part (what wrote into the stream).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
+from math import ceil
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from model.errors import BadSetting, phrase
+from model.errors import BadSetting, Phrase, phrase
 from model.features.circuit.sums import Index, Part
 from model.features.what_if.questions import Attribution
 from model.features.what_if.results import Arrays, Head, Result, plain
+from model.features.what_if.work import Costly, RunShape
 from model.spec.inputs import Given
 from model.spec.questions import RunQuestion
 from model.spec.validation import Between
-from model.trace.types import Array
+from model.trace.types import Array, Site
 
 Side: TypeAlias = Literal["query", "key", "value"]
 """What a head makes of the stream that it reads."""
 
 SIDES: tuple[Side, ...] = ("query", "key", "value")
+
+PAIRS = 400
+"""Pairs of heads whose parts of a circuit take as long as a plain run of a short sentence."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +45,14 @@ class Circuit(RunQuestion["CircuitGraph"]):
 
     row: Index | None = None
 
-    @property
-    def cost(self) -> int:
-        """About as many runs as ten."""
-        return 10
+    def runs(self, shape: RunShape) -> int:
+        """A part for each side of each pair of heads; the network runs once."""
+        heads = sum(shape.heads.values())
+        return 2 + ceil(len(SIDES) * heads * (heads - 1) / 2 * shape.stretch / PAIRS)
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """None tells a part of the same."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,23 @@ class Paths(Attribution["PathEffects"]):
     head: int = -1
     shared: bool = False
 
-    @property
-    def cost(self) -> int:
-        """Three copies for each pair of heads, where all are asked for."""
-        return 20 if self.site else 100
+    def passes(self, shape: RunShape) -> float:
+        """One for each path."""
+        later = {site: 1 if self.site else heads for site, heads in shape.heads.items() if self.site in ("", str(site))}
+        return 2 + sum(heads * _paths_to(site, shape) for site, heads in later.items())
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """The paths to one head."""
+        if not self.site:
+            yield replace(self, site=str([*shape.heads][-1]), head=0), phrase("name the head that the paths lead to")
+
+
+def _paths_to(site: Site, shape: RunShape) -> int:
+    """Paths that lead to one head of a site: to its queries from its own stack, to keys and values from the stack that it reads."""
+    earlier = [*takewhile(lambda other: other != site, shape.heads)]
+    to_query = sum(shape.heads[other] for other in earlier if other.stack == site.stack)
+    read = "encoder" if site.kind == "cross" else site.stack
+    return to_query + 2 * sum(shape.heads[other] for other in earlier if other.stack == read)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from model.engine.runtime import Runtime, VersionedRequest, counting
 from model.feature import Answers
 from model.features.modern_attention.costs import CacheRun, Measures, Sizes, TimeLengths, Times, WithoutCache
 from model.features.modern_attention.decode_costs import sizes_of, times_of, without_cache
+from model.features.what_if.work import RunShape, price
 
 
 def _measures(engine: Runtime, question: Measures) -> Sizes:
@@ -19,7 +20,10 @@ def _time_lengths(engine: Runtime, question: TimeLengths) -> Times:
 def _without_cache(engine: Runtime, question: WithoutCache) -> CacheRun:
     trace, runner = engine.traced(question.request)
     asked = VersionedRequest(question, engine.version(question.request.model))
-    return engine.measured(asked, lambda ask, report: without_cache(trace, runner, engine.device, ask, counting(report)))
+    shape = RunShape.of(runner.info.spec, trace)
+    return engine.measured(
+        asked, lambda ask, report: without_cache(trace, runner, engine.device, ask, counting(report)), price(question, shape)
+    )
 
 
 ANSWERS: Answers = {Measures: _measures, TimeLengths: _time_lengths, WithoutCache: _without_cache}

@@ -4,10 +4,13 @@ Operations are those of matrix products, as torch counts them: a product of [n, 
 addition for each pair of numbers. The rest of a network (softmax, norms, activations) is small beside them and is not counted.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from model.errors import Phrase
 from model.features.what_if.results import Arrays
+from model.features.what_if.work import Costly, RunShape
 from model.spec.questions import ModelQuestion, RunQuestion
 from model.trace.types import Array
 
@@ -143,10 +146,13 @@ class CacheRun(Arrays):
 class WithoutCache(RunQuestion[CacheRun]):
     """The tokens of a run, read once more with a cache and without: the same maps, and the time of each pass."""
 
-    @property
-    def cost(self) -> int:
-        """Up to MOST_PASSES passes over the whole text."""
-        return 10
+    def runs(self, shape: RunShape) -> int:
+        """A pass over the text so far for each token that was written, and with the cache as many small ones."""
+        return shape.runs(2 * min(MOST_PASSES, shape.fed))
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """None tells a part of the same."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,4 +182,4 @@ class TimeLengths(ModelQuestion[Times]):
     @property
     def cost(self) -> int:
         """About two seconds of computing."""
-        return 10
+        return 80

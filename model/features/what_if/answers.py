@@ -16,6 +16,7 @@ from model.features.what_if.questions import Attribution, Edges, Heads, Prune, W
 from model.features.what_if.results import Result
 from model.features.what_if.scoring import Scorer
 from model.features.what_if.words import word_effects
+from model.features.what_if.work import RunShape, price
 from model.inference.calls import Ask
 from model.inference.resources import Resources
 from model.spec.request import RunRequest
@@ -88,6 +89,7 @@ def answer_of_engine(
 
     Raises:
         TooManyTokens: this server does not measure runs of that length.
+        Refused: the caller may not have so much computed, or not now.
     """
     loaded = engine.network(question.request.model, question.request.settings)
     request, prompt = forced_run(loaded.runner, question.request, engine.device, engine.most_positions)
@@ -98,7 +100,8 @@ def answer_of_engine(
     def work(ask: Ask, report: Report) -> Result:
         return answer(question, request, prompt, runner, trace, engine.resources(ask, counting(report)), measurements)
 
-    return engine.measured(VersionedRequest(question.about(about), loaded.key.version), work)
+    asked = VersionedRequest(question.about(about), loaded.key.version)
+    return engine.measured(asked, work, price(question, RunShape.of(runner.info.spec, trace, prompt)))
 
 
 ANSWERS = dict.fromkeys(MEASUREMENTS, partial(answer_of_engine, MEASUREMENTS))

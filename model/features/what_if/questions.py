@@ -1,11 +1,14 @@
 """Questions: what can be asked about one run. Frozen, small and hashable, like the RunRequest in each. No torch."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 
+from model.errors import Phrase, phrase
 from model.features.what_if.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.features.what_if.work import Costly, RunShape
 from model.spec.questions import RunQuestion
 from model.spec.request import RunRequest
 from model.spec.validation import Between
@@ -20,6 +23,12 @@ MOST_EXACT = 10
 PERMUTATIONS = 32
 """Orders of heads from which a Shapley value is estimated where it is not exact."""
 
+GRADIENT_POINTS, GRADIENT_FORWARD = 160, 2
+"""Points for which integrated gradients are usually computed, and passes at each of them beside one for each target token."""
+
+QUICKER = 3
+"""How many times less the quick approximation of pruning measures."""
+
 
 @dataclass(frozen=True)
 class Attribution(RunQuestion[Measured]):
@@ -30,10 +39,17 @@ class Attribution(RunQuestion[Measured]):
     neither (`max_length` 0), it is the prompt itself, from its second token on. The edits of the request hold in every copy.
     """
 
-    @property
-    def cost(self) -> int:
-        """Usually as many runs as 20."""
-        return 20
+    @abstractmethod
+    def passes(self, shape: RunShape) -> float:
+        """About how many times it passes through the whole network of a run of this shape, forward or backward."""
+
+    def runs(self, shape: RunShape) -> int:
+        """About as many plain runs of a short sentence as it takes."""
+        return shape.runs(self.passes(shape))
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """Questions that tell a part of the same, each with the words that advise it."""
+        return ()
 
     def about(self, request: RunRequest) -> Self:
         """The same question about another run."""
@@ -63,13 +79,19 @@ class Heads(Attribution[HeadEffects]):
     def _copies(self, heads: int) -> int:
         if "share" in self.measures and heads <= MOST_EXACT:
             return (1 << heads) - 1  # every set of heads but all of them; the other measures need no more
-        each = ("without" in self.measures) + ("alone" in self.measures and heads > 1)
-        return heads * each + (1 + self.permutations * (heads - 1) if "share" in self.measures else 0)
+        without = "without" in self.measures
+        alone = "alone" in self.measures and heads > (2 if without else 1)  # of two heads, one alone is without the other
+        return heads * (without + alone) + (1 + self.permutations * (heads - 1) if "share" in self.measures else 0)
 
-    @property
-    def cost(self) -> int:
-        """Silencing each head takes about ten runs, a share hundreds of copies."""
-        return 30 if "share" in self.measures else 10
+    def passes(self, shape: RunShape) -> float:
+        """One for each copy, from the site on where it begins to differ."""
+        return 1 + sum(shape.share(site) * self._copies(heads) for site, heads in shape.heads.items())
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """The other measures, without the shares."""
+        rest = tuple(measure for measure in self.measures if measure != "share")
+        if rest and rest != self.measures:
+            yield replace(self, measures=rest), phrase("leave out the shares")
 
 
 @dataclass(frozen=True)
@@ -86,14 +108,28 @@ class Prune(Attribution[PruneCurve]):
     every: bool = True
 
     @property
-    def cost(self) -> int:
-        """More if all heads are measured again after each step."""
-        return 50 if self.every or self.order == "most" else 20
+    def _measures_all(self) -> bool:
+        return self.every or self.order == "most"
+
+    def passes(self, shape: RunShape) -> float:
+        """One for each head that is left, after each step."""
+        steps = (sum(shape.heads.values()) + 1) / 2  # as many as there are heads, with half of the heads left on average
+        passes = 1 + steps * sum(shape.share(site) * heads for site, heads in shape.heads.items())
+        return passes if self._measures_all else passes / QUICKER
+
+    def cheaper(self, shape: RunShape) -> Iterable[tuple[Costly, Phrase]]:
+        """The quick approximation."""
+        if self.order == "least" and self.every:
+            yield replace(self, every=False), phrase("ask for the quick approximation")
 
 
 @dataclass(frozen=True)
 class Words(Attribution[WordEffects]):
     """Which tokens did each target token depend on?"""
+
+    def passes(self, shape: RunShape) -> float:
+        """A copy for each token that is taken out or replaced, and gradients at each point, for each target token."""
+        return 2 * (1 + shape.positions) + GRADIENT_POINTS * (GRADIENT_FORWARD + shape.measured)
 
 
 @dataclass(frozen=True)
@@ -108,10 +144,10 @@ class Edges(Attribution[EdgeEffects]):
     token: Annotated[int, Between(0, 2**31)]
     site: str = ""
 
-    @property
-    def cost(self) -> int:
-        """One copy for each edge."""
-        return 10
+    def passes(self, shape: RunShape) -> float:
+        """One for each edge, of all heads of a site together or of each head of one site."""
+        rows = {site: heads for site, heads in shape.heads.items() if str(site) == self.site} or dict.fromkeys(shape.heads, 1)
+        return 1 + sum(count * shape.share(site) * shape.keys(site, self.token) for site, count in rows.items())
 
 
 QUESTIONS: Mapping[type[Attribution[Any]], type[Result]] = MappingProxyType(

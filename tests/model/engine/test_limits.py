@@ -12,13 +12,14 @@ from starlette.types import ASGIApp
 
 from model.__main__ import main
 from model.engine import environment
-from model.engine.api import Describe, Explain, Export, Run, Tensors, Texts
+from model.engine.api import Describe, Engine, Explain, Export, Run, Tensors, Texts
 from model.engine.client_address import client_address
 from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
 from model.engine.rate_limit import CACHED_SECONDS, RateLimit
 from model.engine.scheduling.queue import SESSION, Session
-from model.errors import BadSetting, Refused, TooManyCharacters, TooManyTokens
+from model.errors import BadSetting, Refused, TooCostly, TooFast, TooManyCharacters, TooManyTokens, WorkedEnough
+from model.features.circuit.circuits import Paths
 from model.features.serving.http.protocol import SESSION_HEADER
 from model.features.serving.http.server import application
 from model.features.what_if.questions import Heads, Prune
@@ -171,17 +172,46 @@ def test_a_costly_question_counts_as_many_and_one_that_costs_more_than_the_bucke
     assert admitted(limit, "a", 1) == 0
 
 
-def test_a_class_of_costly_questions_stalled_a_public_server(local: LocalEngine) -> None:
-    asked = [Prune(RunRequest("tiny", "w4", "w5 w6"), order) for order in ("least", "most")]
-    public = replace(AccessLimits.from_environment(PUBLIC), pace=0.01)
-    for engine in (
-        behind(local, replace(public)),
-        NonBlockingEngine(local, Session("mine", "192.0.2.7"), replace(public)),
-    ):
-        engine.ask(asked[0])
-        with pytest.raises(Refused, match="Too many requests"):
-            engine.ask(asked[1])
+def public_engines(local: LocalEngine, **changes: Any) -> tuple[Engine, Engine]:
+    """A public engine server, and the engine of a public app."""
+    limits = [replace(AccessLimits.from_environment(PUBLIC), **changes) for _ in range(2)]
+    return behind(local, limits[0]), NonBlockingEngine(local, Session("mine", "192.0.2.7"), limits[1])
+
+
+def test_who_asked_what_takes_long_waits_and_still_runs(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both orders of pruning stalled a public server; a question whose answer is cached costs nothing."""
+    monkeypatch.setattr("model.features.what_if.work.RUN", 0.6)
+    for number, engine in enumerate(public_engines(local, pace=0.5)):
+        least, most = (Prune(RunRequest("tiny", f"w{4 + number}", "w5 w6"), order) for order in ("least", "most"))
+        engine.ask(least)
+        with pytest.raises(WorkedEnough, match=r"Ask it again in [\d,]+ seconds"):
+            engine.ask(most)
+        engine.ask(least)
         engine.ask(Run(RunRequest("tiny", "w4")))
+
+
+def test_what_costs_more_than_the_burst_is_admitted_and_what_never_passes_says_what_does(
+    local: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunRequest("tiny", "w4 w5", "w5 w6")
+    for engine in public_engines(local):
+        assert engine.ask(Paths(run, "w4 w6")).heads, "all paths were always refused"
+        with monkeypatch.context() as costly:
+            costly.setattr("model.features.what_if.work.RUN", 0.48)
+            with pytest.raises(TooCostly, match="accepts at most 6,000: name the head that the paths lead to"):
+                engine.ask(Paths(run, "w4 w7"))
+
+
+def test_a_debt_is_paid_back_before_the_next_costly_question() -> None:
+    clock = Clock()
+    limit = RateLimit(rate=10, burst=60, timer=clock, debt=540)
+    limit.admit("a", cost=600)
+    assert limit.wait("a", 1) == pytest.approx(54.1)
+    clock.now += 54
+    with pytest.raises(TooFast):
+        limit.admit("a", cost=1)
+    clock.now += 0.2
+    limit.admit("a", cost=1)
 
 
 def test_a_long_run_is_not_measured_on_a_public_server(local: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,9 @@ FRESH_SECONDS = 2.0
 REPLY_BYTES, MOST_REPLIES = 2**20, 256
 """Bytes of a reply up to which it is kept, and how many are; longer ones are asked for again."""
 
+LONGEST_REPLY, LONGEST_JSON = 2 * 2**30, 64 * 2**20
+"""Most bytes of a reply, which is read into memory: of arrays and files, and of JSON."""
+
 UPLOAD_BYTES = 128 * 2**20
 """Most bytes of uploads kept here, to send them again to a server that was restarted."""
 
@@ -206,13 +209,18 @@ class RemoteEngine:
         headers |= {SESSION_HEADER: session.id} if session.id else {}
         headers |= {FORWARDED_HEADER: session.client} if session.client else {}
         if runs and progress_stream.is_wanted():
-            response = self._with_retries(lambda: progress_stream.post(self._client, path, data, headers))
+            response = self._with_retries(lambda: progress_stream.post(self._client, path, data, headers, LONGEST_REPLY))
         else:
-            response = self._with_retries(lambda: self._client.post(path, content=data, headers=headers, **options))
+            response = self._with_retries(lambda: self._sent(path, content=data, headers=headers, **options))
         self._check_version(response)
         if response.status_code == httpx.codes.OK:
             return response.content
         raise self._error(response)
+
+    def _sent(self, path: str, **options: Any) -> httpx.Response:
+        with self._client.stream("POST", path, **options) as response:
+            is_json = response.headers.get("content-type", "").startswith(JSON)
+            return progress_stream.whole(response, LONGEST_JSON if is_json else LONGEST_REPLY)
 
     def _with_retries(self, send: Callable[[], httpx.Response]) -> httpx.Response:
         """Sends a request and retries broken connections for a moment, unless the server is known to be away.

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, on_cancel
-from model.errors import WireError, phrase
+from model.errors import HeadlightError, WireError, phrase
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.spec.endpoints import pack
 from model.spec.validation import read
@@ -61,12 +61,37 @@ def status_line(status: int) -> bytes:
     return pack({"status": status}) + b"\n"
 
 
-def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) -> httpx.Response:
+def too_long(most: int) -> HeadlightError:
+    """The error of a reply that has more bytes than are read into memory."""
+    detail = phrase("The engine’s reply has more than {most:,} bytes. No engine of this version sends so much.", most=most)
+    return HeadlightError(detail=detail)
+
+
+def whole(response: httpx.Response, most: int) -> httpx.Response:
+    """A streamed response with its reply.
+
+    Raises:
+        HeadlightError: the reply has more than `most` bytes.
+    """
+    content = bytearray()
+    for chunk in response.iter_bytes():
+        content += chunk
+        if len(content) > most:
+            raise too_long(most)
+    headers = {name: value for name, value in response.headers.items() if name not in ("content-encoding", "content-length")}
+    return httpx.Response(response.status_code, headers=headers, content=bytes(content))
+
+
+def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str], most: int) -> httpx.Response:
     """Posts a request, tells LISTENER its progress, and closes the connection when the caller leaves: the host then ends the run.
+
+    Args:
+        most: bytes of the reply, and of a trace of the run so far.
 
     Raises:
         CallerGone: the caller has left.
         WireError: the stream is of another form.
+        HeadlightError: it has more than `most` bytes.
         httpx.TransportError: the connection failed or broke.
     """
     headers = headers | {"accept": MEDIA} | ({PARTIAL_HEADER: "1"} if PARTIAL.get() else {})
@@ -74,9 +99,8 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
         try:
             with on_cancel(lambda: _disconnect(response)):
                 if response.headers.get("content-type") != MEDIA:
-                    response.read()
-                    return response
-                status, reply = _unpack(response.iter_bytes(), LISTENER.get())  # decoded: a proxy may compress
+                    return whole(response, most)
+                status, reply = _unpack(response.iter_bytes(), LISTENER.get(), most)  # decoded: a proxy may compress
         except httpx.TransportError:
             if _caller_left():
                 raise CallerGone from None
@@ -89,15 +113,18 @@ def post(client: httpx.Client, path: str, data: bytes, headers: dict[str, str]) 
     return httpx.Response(status, headers={WIRE_VERSION_HEADER: version}, content=reply)
 
 
-def _unpack(chunks: Iterable[bytes], listener: Listener | None) -> tuple[int, bytes]:
+def _unpack(chunks: Iterable[bytes], listener: Listener | None, most: int) -> tuple[int, bytes]:
     """The status and the reply of a stream; each progress goes to `listener`, with the trace that came before it.
 
     Raises:
         WireError: the stream is of another form.
+        HeadlightError: a trace or the reply has more than `most` bytes.
     """
     received, status, length, partial = bytearray(), 0, 0, b""
     for chunk in chunks:
         received += chunk
+        if len(received) > most:
+            raise too_long(most)
         while not status and (len(received) >= length if length else b"\n" in received):
             if length:
                 partial, received, length = bytes(received[:length]), received[length:], 0

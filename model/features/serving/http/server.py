@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from model.engine import log
 from model.engine.api import Healthy, Receive, SharedEngine
-from model.engine.client_address import FORWARDED_HEADER
+from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.engine.guards.access import STATUS, AccessLimits
 from model.engine.log import logs_texts
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken, Session, in_session
@@ -102,8 +102,9 @@ def application(engine: SharedEngine, access: AccessLimits) -> Starlette:
         def answer(request: Request, data: bytes) -> tuple[bytes, str]:
             question = _read(endpoint, data)
             access.check_question(question)
-            access.admit_cost(question, request.client.host if request.client else "", request.headers.getlist(FORWARDED_HEADER))
-            return endpoint.pack(engine.ask(question)), endpoint.media
+            peer = request.client.host if request.client else ""
+            with access.charging(question, client_address(peer, request.headers.getlist(FORWARDED_HEADER), access.proxies)):
+                return endpoint.pack(engine.ask(question)), endpoint.media
 
         return answer
 

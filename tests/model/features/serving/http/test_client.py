@@ -13,12 +13,15 @@ from model.engine.guards.access import BODY, AccessLimits
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import BadSetting, EngineAway, EngineMismatch, HeadlightError, NotAnEngine, Refused, TookTooLong, UnknownModel
+from model.features.serving.http import client, progress_stream
 from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.features.serving.http.server import application
 from model.features.serving.serve_command import checked_access
+from model.spec.endpoints import ARRAYS, JSON
 from model.spec.request import Decoding, RunRequest
 from model.trace import serialization
+from model.trace.progress import LISTENER
 from tests.hosts import Loopback, behind
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same
@@ -205,3 +208,27 @@ def test_the_app_asks_the_engine_that_it_is_told(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HEADLIGHT_ENGINE", "gpu")
     with pytest.raises(BadSetting, match="the address of an engine"):
         open_engine()
+
+
+@pytest.mark.parametrize("media", [JSON, ARRAYS, progress_stream.MEDIA])
+@pytest.mark.parametrize("listens", [False, True])
+def test_an_endless_reply_ends_in_a_sentence(media: str, listens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "LONGEST_REPLY", 5000)
+    monkeypatch.setattr(client, "LONGEST_JSON", 5000)
+    sent = list[int]()
+
+    def endless() -> Iterator[bytes]:
+        while len(sent) < 1000:
+            sent.append(1000)
+            yield b" " * 1000
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=endless(), headers={WIRE_VERSION_HEADER: WIRE_VERSION, "content-type": media})
+
+    before = LISTENER.set((lambda progress: None) if listens else None)
+    try:
+        with pytest.raises(HeadlightError, match="more than 5,000 bytes"):
+            RemoteEngine("http://x", transport=Scripted(answer)).ask(Run(REQUEST))
+    finally:
+        LISTENER.reset(before)
+    assert sum(sent) <= 10_000, "the rest is never read"
