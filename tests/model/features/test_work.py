@@ -101,7 +101,8 @@ def test_a_question_that_is_too_costly_says_what_would_pass(
     shape = shape_of("paper", LONG)
     cost = price(question, shape)
     sentence = str(cost.instead(cost.runs - 1))
-    assert (match := re.fullmatch(advice, sentence)), sentence
+    match = re.fullmatch(advice, sentence)
+    assert match is not None, sentence
     if match.groups():
         shorter = int(match[1])
         assert shape.positions / 2 < shorter < shape.positions
