@@ -31,6 +31,7 @@ class FeaturePage:
         unedited: whether it gets the run without the view's edits, which it then makes itself.
         needs_run: whether it is drawn from a run, with the sentence box above it.
         panels: what a link to it shows, as of `viz.views.page_panels.PagePanels`; None: it has no panels.
+        parts: its parts by their names in a link's `open`: their `viz.panels.Panel`s, given a page and the link.
         about_heads: what it tells of heads, as of PagePanels; None: nothing.
     """
 
@@ -42,6 +43,7 @@ class FeaturePage:
     unedited: bool = False
     needs_run: bool = True
     panels: Callable[[Any, Any], list[Any]] | None = None
+    parts: Mapping[str, Callable[[Any, Any], Iterable[Any]]] = field(default_factory=dict)
     about_heads: Callable[..., str] | None = None
 
 
@@ -97,7 +99,7 @@ class Feature:
             view; `sidebar`, in the sidebar of a page that has panels, given the path of its URL; `help`, at the end of the sidebar.
         instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
-        opens: names of parts in a link's `open`, beside those of `folded`.
+        opens: names of parts in a link's `open`, beside those of `folded` and of `pages`.
         panels: what a lecture shows of `parts`, by the place and by the names of `opens`: `viz.panels.Panel`s, given the page.
         cell_panels: panels of a cell.
         cell_words: how the drawing of the selected head asks what its cells write: a `viz.canvas.scenes.attention.Asks`, given the

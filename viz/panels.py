@@ -8,6 +8,7 @@ A part of a page is a function to panels. It knows neither Streamlit nor lecture
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ import plotly.graph_objects as go
 from model.trace.types import Array, Site, Trace
 from viz.figures import costs
 from viz.figures.costs import Line
-from viz.i18n.translate import number
+from viz.i18n.translate import join_sentences, number
 from viz.labels import tokens
 
 
@@ -60,23 +61,29 @@ class Table:
         chosen: index of the row to emphasize; -1: none.
         decimals: of its numbers.
         shades: [row, column] of numbers from 0 to 1 that shade the cells; None: none is shaded.
+        titles: of columns by their names in the frame; another column's title is its name.
+        named: whether the index names the rows; otherwise the first column does, and the index is not shown.
     """
 
     frame: pd.DataFrame
     chosen: int = -1
     decimals: int = 3
     shades: Array | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    named: bool = True
 
     @property
     def columns(self) -> list[str]:
         """Titles of the columns, that of the names of rows first."""
-        return [str(self.frame.index.name or ""), *map(str, self.frame.columns)]
+        index = [str(self.frame.index.name or "")] if self.named else []
+        return [*index, *(self.titles.get(name, name) for name in map(str, self.frame.columns))]
 
     @property
     def rows(self) -> list[list[str]]:
         """The texts of the rows, their names first."""
+        index = [[str(name) for name in self.frame.index]] if self.named else []
         columns = ([_text(value, self.decimals) for value in column.tolist()] for _name, column in self.frame.items())
-        return [[str(name), *texts] for name, *texts in zip(self.frame.index, *columns, strict=True)]
+        return [list(texts) for texts in zip(*index, *columns, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +131,46 @@ class Text:
     def markdown(self) -> str:
         """The lines in Markdown."""
         return "\n\n".join(f"$${line.text}$$" if line.formula else tokens.markdown(line.text) for line in self.lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Two rows of tokens: each token stands above its counterpart, or above a gap. What only one row has is marked.
+
+    Attributes:
+        title: above them; may be empty.
+        names: of the rows.
+        columns: the token of each row; None: a gap.
+    """
+
+    title: str
+    names: tuple[str, str]
+    columns: Sequence[tuple[str | None, str | None]]
+
+    @property
+    def html(self) -> str:
+        """The rows as HTML, whose looks are in viz/canvas/frontend/aligned.css."""
+        names = "".join(f'<span title="{escape(name)}">{escape(name)}</span>' for name in self.names)
+        columns = "".join(
+            f"<div>{_aligned(first, first == second, 'del')}{_aligned(second, first == second, 'strong')}</div>"
+            for first, second in self.columns
+        )
+        rows = f'<div class="aligned"><div class="names">{names}</div><div class="tokens">{columns}</div></div>'
+        return f'<p class="small">{escape(self.title)}</p>{rows}'
+
+    @property
+    def table(self) -> Table:
+        """The same as a table with a line for each column."""
+        texts = [["·" if text is None else tokens.plain(text) for text in column] for column in self.columns]
+        return Table(pd.DataFrame(texts, columns=list(self.names)), named=False)
+
+
+def _aligned(text: str | None, same: bool, mark: str) -> str:
+    """A token of two rows; where they differ, within an element that marks it."""
+    if text is None:
+        return '<span class="gap">·</span>'
+    token = f"<bdi>{escape(tokens.plain(text))}</bdi>"
+    return f"<span>{token}</span>" if same else f"<span><{mark}>{token}</{mark}></span>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +262,7 @@ class Plot:
     title: str = ""
 
 
-Content: TypeAlias = Scene | Table | Bars | Text | Chart | Curves | Arrows | Plot
+Content: TypeAlias = Scene | Table | Bars | Text | Aligned | Chart | Curves | Arrows | Plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +299,7 @@ class Panel:
         name: its name among the panels of its page.
         title: above it; may be empty.
         content: what is drawn.
-        words: below the title; may be empty.
+        words: below the title; may be empty. A line each where they are several: a page draws them one below the other.
         about: explains it on its page and in print, below the words; a lecture leaves that to its own words. May be empty.
         width: `half`: two such panels stand side by side where there is room; `narrow`: even where there is little.
         fills: whether it takes what the others leave of a screen.
@@ -269,3 +316,8 @@ class Panel:
     fills: bool = False
     selected: Mapping[str, Any] = field(default_factory=dict)
     paper: Callable[[], Sequence[Printed]] | None = None
+
+    @property
+    def note(self) -> str:
+        """The words in one line."""
+        return join_sentences(self.words.splitlines())

@@ -251,3 +251,7 @@ class Page:
     attention: Attention
     head: int
     dark: bool
+
+    def digits(self, usual: int) -> int:
+        """The decimals of a number in a sentence: `usual`, or two in big mode."""
+        return 2 if self.view.big else usual

@@ -194,8 +194,13 @@ def some(*allowed: str) -> Callable[[str], str]:
 
 def part_names() -> tuple[str, ...]:
     """The names of parts of pages that a link opens, those of the core first."""
-    brought = (name for feature in features() for name in (*(part.name for part in feature.folded), *feature.opens))
-    return (*PARTS, *brought)
+    brought = [
+        name
+        for feature in features()
+        for names in ((part.name for part in feature.folded), feature.opens, *(page.parts for page in feature.pages))
+        for name in names
+    ]
+    return tuple(dict.fromkeys((*PARTS, *brought)))
 
 
 def parts(text: str) -> str:

@@ -1,7 +1,7 @@
 """The panels of every page: what a link to it shows without the page's controls. Lectures know pages from here alone."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from model.engine.api import Engine
@@ -23,6 +23,7 @@ class PagePanels:
 
     Attributes:
         panels: those of the page's run and a link; raises NotDrawable or a HeadlightError where there are none.
+        parts: parts of the page by their names in a link's `open`; a link that opens one shows it in the place of `panels`.
         opens_on: the attention site that the page opens on.
         unedited: whether it gets the run without the view's edits, which it then makes itself.
         shows_row: whether a view of it shows the selected row of a site; None: none does.
@@ -34,6 +35,12 @@ class PagePanels:
     unedited: bool = False
     shows_row: Callable[[ViewState, Site], bool] | None = None
     about_heads: Callable[[Engine, str, Mapping[tuple[str, int], str]], str] | None = None
+    parts: Mapping[str, Callable[[Page, ViewState], Iterable[Panel]]] = field(default_factory=dict)
+
+    def of(self, page: Page, link: ViewState) -> list[Panel]:
+        """The parts that a link opens; else the panels of the page. Errors as of `panels`."""
+        opened = [part for name, part in self.parts.items() if name in page.view.opened.split()]
+        return [panel for part in opened for panel in part(page, link)] if opened else self.panels(page, link)
 
 
 _OF_THE_CORE: Mapping[str, PagePanels | None] = {
@@ -51,7 +58,9 @@ def pages_of_steps() -> Mapping[str, PagePanels | None]:
     without panels.
     """
     brought = {
-        page.path: PagePanels(page.panels, page.opens_on or Trace.last_cross, page.unedited, about_heads=page.about_heads)
+        page.path: PagePanels(
+            page.panels, page.opens_on or Trace.last_cross, page.unedited, about_heads=page.about_heads, parts=page.parts
+        )
         for feature in features()
         for page in feature.pages
         if page.panels is not None

@@ -16,7 +16,7 @@ from viz.export.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
-from viz.panels import Arrows, Bars, Chart, OfRun, Panel, Plot, Scene, Table
+from viz.panels import Aligned, Arrows, Bars, Chart, OfRun, Panel, Plot, Scene, Table
 from viz.panels import Text as Sentences
 
 MOST_NUMBERS = 400
@@ -30,7 +30,7 @@ MOST_NAMED = 32
 
 def figures_of(panel: Panel) -> list[Figure]:
     """The figures of a panel; none of a table and of sentences."""
-    title = panel.title or panel.words.rstrip(".:")
+    title = panel.title or panel.note.rstrip(".:")
     parts = [content_of(panel, title)] if panel.paper is None else [figure_of(part, title) for part in panel.paper()]
     return [part for part in parts if isinstance(part, Figure)]
 
@@ -65,8 +65,8 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
             return figure_of(plot, title)
         case Table() as table:
             return table
-        case Bars() as bars:
-            return bars.table
+        case Bars() | Aligned() as numbers:
+            return numbers.table
         case Sentences() as text:
             return text.markdown
     return None

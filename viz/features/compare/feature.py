@@ -2,12 +2,13 @@
 
 from viz.feature import Feature, FeaturePage
 from viz.features.compare import page, panels
+from viz.features.compare.part_panels import PARTS
 from viz.features.compare.texts import PANELS
 from viz.features.compare.view import CompareView, second_side
 from viz.i18n.translate import N_
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="compare", title=N_("Compare"), icon="compare", show=page.show, panels=panels.panels),),
+    pages=(FeaturePage(path="compare", title=N_("Compare"), icon="compare", show=page.show, panels=panels.panels, parts=PARTS),),
     second_view=second_side,
     parameters=CompareView,
     help=PANELS,

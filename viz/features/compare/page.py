@@ -1,27 +1,26 @@
 """The page Compare: two runs side by side, their outputs token by token, and the heads that changed most."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.trace.types import Attention, Site, Trace
+from model.trace.types import Site, Trace
 from viz import canvas
 from viz.canvas.scenes import attention as scenes
-from viz.features.compare import difference_scene as changed_heads
-from viz.features.compare import notes, outputs, picker, run_difference, runs
+from viz.features.compare import notes, output_panels, picker
+from viz.features.compare import part_panels as panels
 from viz.features.compare import sides as compare_sides
-from viz.features.compare.figures import difference
 from viz.features.compare.notes import Compared
 from viz.features.compare.view import CompareView, differing
-from viz.figures import heatmap
-from viz.i18n.translate import _, join_clauses, titled
-from viz.labels import alt_text, tokens
+from viz.i18n.translate import _, join_clauses
+from viz.labels import tokens
+from viz.panels import NotDrawable, Panel, Table
 from viz.session.state import Page, get_view_state, update
-from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, chart, choose_picture, choosing_head, expander_state, heading, one_screen, say
+from viz.widgets import download, drawn_panels
+from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, say
 
 
 def show(page: Page) -> None:
@@ -43,19 +42,16 @@ def show(page: Page) -> None:
     st.caption(tokens.markdown(_("Differences on side B: {differences}.", differences=join_clauses(different))))
     if page.trace.steps and not page.info.recorded and not big:
         compare_sides.feed(page)
-    found = runs.runs(page)
-    if isinstance(found, str):
-        say(_("Side B cannot be run: {reason}", reason=found))
+    try:
+        sides = panels.compared(page, picker.names(page))
+    except NotDrawable as reason:
+        say(str(reason))
         _first_side(page)
         return
-    if found.problem:
-        say(found.problem)
-    compared = Compared(found, picker.names(page), *run_difference.changes(found.first, found.second))
-    own = replace(page, trace=found.first, attention=found.first.at(page.attention.site))
-    if compared.changed and not get_view_state()[0].site:  # the view of `page` names the site that it opens on
-        site, head = run_difference.most_changed(compared.found)
-        own = replace(own, attention=found.first.at(site), head=head)
-    (_one_picture if big else _both)(own, compared)
+    if sides.runs.problem:
+        say(sides.runs.problem)
+    own = panels.focused(page, sides, bool(get_view_state()[0].site))  # the view of `page` names the site that it opens on
+    (_one_picture if big else _both)(own, sides)
 
 
 def _one_picture(page: Page, compared: Compared) -> None:
@@ -68,9 +64,9 @@ def _one_picture(page: Page, compared: Compared) -> None:
             return
         st.html(heading(tokens.site(page.attention.site, page.head)))
         if picture == "head":
-            _both_maps(page, compared, *st.columns(2, gap="medium"))
+            _maps(page, panels.of_head(page, compared), st.columns(2, gap="medium"))
         else:
-            _apart(page, compared)
+            _map(page, panels.of_difference(page, compared))
 
 
 def _first_side(page: Page) -> None:
@@ -80,9 +76,9 @@ def _first_side(page: Page) -> None:
 
 
 def _both(page: Page, compared: Compared) -> None:
-    one, other = _titles(compared)
+    one, other = panels.titles(compared.names)
     with card("outputs"):
-        outputs.draw(compared.runs, (one, other), page.dark)
+        _outputs(page, compared, (one, other))
     left, right = st.columns(2, gap="medium")
     with left:
         _atlas(page, page.trace, one, "first")
@@ -107,22 +103,30 @@ def _heads(page: Page, compared: Compared) -> None:
             _ranking(page, compared)
 
 
-def _titles(compared: Compared) -> tuple[str, str]:
-    """Titles of the sides: which one it is, and what it has that the other has not."""
-    first, second = compared.names
-    return _("Side A: {name}", name=first), _("Side B: {name}", name=second)
+def _outputs(page: Page, compared: Compared, names: tuple[str, str]) -> None:
+    """Draws every strip of the two runs in two aligned rows; of the written strip its log-probabilities, too."""
+    _heading(_("The two outputs, aligned"), output_panels.about_alignment())
+    for panel in output_panels.of_strips(page, compared.runs, names):
+        if isinstance(panel.content, Table):
+            with st.expander(panel.title, icon=":material/table:", key=panel.name):
+                drawn_panels.draw_content(page, panel, f"aligned-{panel.name}")
+            continue
+        drawn_panels.draw_content(page, panel, panel.name)
+        if panel.words:
+            st.caption(panel.words)
+    for sentence in output_panels.unmatched(compared.runs):
+        st.caption(tokens.markdown(sentence))
+    for panel in output_panels.of_probabilities(page, compared.runs, names):
+        drawn_panels.draw(page, panel, "dumbbells")
 
 
 def _atlas(page: Page, trace: Trace, title: str, name: str) -> None:
     """Draws the atlas of one side. Query rows can be selected in the first side's only."""
     with st.container(key=f"side-{name}"):
         st.markdown(f"**{tokens.markdown(title)}**")
-        first = next(iter(trace.attention))
-        there = page.attention.site in trace.attention and page.head < trace.at(page.attention.site).heads
-        site, head = (page.attention.site, page.head) if there else (first, 0)
-        own = name == "first"
-        chosen = partial(_follow, _Place.of(page), own)
-        scene = scenes.atlas(trace, site, head, page.view.query if own else -1)
+        is_first = name == "first"
+        chosen = partial(_follow, _Place.of(page), is_first)
+        scene = scenes.atlas(trace, *panels.selection_in(page, trace), page.view.query if is_first else -1)
         canvas.draw("atlas", scene, key=f"atlas-{name}", chosen=chosen)
 
 
@@ -165,66 +169,28 @@ def _changes(page: Page, compared: Compared) -> None:
 
 def _changes_overview(page: Page, compared: Compared) -> None:
     chosen = partial(_follow, _Place.of(page), False)
-    shown, _unmoved = run_difference.changed_kinds(compared.found)
-    scene = changed_heads.scene(page.trace, compared.second, shown, page.attention.site, page.head)
-    canvas.draw("atlas", scene, key="atlas-changes", chosen=chosen)
+    drawn_panels.draw_content(page, panels.of_changes(page, compared), "atlas-changes", printable=False, chosen=chosen)
 
 
 def _selected(page: Page, compared: Compared) -> None:
     """Draws the selected head on both sides, and its difference."""
     _heading(tokens.site(page.attention.site, page.head), _("Side A, side B, and the difference B − A."))
-    one, two, apart = st.columns(3, gap="medium")
-    _both_maps(page, compared, one, two)
-    with apart:
-        _apart(page, compared)
+    _maps(page, [*panels.of_head(page, compared), panels.of_difference(page, compared)], st.columns(3, gap="medium"))
 
 
-def _both_maps(page: Page, compared: Compared, one: DeltaGenerator, two: DeltaGenerator) -> None:
-    """Draws the selected head of each side in a column."""
-    head, there = page.head, compared.second.attention.get(page.attention.site)
-    with one:
-        _map(page, page.trace, page.attention, _("Side A"), "first")
-    with two:
-        if there is None or head >= there.heads:
-            st.caption(_("Side B has no such head."))
-        else:
-            _map(page, compared.second, there, _("Side B"), "second")
+def _maps(page: Page, maps: Iterable[Panel], columns: Sequence[DeltaGenerator]) -> None:
+    """Draws maps of the selected head, each in a column."""
+    for column, panel in zip(columns, maps, strict=True):
+        with column:
+            _map(page, panel)
 
 
-def _map(page: Page, trace: Trace, attention: Attention, title: str, name: str) -> None:
-    st.markdown(f"**{title}**")  # one line each, so that the three maps begin together
-    figure = heatmap.head_weights(trace, attention, page.head, page.dark, page.view.query if name == "first" else -1)
-    told = alt_text.head(trace, attention, page.head)
-    _chart(page, figure, name, _("{what}: {value}", what=title, value=tokens.site(attention.site, page.head)), told)
-
-
-def _chart(page: Page, figure: object, name: str, title: str, told: str) -> None:
-    chart(figure, (page.trace, title), fills=True, key=f"map-{name}", alt=titled(title, told))
-
-
-def _apart(page: Page, compared: Compared) -> None:
-    """Draws the difference of the selected head, or says why there is none."""
-    title = _("B − A")
-    st.markdown(f"**{title}**")
-    change = compared.found.get(page.attention.site)
-    if change is None or page.head >= change.heads:
-        st.caption(_("This head cannot be compared; see the reason above."))
-        return
-    sides = (page.trace, change.first), (compared.second, change.second)
-    digits = numeric_tables.usual(4)
-    figure = difference(*sides, page.head, change.rows, change.keys, page.dark, change.rounding, digits)
-    told = alt_text.changes(*tokens.compared(*sides, change.rows, change.keys, longest=None), change.difference(page.head))
-    _chart(page, figure, "difference", _("{what}: {value}", what=title, value=tokens.site(page.attention.site, page.head)), told)
-    moved = change.by_row[page.head]
-    counted = moved[~pd.isna(moved)]
-    if len(counted):
-        st.caption(
-            _(
-                "On average, {share:.1%} of each row’s weight moved (rows compared: {rows}).",
-                share=counted.mean(),
-                rows=len(counted),
-            )
-        )
+def _map(page: Page, panel: Panel) -> None:
+    if panel.title:
+        st.markdown(f"**{panel.title}**")  # one line each, so that the three maps begin together
+    drawn_panels.draw_content(page, panel, f"map-{panel.name}", fills=True)
+    if panel.words:
+        st.caption(panel.words)
 
 
 def _ranking(page: Page, compared: Compared) -> None:
@@ -232,13 +198,12 @@ def _ranking(page: Page, compared: Compared) -> None:
     _heading(_("Heads, most changed first"), _("Select a row to show that head above."))
     with st.popover(_("What is this?"), type="tertiary", key="about-change"):
         _explain()
-    queries = {site: tokens.queries(page.trace, change.first, longest=None) for site, change in compared.found.items()}
-    table = run_difference.table(compared.found, queries)
-    names = {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "row": _("most changed row")}
-    numbers = {"moved": _("weight moved"), "largest": _("weight moved in that row"), "cell": _("largest change of one weight")}
-    titles = names | numbers | {"rows": _("rows")}
-    clicked = choosing_head(table, "heads-by-change", query=-1)
-    numeric_tables.draw(table, titles=titles, hide_index=True, selection_mode="single-row", **clicked)
+    panel = panels.of_ranking(page, compared)
+    assert isinstance(panel.content, Table)
+    table = panel.content.frame
+    key = "heads-by-change"
+    chosen = choosing_head(table, key, query=-1)["on_select"]
+    drawn_panels.draw_content(page, panel, key, selection_mode="single-row", on_select=chosen)
     download.csv(table, page.trace, "changes")
 
 

@@ -16,10 +16,10 @@ from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import changed, unpack
-from viz.features.compare import difference_scene as difference
 from viz.features.compare import probabilities
 from viz.features.compare import runs as compare_runs
 from viz.features.compare.notes import no_map_changed, unchanged_kinds
+from viz.features.compare.part_panels import of_differences
 from viz.features.compare.probabilities import Both
 from viz.features.compare.run_difference import Change, changed_kinds, most_changed
 from viz.features.compare.run_difference import changes as changes_of
@@ -87,10 +87,8 @@ def _differences(own: Page, other: Page, view: ViewState, runs: Runs, names: tup
     if moved:
         site, head = next((place for place in _named_heads(own, view) if _moves(moved, *place)), None) or most_changed(moved)
         note = join_sentences([*_reading_together(runs, reading), *([unchanged_kinds(unmoved)] if unmoved else [])])
-        drawn = difference.scene(reading.first, reading.second, _selected_first(moved, site), site, head)
-        framed = {"site": str(site), "head": head}
-        title, content = _("Changes of the weights"), Scene("Atlas", drawn)
-        return [Panel("changes", title, content, note, width="narrow", fills=True, selected=framed, paper=tuple), *table]
+        drawn = of_differences(reading.first, reading.second, _selected_first(moved, site), (site, head))
+        return [replace(drawn, words=note, width="narrow", fills=True), *table]
     if tree := runs.second.tree or runs.first.tree:
         return [_tree(other if tree is runs.second.tree else own, runs, tree)]
     site, head = next(iter(_named_heads(other, view)), (other.attention.site, other.head))

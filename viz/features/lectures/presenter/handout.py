@@ -176,7 +176,7 @@ def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
     """What is printed of each panel: figures of runs with captions of their own, and the numbers that the screen has."""
     page, panels = page_and_panels(deck.engine, step.page, revealed_view(StepRuns(deck.engine, step), step))
     for panel in panels:
-        title = (panel.title or panel.words).rstrip(".:")
+        title = (panel.title or panel.note).rstrip(".:")
         for part in panel.paper() if panel.paper is not None else [panel]:
             drawn = content_of(part, title) if isinstance(part, Panel) else figure_of(part, title)
             if isinstance(part, OfRun) and isinstance(drawn, Figure):
@@ -188,7 +188,7 @@ def _drawn(deck: LectureDeck, step: Step) -> Iterator[_Shown]:
 def _texts(page: Page, panel: Panel, title: str, first: bool) -> tuple[str, str]:
     """The title above a panel's own figure or table, and its caption; that of the first names the run, too."""
     told = [caption(page.trace, title)] if first and title else []
-    said = [panel.words] if panel.words.rstrip(".:") != title else []
+    said = [panel.note] if panel.note.rstrip(".:") != title else []
     return "" if first else panel.title, " ".join([*told, *said])
 
 

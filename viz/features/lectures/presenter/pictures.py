@@ -31,7 +31,7 @@ def page_and_panels(engine: Engine, path: str, view: ViewState) -> tuple[Page, l
     """
     drawn = panels_of(path)
     page = headless_page(engine, view, drawn.opens_on, drawn.unedited)
-    return page, drawn.panels(page, view)
+    return page, drawn.of(page, view)
 
 
 def pictured(page: Page, panels: Sequence[Panel]) -> Picture:
@@ -42,7 +42,7 @@ def pictured(page: Page, panels: Sequence[Panel]) -> Picture:
     for panel in panels:
         kind, scenes[panel.name] = scene_of(panel.content)
         follows = isinstance(panel.content, Scene) and panel.content.follows
-        listed.append(PicturePanel(kind, panel.name, panel.title, panel.words, panel.width, panel.fills, follows))
+        listed.append(PicturePanel(kind, panel.name, panel.title, panel.note, panel.width, panel.fills, follows))
         pieces |= panel.content.pieces if isinstance(panel.content, Scene) else {}
         choice |= panel.selected
     return Picture(listed, scenes, pieces, choice)

@@ -8,7 +8,7 @@ from viz.export.print.options import Options
 from viz.export.print.plotly_chart import chart
 from viz.export.print.svg import svg
 from viz.features.lectures.presenter import markdown
-from viz.panels import Arrows, Bars, Chart, Content, Curves, Plot, Scene, Table, Text
+from viz.panels import Aligned, Arrows, Bars, Chart, Content, Curves, Plot, Scene, Table, Text
 
 MOST_ROWS = 200
 """Most rows of a table."""
@@ -28,6 +28,8 @@ def scene_of(content: Content) -> tuple[str, bytes]:
             return "Bars", pack({"texts": list(names), "values": [float(value) for value in values], "chosen": chosen}, {})
         case Text() as text:
             return "Text", pack({"html": markdown.html(text.markdown), "markdown": text.markdown}, {})
+        case Aligned() as aligned:
+            return "Text", pack({"html": aligned.html}, {})
         case Chart() as lines:
             return "Chart", pack(_chart(lines), {})
         case Curves() as curves:
