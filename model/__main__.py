@@ -5,7 +5,6 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,18 +37,17 @@ from model.trace.types import Trace, chat_of
 
 
 class Program(click.Group):
-    """The commands of this file, of features, and those of `viz`, if it is there.
+    """The commands of this file, and those of features.
 
-    These are found by name when they are wanted: features stand above this program's core, and `viz` above the engine.
+    These are found by name when they are wanted: features stand above this program's core, and some of theirs in viz, above the
+    engine, where that is installed.
     """
-
-    DRAWING = ("archive", "figure")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
         commands = [item for feature in features() for item in feature.commands.items()]
         of_features = [name for name, path in commands if find_spec(path.partition(".")[0])]
-        return sorted([*super().list_commands(ctx), *of_features, *(self.DRAWING if find_spec("viz") else ())])
+        return sorted([*super().list_commands(ctx), *of_features])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command by its name; None: there is none.
@@ -64,13 +62,7 @@ class Program(click.Group):
                 except ModuleNotFoundError as error:
                     raise click.ClickException(f"{cmd_name} needs the app's packages, see requirements-web.txt: {error}") from error
                 return command
-        if cmd_name not in self.DRAWING:
-            return super().get_command(ctx, cmd_name)
-        try:
-            found: click.Command = import_module("viz.__main__").cli.commands[cmd_name]
-        except ModuleNotFoundError as error:
-            raise click.ClickException(f"{cmd_name} needs the app's packages, see requirements-web.txt: {error}") from error
-        return found
+        return super().get_command(ctx, cmd_name)
 
 
 @click.group(cls=Program)

@@ -18,7 +18,7 @@ import yaml
 from tests.browser.servers import free_port
 from tests.networks import save_checkpoint
 from tests.patience import HANG_S
-from viz.export.print.fonts import PREFERRED
+from viz.features.print.fonts import PREFERRED
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ("Dockerfile", "Dockerfile.engine")

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from model.feature import listed
 
-Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "sidebar", "help"]
+Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "sidebar", "help", "picture", "export"]
 """Where a page of the core draws what features bring; `Feature.parts` says what each is given."""
 
 DrawingFiles: TypeAlias = tuple[tuple[str | Path, ...], tuple[str | Path, ...]]
@@ -96,7 +96,9 @@ class Feature:
         parts: what it draws in pages of the core, by the place: `steps`, below the steps of a decode, given the page; `stage`,
             below a stage of the computation, given the page and its run; `masks`, below the masks, given the page and how they
             are written; `sentence`, beside the sentence box of Explore; `run`, before each run of Explore, given the model and the
-            view; `sidebar`, in the sidebar of a page that has panels, given the path of its URL; `help`, at the end of the sidebar.
+            view; `sidebar`, in the sidebar of a page that has panels, given the path of its URL; `help`, at the end of the sidebar;
+            `picture`, beside a picture, given a `viz.panels.Picture`; `export`, below the pictures of Explore, given the page and
+            the reading that is shown (`viz.views.explore.reading.Shown`).
         instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded` and of `pages`.

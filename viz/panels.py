@@ -2,7 +2,7 @@
 
 A part of a page is a function to panels. It knows neither Streamlit nor lectures nor paper. Three renderers draw panels: a page
 (viz/widgets/drawn_panels.py) with its controls around them, a lecture (viz/features/lectures/presenter/pictures.py), and paper
-(viz/export/print/panel_figures.py).
+(viz/features/print/panel_figures.py).
 """
 
 import math
@@ -267,12 +267,12 @@ Content: TypeAlias = Scene | Table | Bars | Text | Aligned | Chart | Curves | Ar
 
 @dataclass(frozen=True, eq=False)
 class OfRun:
-    """A figure that paper draws from a run itself (`viz.export.print.catalogue.standard_figures`).
+    """A figure that paper draws from a run itself (`viz.features.print.catalogue.standard_figures`).
 
     Attributes:
-        figure: its name.
+        figure: its name; empty: all of them.
         trace: the run.
-        site, head, query: what is selected; -1: no query.
+        site, head, query, key: what is selected; -1: no query, no key.
         hypothesis, overlay: as in a link.
         before: a sentence before its title; empty: none.
     """
@@ -282,6 +282,7 @@ class OfRun:
     site: Site
     head: int
     query: int = -1
+    key: int = -1
     hypothesis: int = 0
     overlay: str = ""
     before: str = ""
@@ -321,3 +322,20 @@ class Panel:
     def note(self) -> str:
         """The words in one line."""
         return join_sentences(self.words.splitlines())
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A picture on a page, as what features add beside it (the place `picture` of `viz.feature.Feature.parts`) gets it.
+
+    Attributes:
+        key: its stable name on the page.
+        trace: the run that it shows.
+        printed: makes what paper draws of it: panels, what stands for one, or sheets that a feature draws for print itself.
+        first: the name of the figure that is chosen first; empty: the first.
+    """
+
+    key: str
+    trace: Trace
+    printed: Callable[[], Sequence[Any]]
+    first: str = ""

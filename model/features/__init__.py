@@ -13,6 +13,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "survey": ("circuit", "what_if"),
     "training": (),
     "serving": (),
+    "print": (),
     "lectures": (),
 }
 """Their names in the order of their imports, each with those that it imports; without one of these it is left out."""

@@ -17,7 +17,7 @@ from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.pictures import colors, file_of, png, saved_with_processor
 from tests.recorded_folders import saved
-from viz.export import run_archive
+from viz.features.print import run_archive
 from viz.labels import tokens
 
 TOKENIZERS = {

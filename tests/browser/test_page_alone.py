@@ -16,7 +16,7 @@ from tests.browser.canvas_harness import made
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
 from viz.canvas import standalone
-from viz.export import jupyter
+from viz.features.print import jupyter
 from viz.figures.theme import DARK, LIGHT
 
 pytestmark = pytest.mark.browser

@@ -18,8 +18,8 @@ from model.spec.request import Decoding, RunRequest
 from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG
-from viz.export.run_archive import Place, archive
 from viz.features.compare.view import second_side
+from viz.features.print.run_archive import Place, archive
 from viz.url import links
 from viz.url.links import DRAWN, NO_TURNS, conversing, opening
 from viz.url.parsers import turns, written_turns

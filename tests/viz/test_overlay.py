@@ -14,17 +14,17 @@ from model.trace.stages import find
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Site
 from tests import traces
-from tests.viz.sheets import Drawn
+from tests.viz.features.print.sheets import Drawn
 from viz.canvas import fields_of
 from viz.canvas.edit_events import Gesture, gesture
 from viz.canvas.scenes import overlay
 from viz.canvas.scenes.attention import ReadingScene, strips
 from viz.canvas.wire.transport import PART_CACHE, unpack
-from viz.export import run_archive
-from viz.export.print.catalogue import Choice, caption, figure_called
-from viz.export.print.image_overlay import painted
-from viz.export.print.options import Options
-from viz.export.run_archive import Place
+from viz.features.print import run_archive
+from viz.features.print.catalogue import Choice, caption, figure_called
+from viz.features.print.image_overlay import painted
+from viz.features.print.options import Options
+from viz.features.print.run_archive import Place
 from viz.features.what_if import drawn_edits
 from viz.features.what_if.edit_list import EditList
 from viz.figures.theme import LIGHT

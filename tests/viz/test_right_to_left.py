@@ -16,10 +16,10 @@ from model.trace.beam_tree import Node
 from tests.traces import translation
 from viz.canvas import standalone
 from viz.export import tables as export
-from viz.export.print.catalogue import Choice, caption, standard_figures
-from viz.export.print.options import Options
-from viz.export.print.shapes import Drawing, Text
-from viz.export.print.svg import svg
+from viz.features.print.catalogue import Choice, caption, standard_figures
+from viz.features.print.options import Options
+from viz.features.print.shapes import Drawing, Text
+from viz.features.print.svg import svg
 from viz.labels import alt_text, tokens
 from viz.widgets import recorded_run
 

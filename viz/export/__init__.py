@@ -1,4 +1,4 @@
-"""Files to take away: tables, archives, notebooks, and figures for print (`print/`).
+"""Tables to take away, as CSV, and the names of files.
 
-May import: model.errors, model.spec, model.trace, viz.canvas, viz.figures, viz.i18n, viz.labels, viz.metrics, viz.panels, viz.url.
+May import: model.spec, model.trace, viz.i18n, viz.labels.
 """

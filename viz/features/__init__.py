@@ -7,6 +7,7 @@ May import: nothing of this project.
 """
 
 FEATURES: dict[str, tuple[str, ...]] = {
+    "print": (),
     "live": (),
     "tour": (),
     "compare": ("what_if",),
@@ -14,7 +15,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "circuit": ("what_if",),
     "modern_attention": ("what_if",),
     "survey": ("circuit", "what_if"),
-    "training": (),
-    "lectures": (),
+    "training": ("print",),
+    "lectures": ("print",),
 }
 """Their names in the order of their imports, each with those that it imports; without one of these it is left out."""

@@ -10,13 +10,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from model.trace.types import Trace
-from viz.export.print.catalogue import of_chart
+from viz.feature import draw_parts
 from viz.figures.layout import CONFIG, projected
 from viz.i18n.translate import _
 from viz.labels import edits, tokens
-from viz.session.state import Page, address, bind, get_view_state, update
+from viz.panels import Picture, Plot
+from viz.session.state import Page, bind, get_view_state, update
 from viz.url import view_state
-from viz.widgets import panel_help, print_dialog, recorded_run
+from viz.widgets import panel_help, recorded_run
 
 
 def expander_state(key: str, opened: str = "", parts: Sequence[str] = ()) -> dict[str, Any]:
@@ -114,8 +115,8 @@ def chart(figure: go.Figure, printed: tuple[Trace, str] | None = None, *, fills:
     st.plotly_chart(projected(figure, fills) if big else figure, width="stretch", height=height, theme=None, **options)
     if printed is not None:
         (trace, title), name = printed, str(options["key"])
-        one = of_chart(name, title, figure, str(options.get("alt", "")))
-        print_dialog.button(lambda: [one], trace, address(), name)
+        plot = Plot(lambda dark: figure, str(options.get("alt", "")), name, title)
+        draw_parts("picture", Picture(name, trace, lambda: [plot]))
 
 
 def with_tools(modes: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from typing import Any
 import streamlit as st
 
 from viz import canvas
-from viz.export.print.panel_figures import figures_of
+from viz.feature import draw_parts
 from viz.labels.tokens import markdown
-from viz.panels import Aligned, Arrows, Bars, Chart, Panel, Plot, Scene, Table, Text
-from viz.session.state import Page, address
-from viz.widgets import numeric_tables, print_dialog
+from viz.panels import Aligned, Arrows, Bars, Chart, Panel, Picture, Plot, Scene, Table, Text
+from viz.session.state import Page
+from viz.widgets import numeric_tables
 from viz.widgets.cards import chart
 
 
@@ -56,7 +56,7 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
             for line in lines:
                 (st.latex if line.formula else st.markdown)(line.text if line.formula else markdown(line.text))
     if printable and isinstance(panel.content, Scene | Chart | Arrows | Plot):
-        print_dialog.button(lambda: figures_of(panel), page.trace, address(), key)
+        draw_parts("picture", Picture(key, page.trace, lambda: [panel]))
 
 
 def _draw_table(table: Table, key: str, **options: Any) -> None:

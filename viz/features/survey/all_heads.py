@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from model.features.survey import mattering
@@ -15,7 +16,7 @@ from model.measures.catalogue import MEASURES
 from model.spec.edits import read_edits
 from model.trace.types import Array, Site
 from viz import canvas
-from viz.export.print.catalogue import Figure, of_chart
+from viz.feature import draw_parts
 from viz.features.survey import dots_scene as dots
 from viz.features.survey import heads_figure as figures
 from viz.features.survey import labels, making
@@ -24,9 +25,9 @@ from viz.features.survey.view import SURVEYED, SurveyView
 from viz.i18n.translate import _
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
+from viz.panels import Picture, Plot
 from viz.session import access
-from viz.session.state import Page, address, background_engine, bind, update
-from viz.widgets import print_dialog
+from viz.session.state import Page, background_engine, bind, update
 from viz.widgets.cards import heading
 from viz.widgets.clickable_figures import by_kind, clickable
 
@@ -68,10 +69,10 @@ def draw(page: Page, found: Survey, names: Sequence[str], roles: Sequence[str], 
         _choices(page, found, names)
     title = _("All heads: {up}, {across}", across=named[0], up=named[1])
 
-    def printed() -> list[Figure]:
-        return [of_chart(DOTS, title, figures.scatter(drawn, kinds, named, selected, dark=False, shade=shade), said)]
+    def printed(dark: bool) -> go.Figure:
+        return figures.scatter(drawn, kinds, named, selected, dark=dark, shade=shade)
 
-    print_dialog.button(printed, page.trace, address(), DOTS)
+    draw_parts("picture", Picture(DOTS, page.trace, lambda: [Plot(printed, said, DOTS, title)]))
     missing = int((~(np.isfinite(across) & np.isfinite(up))).sum())
     if missing and not page.view.big:
         st.caption(_("Heads without a dot, because one of the two numbers is not defined for them: {count:,}.", count=missing))

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.trace.types import Attention, Trace
-from viz.export.print import axes, fonts, legend
-from viz.export.print.atlas import FINEST, MOST_VECTORS, axes_of, tile
-from viz.export.print.notes import TALLEST
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.atlas import FINEST, MOST_VECTORS, axes_of, tile
+from viz.features.print.notes import TALLEST
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Text
 from viz.i18n.translate import _
 
 _EDGE, _GAP = 1.0, 1.2

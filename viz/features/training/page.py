@@ -13,7 +13,8 @@ from model.spec.request import Decoding, RunRequest
 from model.spec.snapshots import without_step
 from model.trace.types import Trace
 from viz import canvas
-from viz.export.print.catalogue import Choice, Figure, standard_figures
+from viz.feature import draw_parts
+from viz.features.print.catalogue import Figure
 from viz.features.training import curves, runs, texts
 from viz.features.training import film_scene as film
 from viz.features.training.filmstrip import Snapshot, filmstrip
@@ -22,9 +23,10 @@ from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, _n, error_message, join_list, number, said
 from viz.labels import alt_text, tokens
 from viz.metrics.teacher_forcing import fed
-from viz.session.state import Page, address, update
+from viz.panels import OfRun, Picture
+from viz.session.state import Page, update
 from viz.url.view_state import another_model
-from viz.widgets import print_dialog, recorded_run
+from viz.widgets import recorded_run
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 
 
@@ -66,7 +68,7 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
     with panel("film"):
         _draw_film(page, frames, measured, at, chosen)
     shown = film.atlas_of(frames[at].fed, page.trace)
-    print_dialog.button(lambda: _figures(page, shown, frames, measured), shown, address(), "film")
+    draw_parts("picture", Picture("film", shown, lambda: _figures(page, shown, frames, measured)))
     return measured
 
 
@@ -101,14 +103,14 @@ def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, at: int, c
     canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
 
 
-def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure]:
+def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure | OfRun]:
     """For print: the selected head at every snapshot, and the figures of the snapshot that is shown."""
     site, head = page.attention.site, page.head
     losses = [float(loss) if math.isfinite(loss) else None for loss in measured.losses]
     title, told = tokens.head_name(shown, site, head), alt_text.film(measured.steps, losses)
     snapshots = [Snapshot(texts.snapshot(frame.step), frame.fed.at(site)) for frame in frames]
     film = Figure("film", title, lambda options: filmstrip(shown, snapshots, head, options, title, told))
-    return [film, *standard_figures(shown, Choice(shown.at(site), head, page.view.query))]
+    return [film, OfRun("", shown, site, head, page.view.query)]
 
 
 def _of_the_training(page: Page) -> Page:

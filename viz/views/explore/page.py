@@ -12,7 +12,7 @@ import streamlit as st
 
 from viz import canvas
 from viz.canvas.scenes import overlay
-from viz.feature import features, folded_parts
+from viz.feature import draw_parts, features, folded_parts
 from viz.i18n.translate import _, _n, join_list, translated
 from viz.i18n.translate import number as shown_number
 from viz.labels import measures, tokens
@@ -21,7 +21,7 @@ from viz.metrics.similar_heads import most_alike
 from viz.session.state import Page, decimals, instead_of_explore, update
 from viz.url import links
 from viz.url.parsers import part_names, parts
-from viz.views.explore import continuations, exports, logit_lens, reading, reading_card, sound
+from viz.views.explore import continuations, logit_lens, reading, reading_card, sound
 from viz.views.step import cell_dialog
 from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
@@ -59,7 +59,7 @@ def show(page: Page) -> None:
             _lines(page, shown, drawn.get("lines"))
     with facts, card("facts", helped=False):
         _facts(page, shown)
-    exports.button(page, shown)
+    draw_parts("export", page, shown)
     with st.expander(_("Similar heads"), icon=":material/join_inner:", **expander_state("alike")) as part:
         if part.open:
             _alike(page)
@@ -219,7 +219,7 @@ def _alike(page: Page) -> None:
 
 def _numbers(page: Page, shown: reading.Shown) -> None:
     """Draws the numbers of the picture above as a table, with downloads."""
-    table = exports.table(page, shown)
+    table = reading.table(page, shown)
     st.caption(tokens.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
     if reading.fits(page):
         numeric_tables.draw(table)

@@ -82,7 +82,10 @@ def printed(page: Page, figure: str, before: str = "") -> OfRun:
         before: a sentence before its title.
     """
     query = page.view.query if page.view.query < page.attention.weights.shape[1] else -1
-    return OfRun(figure, page.trace, page.attention.site, page.head, query, page.view.hypothesis, page.view.overlay, before)
+    view = page.view
+    return OfRun(
+        figure, page.trace, page.attention.site, page.head, query, hypothesis=view.hypothesis, overlay=view.overlay, before=before
+    )
 
 
 def _lines(page: Page, rest: bool) -> Iterator[Panel]:

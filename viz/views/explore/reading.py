@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
@@ -15,6 +16,7 @@ from model.trace.types import Array, Attention, Site
 from viz.canvas.scenes import attention, overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews
+from viz.export import tables
 from viz.feature import features
 from viz.i18n.translate import _, _n, error_message
 from viz.labels import tokens
@@ -325,3 +327,10 @@ def _read(page: Page, shown: Shown) -> ReadingScene | None:
     whole = np.zeros(page.attention.mask.shape)
     whole[:, shown.keys] = shown.values
     return ReadingScene("/".join(file_parts(page, shown)), title(page, shown), whole)
+
+
+def table(page: Page, shown: Shown) -> pd.DataFrame:
+    """The numbers of the reading that is shown."""
+    if shown.most is None:
+        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
+    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)

@@ -9,11 +9,12 @@ from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Trace
 from viz import canvas
 from viz.canvas.scenes import beam_tree
-from viz.export.print.catalogue import Choice, figure_called
+from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.session.state import Page, address, bind, decimals, update
-from viz.widgets import download, numeric_tables, print_dialog
+from viz.panels import OfRun, Picture
+from viz.session.state import Page, bind, decimals, update
+from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, expander_state
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
@@ -99,5 +100,5 @@ def _numbers(page: Page) -> None:
     found = table(trace)
     numeric_tables.draw(found, hide_index=True, key="search-numbers")
     download.csv(found, trace, "search", label=_("Download the search as CSV"), key="search-csv")
-    choice = Choice(page.attention, page.head, hypothesis=page.view.hypothesis)
-    print_dialog.button(lambda: [figure_called(trace, choice, "tree")], trace, address(), "tree")
+    printed = OfRun("tree", trace, page.attention.site, page.head, hypothesis=page.view.hypothesis)
+    draw_parts("picture", Picture("tree", trace, lambda: [printed]))

@@ -17,13 +17,13 @@ from viz import canvas
 from viz.canvas.scenes import motion, network
 from viz.canvas.scenes.motion import Followed
 from viz.export import tables
-from viz.export.print.catalogue import Choice, figure_called
+from viz.feature import draw_parts
 from viz.i18n.translate import _, error_message
 from viz.labels import titles, tokens
-from viz.session.state import Page, address, bind, update
+from viz.panels import OfRun, Picture
+from viz.session.state import Page, bind, update
 from viz.views.step import cell_dialog, numbers, sentences
 from viz.views.step import stage as one_stage
-from viz.widgets import print_dialog
 from viz.widgets.cards import one_screen, panel, say
 
 
@@ -52,11 +52,11 @@ def draw(page: Page, moves: bool) -> None:
         return
     with panel("network"):
         _draw_network(page, trace, walk, stage, moves)
-    choice = Choice(page.attention, page.head)
     if stage.in_head or stage.name == "mask":
         _choose_head(page)
     one_stage.draw(page, trace, stage)
-    print_dialog.button(lambda: [figure_called(trace, choice, "network")], trace, address(), "network")
+    printed = OfRun("network", trace, page.attention.site, page.head)
+    draw_parts("picture", Picture("network", trace, lambda: [printed]))
     if stage.name in OF_CELLS and page.view.key >= 0:
         cell_dialog.dialog(page)
 

@@ -5,13 +5,12 @@ import streamlit as st
 from model.trace.types import Site
 from viz import canvas
 from viz.canvas.scenes import player
-from viz.export.print.catalogue import Choice, standard_figures
 from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
-from viz.session.state import Page, address, bind, update
+from viz.panels import OfRun, Picture
+from viz.session.state import Page, bind, update
 from viz.views.step import beam_search, cell_dialog, computation
-from viz.widgets import print_dialog
 from viz.widgets.cards import choose_picture, one_screen, panel
 
 MOST_WEIGHTS = 2**24
@@ -40,12 +39,12 @@ def show(page: Page) -> None:
         _tokens(page)
 
 
-def _choice(page: Page) -> Choice:
-    """The selection that figures show: the selected head, with the row from which the current step chose its token."""
+def _figures(page: Page) -> OfRun:
+    """The figures of the selected head, with the row from which the current step chose its token."""
     steps, query = page.trace.steps, page.view.query
     if steps and page.attention.query_tokens == tokens.written_strip(page.trace):
         query = steps[min(max(page.view.step, 0), len(steps) - 1)].computed[1] - 1
-    return Choice(page.attention, page.head, query, hypothesis=page.view.hypothesis)
+    return OfRun("", page.trace, page.attention.site, page.head, query, hypothesis=page.view.hypothesis)
 
 
 def _tokens(page: Page) -> None:
@@ -58,7 +57,7 @@ def _tokens(page: Page) -> None:
     where.selectbox(_("Attention layer to watch"), sites, format_func=lambda text: tokens.site(Site.parse(text)), **tied)
     head.selectbox(_("Head"), range(page.attention.heads), format_func=lambda index: str(index + 1), **bind("head"))
     if _player(page):
-        print_dialog.button(lambda: standard_figures(page.trace, _choice(page)), page.trace, address(), "player", "candidates")
+        draw_parts("picture", Picture("player", page.trace, lambda: [_figures(page)], "candidates"))
     draw_parts("steps", page)
 
 

@@ -12,14 +12,14 @@ from model.trace.stages import AXES, OF_CELLS, Stage
 from model.trace.types import Array, Trace
 from viz import canvas
 from viz.canvas.scenes import attention
-from viz.export.print.catalogue import Choice, standard_figures
 from viz.feature import draw_parts
 from viz.figures import stages as figures
 from viz.i18n.translate import _, _n, said
 from viz.labels import alt_text, titles, tokens
-from viz.session.state import Page, address, bind, decimals, update
+from viz.panels import OfRun, Picture
+from viz.session.state import Page, bind, decimals, update
 from viz.views.step import formulas, numbers, sentences
-from viz.widgets import download, numeric_tables, print_dialog
+from viz.widgets import download, numeric_tables
 from viz.widgets.cards import card, chart, say
 
 
@@ -119,8 +119,8 @@ def _cells(page: Page, trace: Trace, stage: Stage) -> None:
     """Draws the cells of the head; a chosen one becomes part of the state."""
     scene = attention.cells(trace, stage, page.head, page.view.query, page.view.key)
     canvas.draw("cells", scene, key="cells", chosen=partial(update, site=stage.place, head=page.head))
-    shown = Choice(page.attention, page.head, page.view.query, page.view.key)
-    print_dialog.button(lambda: standard_figures(trace, shown), trace, address(), "cells")
+    printed = OfRun("", trace, page.attention.site, page.head, page.view.query, page.view.key)
+    draw_parts("picture", Picture("cells", trace, lambda: [printed]))
 
 
 def _vocabulary(page: Page, trace: Trace, stage: Stage) -> None:

@@ -12,16 +12,16 @@ import pytest
 from tests.known import bundled_engine
 from viz.canvas.scenes import matrix
 from viz.canvas.wire.transport import changed, unpack
-from viz.export.print import axes
-from viz.export.print.catalogue import Figure
-from viz.export.print.options import Options
-from viz.export.print.panel_figures import content_of
-from viz.export.print.shapes import Circle
-from viz.export.print.svg import svg
 from viz.features.lectures.presenter import formulas, handout, markdown
 from viz.features.lectures.presenter.deck import LectureDeck
 from viz.features.lectures.presenter.pictures import picture
 from viz.features.lectures.script import library, parser
+from viz.features.print import axes
+from viz.features.print.catalogue import Figure
+from viz.features.print.options import Options
+from viz.features.print.panel_figures import content_of
+from viz.features.print.shapes import Circle
+from viz.features.print.svg import svg
 from viz.figures.costs import Line
 from viz.panels import Arrows, Bars, Chart, Content, Panel, Scene
 

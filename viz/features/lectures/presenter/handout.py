@@ -15,11 +15,6 @@ from markdown_it.token import Token
 from model.engine import log
 from model.errors import HeadlightError
 from viz.claims.runs import StepRuns
-from viz.export.print import fonts
-from viz.export.print.catalogue import Figure, caption
-from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
-from viz.export.print.panel_figures import content_of, figure_of
-from viz.export.print.svg import svg
 from viz.features.lectures.classroom.deck import Answer, Question
 from viz.features.lectures.presenter import formulas, scenes
 from viz.features.lectures.presenter import markdown as markup
@@ -27,6 +22,11 @@ from viz.features.lectures.presenter.deck import LectureDeck
 from viz.features.lectures.presenter.pictures import page_and_panels
 from viz.features.lectures.presenter.questions import revealed_view
 from viz.features.lectures.script.lecture import Step
+from viz.features.print import fonts
+from viz.features.print.catalogue import Figure, caption
+from viz.features.print.options import ONE_COLUMN, TWO_COLUMNS, Options
+from viz.features.print.panel_figures import content_of, figure_of
+from viz.features.print.svg import svg
 from viz.figures.theme import LIGHT
 from viz.i18n.translate import _, error_message, localized, speaking
 from viz.panels import NotDrawable, OfRun, Panel, Table

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from viz.canvas.wire.transport import pack
-from viz.export.print.options import Options
-from viz.export.print.plotly_chart import chart
-from viz.export.print.svg import svg
 from viz.features.lectures.presenter import markdown
+from viz.features.print.options import Options
+from viz.features.print.plotly_chart import chart
+from viz.features.print.svg import svg
 from viz.panels import Aligned, Arrows, Bars, Chart, Content, Curves, Plot, Scene, Table, Text
 
 MOST_ROWS = 200

@@ -1,6 +1,5 @@
 """The dialog “Figure for print”: options, a preview, a caption, and the file as SVG, PDF or PNG."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import get_args
 
@@ -9,34 +8,46 @@ import streamlit as st
 from model.errors import HeadlightError
 from model.trace.types import Trace
 from viz.export import tables
-from viz.export.print import writers
-from viz.export.print.catalogue import Figure, caption
-from viz.export.print.options import LARGEST_FONT, NARROWEST, ONE_COLUMN, SMALLEST_FONT, TWO_COLUMNS, WIDEST, Colours, Maps, Options
-from viz.export.print.shapes import Drawing
+from viz.features.print import writers
+from viz.features.print.catalogue import Figure, caption
+from viz.features.print.options import (
+    LARGEST_FONT,
+    NARROWEST,
+    ONE_COLUMN,
+    SMALLEST_FONT,
+    TWO_COLUMNS,
+    WIDEST,
+    Colours,
+    Maps,
+    Options,
+)
+from viz.features.print.panel_figures import figures_for
+from viz.features.print.shapes import Drawing
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens
+from viz.panels import Picture
+from viz.session.state import address
 
 PREVIEW_DOTS = 220
 """Pixels per inch of the preview: sharp at the size at which it is shown."""
 
 
-def button(figures: Callable[[], Sequence[Figure]], trace: Trace, link: str, key: str, first: str = "") -> None:
-    """Draws the button that opens the dialog.
+def button(picture: Picture) -> None:
+    """Draws the button beside a picture that opens the dialog; its figures are made when it is clicked."""
+    help_ = _("Saves this picture for a paper, a poster or slides: as SVG, PDF or PNG, in millimeters and points.")
+    if st.button(_("Figure …"), key=f"figure-{picture.key}", icon=":material/print:", type="tertiary", help=help_):
+        open_dialog(figures_for(picture), picture.trace, address(), picture.first)
+
+
+def open_dialog(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
+    """Opens the dialog.
 
     Args:
-        figures: makes the pictures to choose from, when the button is clicked.
+        figures: the pictures to choose from.
         trace: the run that they show.
         link: the address that shows the page again.
-        key: stable name of the button on its page.
-        first: name of the picture that the dialog opens with; empty: the first.
+        first: name of the picture that is chosen first; empty: the first.
     """
-    help_ = _("Saves this picture for a paper, a poster or slides: as SVG, PDF or PNG, in millimeters and points.")
-    if st.button(_("Figure …"), key=f"figure-{key}", icon=":material/print:", type="tertiary", help=help_):
-        opened(list(figures()), trace, link, first)
-
-
-def opened(figures: list[Figure], trace: Trace, link: str, first: str) -> None:
-    """Opens the dialog; arguments as for `button`."""
 
     @st.dialog(_("Figure for print"), width="large")
     def dialog() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from viz.export.print import axes, fonts, legend, plotly_marks
-from viz.export.print.axes import Axis, Labels
-from viz.export.print.notes import LINE_OF_TITLE, LONGEST_LABEL, TALLEST, left_out, shortened, without_font
-from viz.export.print.options import Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Line, Rect, Shape, Text
+from viz.features.print import axes, fonts, legend, plotly_marks
+from viz.features.print.axes import Axis, Labels
+from viz.features.print.notes import LINE_OF_TITLE, LONGEST_LABEL, TALLEST, left_out, shortened, without_font
+from viz.features.print.options import Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Line, Rect, Shape, Text
 from viz.i18n.translate import _
 
 _EDGE, _GAP = 1.0, 0.8

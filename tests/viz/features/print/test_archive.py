@@ -30,8 +30,8 @@ from tests import opened
 from tests.networks import save_checkpoint
 from tests.viz.test_views_step import made as made_up
 from viz import __main__ as viz_command
-from viz.export import run_archive
-from viz.export.run_archive import About, Place
+from viz.features.print import run_archive
+from viz.features.print.run_archive import About, Place
 
 RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
 SITE = Site("decoder", 0, 1, "cross")

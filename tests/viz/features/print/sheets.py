@@ -10,10 +10,10 @@ import numpy as np
 from PIL import Image
 
 from model.trace.types import Array
-from viz.export.print.options import Colours
-from viz.export.print.palette import SCHEMES, painted
-from viz.export.print.shapes import Drawing
-from viz.export.print.svg import svg
+from viz.features.print.options import Colours
+from viz.features.print.palette import SCHEMES, painted
+from viz.features.print.shapes import Drawing
+from viz.features.print.svg import svg
 
 _NAME = "{http://www.w3.org/2000/svg}"
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from model.trace.steps import Candidate, Step
 from model.trace.types import Trace
-from viz.export.print import axes, fonts, legend
-from viz.export.print.notes import TALLEST, no_room, without_font
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.palette import hexadecimal, ink_on, painted
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Rect, Shape, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.notes import TALLEST, no_room, without_font
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.palette import hexadecimal, ink_on, painted
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Rect, Shape, Text
 from viz.i18n.translate import _
 from viz.labels import tokens
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from viz.export.print import fonts
-from viz.export.print.options import SMALLEST_FONT
-from viz.export.print.shapes import Shape, Text
+from viz.features.print import fonts
+from viz.features.print.options import SMALLEST_FONT
+from viz.features.print.shapes import Shape, Text
 from viz.i18n.translate import _, _n
 
 TALLEST = 230.0

@@ -9,16 +9,16 @@ import plotly.graph_objects as go
 from model.errors import BadSetting
 from model.trace.types import Array, Attention, Trace
 from viz.canvas.scenes import overlay
-from viz.export.print import line_plot as joined
-from viz.export.print.atlas import atlas
-from viz.export.print.beam_tree import tree
-from viz.export.print.candidates import candidates
-from viz.export.print.image_overlay import image_overlay
-from viz.export.print.network_map import network
-from viz.export.print.options import Options
-from viz.export.print.plotly_chart import chart
-from viz.export.print.shapes import Drawing
-from viz.export.print.token_strips import strips
+from viz.features.print import line_plot as joined
+from viz.features.print.atlas import atlas
+from viz.features.print.beam_tree import tree
+from viz.features.print.candidates import candidates
+from viz.features.print.image_overlay import image_overlay
+from viz.features.print.network_map import network
+from viz.features.print.options import Options
+from viz.features.print.plotly_chart import chart
+from viz.features.print.shapes import Drawing
+from viz.features.print.token_strips import strips
 from viz.figures import arithmetic, heatmap, masks, positions
 from viz.figures.annotated_heatmap import grid
 from viz.i18n.translate import _, language_of, localized

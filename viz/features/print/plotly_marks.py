@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Array
-from viz.export.print import fonts
-from viz.export.print.axes import Axis, plain
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.palette import Palette, hexadecimal, ink_on, painted
-from viz.export.print.shapes import MM, Circle, Line, Picture, Polygon, Rect, Shape, Text
+from viz.features.print import fonts
+from viz.features.print.axes import Axis, plain
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.palette import Palette, hexadecimal, ink_on, painted
+from viz.features.print.shapes import MM, Circle, Line, Picture, Polygon, Rect, Shape, Text
 
 MOST_VECTORS = 40_000
 """Most cells that are drawn as rectangles; more become an image."""

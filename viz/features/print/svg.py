@@ -6,8 +6,8 @@ from html import escape
 from itertools import groupby
 
 from model.trace.types import Array
-from viz.export.print import fonts
-from viz.export.print.shapes import MM, Circle, Drawing, Line, Picture, Polygon, Rect, Shape, Text
+from viz.features.print import fonts
+from viz.features.print.shapes import MM, Circle, Drawing, Line, Picture, Polygon, Rect, Shape, Text
 
 
 def svg(sheet: Drawing) -> bytes:

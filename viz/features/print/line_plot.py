@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.trace.types import Array, Site, Trace
-from viz.export.print import axes, fonts, legend
-from viz.export.print.notes import TALLEST, left_out, without_font
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Anchor, Drawing, Line, Shape, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.notes import TALLEST, left_out, without_font
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Anchor, Drawing, Line, Shape, Text
 from viz.labels import tokens
 
 FAINTEST = 0.004

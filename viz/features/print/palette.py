@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from model.trace.types import Array
-from viz.export.print.options import Colours
+from viz.features.print.options import Colours
 from viz.figures.theme import DARK, GRAY, LIGHT, Scheme
 
 SCHEMES: Mapping[Colours, Scheme] = {

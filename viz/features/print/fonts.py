@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from viz.export.print.shapes import MM
+from viz.features.print.shapes import MM
 
 FOLDER = Path(__file__).parent / "fonts"
 OWN = "DejaVu Sans"

@@ -15,15 +15,15 @@ from model.errors import BadSetting, UnknownHead
 from model.trace.beam_tree import Node
 from model.trace.types import Trace
 from tests.traces import translation
+from tests.viz.features.print.sheets import Box, Drawn, colour_of, grid_of
 from tests.viz.features.training.films import STEPS, measured
-from tests.viz.sheets import Box, Drawn, colour_of, grid_of
-from viz.export.print import fonts, writers
-from viz.export.print.catalogue import Choice, caption, figure_called, standard_figures
-from viz.export.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
-from viz.export.print.plotly_chart import chart
-from viz.export.print.shapes import MM, Circle, Drawing, Polygon
 from viz.features.compare.dumbbells import dumbbells
 from viz.features.compare.figures import difference
+from viz.features.print import fonts, writers
+from viz.features.print.catalogue import Choice, caption, figure_called, standard_figures
+from viz.features.print.options import SMALLEST_FONT, TWO_COLUMNS, Options
+from viz.features.print.plotly_chart import chart
+from viz.features.print.shapes import MM, Circle, Drawing, Polygon
 from viz.features.survey import heads_figure as heads
 from viz.features.training import figures as training
 from viz.figures import arithmetic, positions

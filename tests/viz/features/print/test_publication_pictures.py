@@ -11,14 +11,14 @@ import pytest
 
 from model.trace.types import Site, Trace
 from tests import traces
+from tests.viz.features.print.sheets import Drawn, colour_of
 from tests.viz.features.training.films import STEPS, WHOLE, frames
-from tests.viz.sheets import Drawn, colour_of
-from viz.export.print import writers
-from viz.export.print.catalogue import Choice, figure_called, standard_figures
-from viz.export.print.network_map import network
-from viz.export.print.notes import TALLEST
-from viz.export.print.options import Options
-from viz.export.print.shapes import Drawing
+from viz.features.print import writers
+from viz.features.print.catalogue import Choice, figure_called, standard_figures
+from viz.features.print.network_map import network
+from viz.features.print.notes import TALLEST
+from viz.features.print.options import Options
+from viz.features.print.shapes import Drawing
 from viz.features.training.filmstrip import Snapshot, filmstrip
 from viz.figures.theme import LIGHT
 from viz.labels import tokens

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from viz.export.print import fonts
-from viz.export.print.options import SMALLEST_FONT
-from viz.export.print.shapes import MM, Text
+from viz.features.print import fonts
+from viz.features.print.options import SMALLEST_FONT
+from viz.features.print.shapes import MM, Text
 from viz.i18n.translate import localized
 
 LINE = 1.15

@@ -8,15 +8,15 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz.canvas.wire.transport import unpack
-from viz.export.print.catalogue import Choice, Figure, of_chart, standard_figures
-from viz.export.print.options import Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Circle, Drawing, Shape, Text
-from viz.export.print.shapes import Line as Stroke
+from viz.features.print.catalogue import Choice, Figure, of_chart, standard_figures
+from viz.features.print.options import Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Circle, Drawing, Shape, Text
+from viz.features.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
-from viz.panels import Aligned, Arrows, Bars, Chart, OfRun, Panel, Plot, Scene, Table
+from viz.panels import Aligned, Arrows, Bars, Chart, OfRun, Panel, Picture, Plot, Scene, Table
 from viz.panels import Text as Sentences
 
 MOST_NUMBERS = 400
@@ -43,9 +43,30 @@ def figure_of(part: OfRun | Plot, title: str) -> Figure | None:
     """
     if isinstance(part, Plot):
         return of_chart(part.name or "figure", part.title or title, part.draw(False), part.alt)
-    choice = Choice(part.trace.at(part.site), part.head, part.query, -1, part.hypothesis, part.overlay)
-    named = (figure for figure in standard_figures(part.trace, choice) if figure.name == part.figure)
+    named = (figure for figure in _of_run(part) if figure.name == part.figure)
     return next((replace(figure, title=part.before + figure.title) for figure in named), None)
+
+
+def _of_run(part: OfRun) -> tuple[Figure, ...]:
+    """All figures that a run has with what is selected."""
+    choice = Choice(part.trace.at(part.site), part.head, part.query, part.key, part.hypothesis, part.overlay)
+    return standard_figures(part.trace, choice)
+
+
+def figures_for(picture: Picture) -> list[Figure]:
+    """The figures to choose from for a picture on a page."""
+    figures = list[Figure]()
+    for part in picture.printed():
+        match part:
+            case Figure():
+                figures.append(part)
+            case Panel():
+                figures += figures_of(part)
+            case OfRun(figure=""):
+                figures += _of_run(part)
+            case OfRun() | Plot():
+                figures += filter(None, [figure_of(part, "")])
+    return figures
 
 
 def content_of(panel: Panel, title: str) -> Figure | Table | str | None:

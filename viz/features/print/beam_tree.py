@@ -6,11 +6,11 @@ from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Trace
 from viz.canvas.scenes.beam_tree import drawn as drawn_on_screen
 from viz.canvas.scenes.beam_tree import layout
-from viz.export.print import axes, fonts, legend
-from viz.export.print.notes import TALLEST, without_font
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Line, Rect, Shape, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.notes import TALLEST, without_font
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Line, Rect, Shape, Text
 from viz.i18n.translate import _
 from viz.labels import tokens
 

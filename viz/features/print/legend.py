@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from viz.export.print import fonts
-from viz.export.print.axes import LINE, number, plain
-from viz.export.print.options import SMALLEST_FONT
-from viz.export.print.palette import hexadecimal, painted
-from viz.export.print.plotly_marks import DrawContext, look_of, marker, stroke
-from viz.export.print.shapes import MM, Rect, Shape, Text
+from viz.features.print import fonts
+from viz.features.print.axes import LINE, number, plain
+from viz.features.print.options import SMALLEST_FONT
+from viz.features.print.palette import hexadecimal, painted
+from viz.features.print.plotly_marks import DrawContext, look_of, marker, stroke
+from viz.features.print.shapes import MM, Rect, Shape, Text
 from viz.figures.theme import LIGHT
 
 _STEPS = 64

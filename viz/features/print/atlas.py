@@ -8,12 +8,12 @@ import numpy as np
 from model.trace.types import Array, Attention, Trace
 from viz.canvas.wire.overviews import row_label
 from viz.canvas.wire.parts import allowed, pool
-from viz.export.print import axes, fonts, legend
-from viz.export.print.notes import LINE_OF_TITLE, TALLEST
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.palette import hexadecimal, painted
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Line, Picture, Rect, Shape, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.notes import LINE_OF_TITLE, TALLEST
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.palette import hexadecimal, painted
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Line, Picture, Rect, Shape, Text
 from viz.i18n.translate import _
 from viz.labels import tokens
 

@@ -6,11 +6,11 @@ from itertools import groupby
 from model.trace import stages
 from model.trace.types import Trace
 from viz.canvas.scenes.network import Box, Column, Part, columns
-from viz.export.print import axes, legend
-from viz.export.print.notes import TALLEST, without_font
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Line, Polygon, Rect, Shape, Text
+from viz.features.print import axes, legend
+from viz.features.print.notes import TALLEST, without_font
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Line, Polygon, Rect, Shape, Text
 from viz.i18n.translate import _
 
 _EDGE, _GAP, _PAD = 1.0, 1.4, 1.0

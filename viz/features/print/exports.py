@@ -5,21 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from viz.canvas import standalone
 from viz.canvas.scenes import overlay
-from viz.export import run_archive, tables
-from viz.export.print import line_plot as joined
-from viz.export.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
-from viz.export.run_archive import About, Place
+from viz.export import tables
 from viz.feature import features
+from viz.features.print import line_plot as joined
+from viz.features.print import print_dialog, run_archive
+from viz.features.print.catalogue import Choice, Figure, of_chart, of_image, standard_figures
+from viz.features.print.run_archive import About, Place
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
 from viz.views.explore import reading, reading_card
 from viz.views.explore.reading import Shown
-from viz.widgets import download, print_dialog
+from viz.widgets import download
 
 _PRINT = "export:print"
 """The dialog of figures was chosen in the dialog of exports, and opens in its place."""
@@ -29,7 +29,7 @@ def button(page: Page, shown: Shown) -> None:
     """Draws the button that opens the dialog with all ways to save what the page shows."""
     if st.session_state.pop(_PRINT, False):
         first = "head" if reading.is_raw(page, shown) else "reading"
-        print_dialog.opened(figures(page, shown), page.trace, address(), first)
+        print_dialog.open_dialog(figures(page, shown), page.trace, address(), first)
     if st.button(_("Export …"), key="export", icon=":material/download:"):
         _opened(page, shown)
 
@@ -44,7 +44,7 @@ def _opened(page: Page, shown: Shown) -> None:
             ),
             _("Table"): (
                 _("The numbers of this picture with all digits, for a spreadsheet or a program of your own (CSV)."),
-                lambda: download.csv(table(page, shown), page.trace, *reading.file_parts(page, shown), key="export-csv"),
+                lambda: download.csv(reading.table(page, shown), page.trace, *reading.file_parts(page, shown), key="export-csv"),
             ),
             _("Web page"): (
                 _("One HTML file with everything that the overview can do here; it works offline and without a server."),
@@ -69,13 +69,6 @@ def _opened(page: Page, shown: Shown) -> None:
                 draw()
 
     opened()
-
-
-def table(page: Page, shown: Shown) -> pd.DataFrame:
-    """The numbers of the reading that is shown."""
-    if shown.most is None:
-        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
-    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
 
 
 def _figure_button() -> None:

@@ -20,10 +20,10 @@ from model.spec.request import RunRequest
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Attention, Site, Trace
 from viz.canvas import standalone
-from viz.export import archive_notebook, tables
-from viz.export.print import writers
-from viz.export.print.catalogue import Choice, standard_figures
-from viz.export.print.options import ONE_COLUMN, TWO_COLUMNS, Options
+from viz.export import tables
+from viz.features.print import archive_notebook, writers
+from viz.features.print.catalogue import Choice, standard_figures
+from viz.features.print.options import ONE_COLUMN, TWO_COLUMNS, Options
 from viz.i18n.translate import _, said
 from viz.labels import tokens
 from viz.metrics import heads

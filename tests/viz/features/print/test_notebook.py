@@ -10,7 +10,7 @@ from model.errors import BadTrace, UnknownHead, UnknownSite
 from model.trace import serialization
 from tests import opened
 from viz.canvas import standalone
-from viz.export import jupyter
+from viz.features.print import jupyter
 
 RUN = serialization.from_bytes(opened.GREEDY.read_bytes())
 SITE = "decoder.0.1.cross"

@@ -6,11 +6,11 @@ from typing import Any
 
 from model.trace.types import Trace
 from viz.canvas.scenes import attention
-from viz.export.print import axes, fonts, legend
-from viz.export.print.notes import TALLEST, no_room, without_font
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Rect, Shape, Text
+from viz.features.print import axes, fonts, legend
+from viz.features.print.notes import TALLEST, no_room, without_font
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Rect, Shape, Text
 from viz.labels import tokens as labels
 
 _EDGE, _GAP, _PAD, _BAR = 1.0, 0.7, 0.8, 0.5

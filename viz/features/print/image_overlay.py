@@ -4,12 +4,12 @@ import numpy as np
 
 from model.trace.types import Array, Site, Trace
 from viz.canvas.scenes.overlay import over_patches, patches
-from viz.export.print import axes, legend
-from viz.export.print.notes import TALLEST
-from viz.export.print.options import SMALLEST_FONT, Options
-from viz.export.print.palette import rgb
-from viz.export.print.plotly_marks import DrawContext
-from viz.export.print.shapes import MM, Drawing, Picture, Rect, Shape, Text
+from viz.features.print import axes, legend
+from viz.features.print.notes import TALLEST
+from viz.features.print.options import SMALLEST_FONT, Options
+from viz.features.print.palette import rgb
+from viz.features.print.plotly_marks import DrawContext
+from viz.features.print.shapes import MM, Drawing, Picture, Rect, Shape, Text
 from viz.i18n.translate import _, localized
 from viz.labels import tokens as labels
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import BadSetting
-from viz.export.print import fonts
-from viz.export.print.shapes import Drawing
-from viz.export.print.svg import svg
+from viz.features.print import fonts
+from viz.features.print.shapes import Drawing
+from viz.features.print.svg import svg
 
 DOTS = 600
 """Pixels per inch of a PNG: twice the 300 that printers ask for."""

@@ -1,0 +1,1 @@
+"""The commands that draw for print; how they draw is viz/features/print."""
