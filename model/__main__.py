@@ -21,7 +21,7 @@ from model.cli.fetch import fetch, list_
 from model.cli.figure import draw, draws, save
 from model.cli.options import AS_JSON, DEVICE, SETTINGS, asks_for_a_run
 from model.cli.program import run_program, write_output
-from model.cli.telling import going_on
+from model.cli.progress import still_working
 from model.cli.view import view
 from model.engine import environment
 from model.engine.environment import best_device
@@ -111,7 +111,7 @@ def run(
 @AS_JSON
 def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Says what CHECKPOINT is and why, what its weights file contains, and which questions it leaves open."""
-    with going_on(f"Inspecting {checkpoint}"):
+    with still_working(f"Inspecting {checkpoint}"):
         found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
         click.echo(json.dumps(json.loads(json.dumps(asdict(found)), object_hook=in_english), ensure_ascii=False))
@@ -129,7 +129,7 @@ def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
 def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     """Writes CHECKPOINT, with all answers, as a folder of our own: its questions are answered once."""
     on = best_device("cpu")
-    with going_on(f"Opening {checkpoint} and packing its weights"):
+    with still_working(f"Opening {checkpoint} and packing its weights"):
         found = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
     try:
         out.mkdir(parents=True)

@@ -1,6 +1,5 @@
 """`python -m model explain`: one cell of a run, calculated again; and how commands run a request."""
 
-import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,13 +10,15 @@ import click
 from model.checkpoints import loader
 from model.checkpoints.hub.cache import pinned
 from model.checkpoints.loader import Runner, lowered
+from model.cli.answer import show
+from model.cli.asking import engine_for
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
-from model.cli.telling import going_on, told
+from model.cli.progress import progress_of, still_working
+from model.engine.api import Explain
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.inference.cell import explain_cell
 from model.inference.run import run_in
-from model.spec.request import KEEP, RunRequest
+from model.spec.request import RunRequest
 from model.trace.progress import Progress
 from model.trace.types import Trace
 
@@ -42,38 +43,33 @@ def names_a_cell(command: Callable[..., None]) -> Callable[..., None]:
 @DEVICE
 def explain(request: RunRequest, site: str, head: int, query: int, key: int, as_json: bool, device: str) -> None:
     """Recomputes one attention weight of a run of CHECKPOINT in float64, and compares it with what ran."""
-    checkpoint, trace = traced(replace(request, keep=KEEP), device)
-    found = explain_cell(checkpoint.network, trace, site, head, query, key)
-    click.echo(json.dumps(found.to_json()) if as_json else found.in_words())
+    with engine_for(request, device, "parts") as (engine, named):
+        cell = engine.ask(Explain(named, site, head, query, key))
+    show(cell.to_json(), as_json, {"moved": float(cell.moved[key])})
 
 
 Runs: TypeAlias = Callable[[RunRequest], tuple[Runner, Trace]]
 """Runs requests about a model that is open, and says what ran them."""
 
 
-def traced(request: RunRequest, device: str) -> tuple[Runner, Trace]:
-    """The run of a request, and what ran it. Standard error tells how far a decode is."""
-    return opened(request, device)(request)
-
-
 def opened(request: RunRequest, device: str) -> Runs:
     """Opens the model of a request, with its settings and its precision, for runs that differ in other things."""
     on = best_device(device)
-    with going_on(f"Opening {request.model}"):
+    with still_working(f"Opening {request.model}"):
         path = loader.locate(request.model, CHECKPOINTS)
-        found = loader.load(path, dict(request.settings), on, precision=request.precision)
-    lower = lowered(found, request.precision)
+        runner = loader.load(path, dict(request.settings), on, precision=request.precision)
+    lower = lowered(runner, request.precision)
 
     def runs(request: RunRequest) -> tuple[Runner, Trace]:
         request = replace(request, model=pinned(request.model, path))
-        with told("tokens that it may write") as count, ExitStack() as reading:
-            reading.enter_context(going_on(f"Running {request.model}"))
+        with progress_of("tokens that it may write") as count, ExitStack() as reading:
+            reading.enter_context(still_working(f"Running {request.model}"))
 
             def report(make: Callable[[], Progress]) -> None:
                 if (progress := make()).done:  # a translator reports once more, before its first token
                     reading.close()  # from here on the tokens tell how far it is
                     count(progress.done, progress.most)
 
-            return lower, run_in(found, lower, request, on, str(on), report=report)
+            return lower, run_in(runner, lower, request, on, str(on), report=report)
 
     return runs

@@ -86,22 +86,6 @@ class Explanation:
         values = vars(self) | {"agrees": self.agrees}
         return {name: _plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values.items()}
 
-    def in_words(self) -> str:
-        """The computation as text, one line for each step."""
-        score = self.score if self.allowed[self.key] else -np.inf
-        lines = (
-            f"{self.site}, head {self.head}, query {self.query}, key {self.key}",
-            f"q · k            {self.dot:.7f}",
-            f"· scale {self.scale:.7f} {self.score:.7f}",
-            f"+ mask           {score:.7f}",
-            f"exp / sum        {self.exponentials[self.key]:.7f} / {self.total:.7f}",
-            f"weight           {self.weight:.7f}",
-            f"recorded         {self.ran:.7f}",
-            f"length moved     {self.moved[self.key]:.7f}",
-            f"recomputed, largest difference {self.largest_difference:.1e} ({'agrees' if self.agrees else 'does not agree'})",
-        )
-        return "\n".join(lines)
-
 
 def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: float, output: Array) -> Explanation:
     """The arithmetic of one cell of a trace that keeps q, k, v, scores and context.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from model.cli import telling
+from model.cli import progress
 from model.cli.program import run_program
 from model.errors import BadSetting
 
@@ -62,7 +62,9 @@ def test_a_command_line_ends_with_a_status_and_says_why(
 
 def test_a_number_that_rounds_to_zero_has_no_minus() -> None:
     # The two files that are left out print bytes and seconds.
-    commands = [path for path in sorted(Path(telling.__file__).parent.glob("*.py")) if path.name not in ("fetch.py", "telling.py")]
+    commands = [
+        path for path in sorted(Path(progress.__file__).parent.glob("*.py")) if path.name not in ("fetch.py", "progress.py")
+    ]
     signed = re.compile(r"\{[^{}\"]*:(?![^}z]*z)[^}]*\.\d+f\}")
     found = [f"{path.name}: {each}" for path in commands for each in signed.findall(path.read_text(encoding="utf-8"))]
     assert not found, f"-0.0001 is printed as “-0.00” without a z in the form: {found}"

@@ -1,26 +1,22 @@
 """`python -m model why` and `writes`: one cell of a run, and one token that it wrote, taken apart."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 
 import click
-import numpy as np
 
-from model.cli.explain import Runs, names_a_cell, traced
+from model.cli.answer import show, strongest
+from model.cli.asking import engine_for
+from model.cli.explain import Runs, names_a_cell
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
+from model.engine.api import Run
 from model.errors import BadSetting, HeadlightError
 from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.saved_sums import cell_to_save, sums_to_save
 from model.features.circuit.score_parts import kept, score_sum
 from model.features.circuit.sums import LogitSum, ScoreSum, Why, Writes
 from model.spec.request import RunRequest
-from model.trace.types import Array, Site, Trace
-
-STRONGEST = 12
-"""Parts, and pairs of parts, that a text lists; the others are summed up."""
+from model.trace.types import Site, Trace
 
 
 @click.command()
@@ -31,12 +27,22 @@ STRONGEST = 12
 @DEVICE
 def why(request: RunRequest, minus: str | None, as_json: bool, device: str, **cell: Any) -> None:
     """Takes the score of one cell of a run of CHECKPOINT apart: what wrote the query, times what wrote the key."""
-    checkpoint, trace = kept(partial(traced, device=device), request)
     if minus not in (None, "mean") and not minus.isdecimal():
         raise BadSetting(name="--minus", found=minus, allowed="a key, counted from 0, or mean")
     other: Any = int(minus) if minus and minus.isdecimal() else minus
-    found = score_sum(checkpoint.network, trace, Why(request, **cell, minus=other))
-    click.echo(json.dumps(found.to_json()) if as_json else "\n".join(_of_score(found)))
+    with engine_for(request, device, "parts") as (engine, named):
+        score = engine.ask(Why(named, **cell, minus=other))
+    values = score.to_json()
+    pairs = [
+        (value, f"{query} × {key}")
+        for query, row in zip(score.parts_query, values["matrix"], strict=True)
+        for key, value in zip(score.parts_key, row, strict=True)
+    ]
+    hidden = dict.fromkeys(("parts_query", "parts_key"))
+    tables = {"part of the query × part of the key": pairs} | {
+        f"parts of the {side}": [(part["sum"], part["text"]) for part in values[f"parts_{side}"]] for side in ("query", "key")
+    }
+    show(values, as_json, hidden | {title: strongest(summands) for title, summands in tables.items()})
 
 
 @click.command()
@@ -47,9 +53,20 @@ def why(request: RunRequest, minus: str | None, as_json: bool, device: str, **ce
 @DEVICE
 def writes(request: RunRequest, token: int, minus: str | None, as_json: bool, device: str) -> None:
     """Takes the logit of one token that a run of CHECKPOINT wrote apart: what each head and each layer added to it."""
-    checkpoint, trace = kept(partial(traced, device=device), request)
-    found = logit_sum(checkpoint.network, trace, Writes(request, token, _id(trace, token, minus)))
-    click.echo(json.dumps(found.to_json(), ensure_ascii=False) if as_json else "\n".join(_of_logit(found, trace)))
+    with engine_for(request, device, "parts") as (engine, named):
+        trace = kept(lambda run: engine.ask(Run(run)), named)  # the run that the question is about
+        logit = engine.ask(Writes(named, token, _id(trace, token, minus)))
+    values = logit.to_json()
+    sources = [
+        (value, f"{part['text']} from {part['strip']} {key}, {trace.tokens[part['strip']].texts[key]}")
+        for part in values["parts"]
+        for key, value in enumerate(part.get("keys", ()))
+    ]
+    tables = {
+        "parts of the last state": [(part["value"], part["text"]) for part in values["parts"]],
+        "heads by the token that they read": sources,
+    }
+    show(values, as_json, {"parts": None} | {title: strongest(summands) for title, summands in tables.items()})
 
 
 def with_sums(trace: Trace, runs: Runs, request: RunRequest, site: str | None, head: int) -> Trace:
@@ -66,8 +83,8 @@ def with_sums(trace: Trace, runs: Runs, request: RunRequest, site: str | None, h
         UnknownSite, UnknownHead: the run has no such head.
     """
     attention = trace.at(Site.parse(site)) if site else trace.last_cross()
-    asked: list[Why | Writes] = [Why(request, str(attention.site), head, *cell_to_save(attention, head))]
-    asked += [Writes(request, 0, "runner-up")] if trace.steps else []
+    questions: list[Why | Writes] = [Why(request, str(attention.site), head, *cell_to_save(attention, head))]
+    questions += [Writes(request, 0, "runner-up")] if trace.steps else []
     try:
         runner, whole = kept(runs, request)
     except HeadlightError:
@@ -78,7 +95,7 @@ def with_sums(trace: Trace, runs: Runs, request: RunRequest, site: str | None, h
             return score_sum(runner.network, whole, question)
         return logit_sum(runner.network, whole, question)
 
-    return replace(trace, sums=sums_to_save(asked, answer))
+    return replace(trace, sums=sums_to_save(questions, answer))
 
 
 def _id(trace: Trace, token: int, minus: str | None) -> int | Literal["runner-up"] | None:
@@ -88,59 +105,8 @@ def _id(trace: Trace, token: int, minus: str | None) -> int | Literal["runner-up
     if minus.isdecimal():
         return int(minus)
     candidates = trace.steps[token].candidates if token < len(trace.steps) else ()
-    found = next((candidate.id for candidate in candidates if candidate.text.strip() == minus.strip()), None)
-    if found is None and candidates:
+    named = next((candidate.id for candidate in candidates if candidate.text.strip() == minus.strip()), None)
+    if named is None and candidates:
         texts = ", ".join(candidate.text for candidate in candidates)
         raise BadSetting(name="--minus", found=minus, allowed=f"an id, runner-up, or one of {texts}")
-    return found
-
-
-def _of_score(found: ScoreSum) -> Iterator[str]:
-    """The sum of a score for people."""
-    yield f"{found.site}, head {found.head}, query {found.query}, key {found.key}{_taken_away(found.minus)}"
-    if found.closed:
-        yield f"The mask closes this cell ({found.closed}): its score would be"
-    yield f"score    {found.score:z12.7f}"
-    yield f"recorded {found.recorded:z12.7f}{'' if found.scored else '  (computed now: the run never needed it)'}"
-    yield _verdict(found)
-    pairs = [f"{query} × {key}" for query in found.parts_query for key in found.parts_key]
-    yield from _strongest("part of the query × part of the key", pairs, found.matrix.ravel())
-    if found.distance:
-        yield f"{found.distance:z12.4f}  the number for this distance"
-    yield from _strongest("parts of the query", list(map(str, found.parts_query)), found.matrix.sum(axis=1))
-    yield from _strongest("parts of the key", list(map(str, found.parts_key)), found.matrix.sum(axis=0))
-
-
-def _of_logit(found: LogitSum, trace: Trace) -> Iterator[str]:
-    """The sum of a logit for people."""
-    yield f"token {found.token}: {found.text}{_taken_away(found.minus_text or None)}"
-    yield f"logit    {found.logit:z12.7f}"
-    yield f"recorded {found.recorded:z12.7f}"
-    if found.minus is None:
-        yield f"log Σ exp {found.log_sum_exp:z11.7f}, log-probability {found.recorded - found.log_sum_exp:z.7f}"
-    yield _verdict(found)
-    yield from _strongest("parts of the last state", list(map(str, found.parts)), found.values)
-    sources = [
-        (f"{part} from {strip} {key}, {trace.tokens[strip].texts[key]}", value)
-        for part, strip, keys in zip(found.parts, found.strips, found.keys, strict=True)
-        for key, value in enumerate(keys)
-        if not np.isnan(value)
-    ]
-    yield from _strongest("heads by the token that they read", [name for name, _ in sources], np.array([own for _, own in sources]))
-
-
-def _taken_away(other: int | str | None) -> str:
-    return "" if other is None else f", minus {'the mean of the row' if other == 'mean' else other}"
-
-
-def _verdict(found: ScoreSum | LogitSum) -> str:
-    return f"difference {found.difference:.1e} ({'agrees' if found.agrees else 'does not agree'})"
-
-
-def _strongest(title: str, names: list[str], values: Array) -> Iterator[str]:
-    """The strongest summands, and the sum of all others."""
-    order = np.argsort(-np.abs(values), kind="stable")
-    yield f"{title}:"
-    yield from (f"{values[place]:z12.4f}  {names[place]}" for place in order[:STRONGEST])
-    if len(rest := order[STRONGEST:]):
-        yield f"{values[rest].sum():z12.4f}  {len(rest):,} others"
+    return named

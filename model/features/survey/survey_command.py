@@ -1,27 +1,24 @@
 """`python -m model survey`: what each head does over many texts."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from model.checkpoints import loader
 from model.checkpoints.layouts.given_answers import parse_settings
+from model.cli.answer import show
+from model.cli.asking import name_in
 from model.cli.options import AS_JSON, DEVICE, SETTINGS
-from model.cli.telling import told
+from model.cli.progress import progress_of
 from model.engine.api import Describe
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.errors import BadSetting, from_json
+from model.errors import BadSetting
 from model.features.survey import film as films
 from model.features.survey import tables, texts
 from model.features.survey.differences import Difference, differences
 from model.features.survey.questions import MeasureTexts, StoredSurvey, plain
-from model.features.survey.relations import accuracies
 from model.features.survey.survey import BATCH, Survey, begun, gone_on, merged
 from model.features.survey.texts import Texts
 from model.measures.catalogue import MEASURES
@@ -86,26 +83,23 @@ def survey(
     if out is not None:
         _check_place(out)
     engine = LocalEngine(CHECKPOINTS, best_device(device))
-    question = MeasureTexts(
-        named(checkpoint, engine), tuple(parse_settings(settings).items()), texts=(), edits=read_edits("; ".join(edits))
-    )
+    answers = tuple(parse_settings(settings).items())
+    question = MeasureTexts(name_in(engine, checkpoint), answers, texts=(), edits=read_edits("; ".join(edits)))
     chosen = texts_of(given, checkpoint, engine, question)
     chosen = replace(chosen, items=chosen.items[:most])
     if film:
-        _film(engine, question, chosen, out, as_json)
+        _show_film(_filmed(engine, question, chosen, out), as_json)
         return
     other = None if against is None else _other(against, engine)
     if shares:
-        found = merged([tables.read(file) for file in shares])
-        _save(found, out)
+        result = merged([tables.read(file) for file in shares])
+        _save(result, out)
     else:
-        found = _surveyed(engine, question, chosen, out, _share(cluster, len(chosen.items), out))
+        result = _surveyed(engine, question, chosen, out, _share(cluster, len(chosen.items), out))
     if other is not None:
-        _against(differences(other, found), as_json)
-    elif as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False))
+        _show_differences(differences(other, result), as_json)
     else:
-        click.echo("\n".join(_lines(found)))
+        show(result.to_json(), as_json, _readable(result))
 
 
 def _check_place(out: Path) -> None:
@@ -118,12 +112,6 @@ def _check_place(out: Path) -> None:
         raise BadSetting(name="--out", found=str(out), allowed="the path of a file, which may exist or not")
     if not out.parent.is_dir():
         raise BadSetting(name="--out", found=str(out), allowed="the path of a file in a folder that exists")
-
-
-def named(checkpoint: str, engine: LocalEngine) -> str:
-    """The engine's name of a model, or of one that lies at a path of this machine."""
-    bundled = not Path(checkpoint).is_absolute() and (CHECKPOINTS / checkpoint).exists()
-    return engine.open_path(loader.locate(checkpoint, CHECKPOINTS)) if Path(checkpoint).exists() and not bundled else checkpoint
 
 
 def texts_of(given: str, checkpoint: str, engine: LocalEngine, question: ModelQuestion[Any]) -> Texts:
@@ -163,68 +151,59 @@ def _share(cluster: str | None, texts: int, out: Path | None) -> tuple[int, int]
 
 def _surveyed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None, share: tuple[int, int]) -> Survey:
     """The survey, from where the file that it is saved in has come to; standard error tells how far it is."""
-    found = begun(question, chosen, share)
+    start = begun(question, chosen, share)
     if out is not None and out.exists():
         before = tables.read(out)
-        if replace(before.about, fingerprint="") != found.about or before.share != share:
+        if replace(before.about, fingerprint="") != start.about or before.share != share:
             allowed = f"a file of this survey, or a new one: it holds one of {before.about.model} over {before.about.texts}"
             raise BadSetting(name="--out", found=str(out), allowed=allowed)
-        found = before
-    began = found.steps[0]
-    with told("texts") as on_count:
-        on_count(0, found.steps[1] - began)
+        start = before
+    began = start.steps[0]
+    result = start
+    with progress_of("texts") as on_count:
+        on_count(0, start.steps[1] - began)
         try:
-            for number, further in enumerate(gone_on(engine.ask, question, chosen, found), start=1):
-                found = further
-                on_count(found.steps[0] - began, found.steps[1] - began)
+            for number, result in enumerate(gone_on(engine.ask, question, chosen, start), start=1):
+                on_count(result.steps[0] - began, result.steps[1] - began)
                 if number % SAVE_EVERY == 0:
-                    _save(found, out)
+                    _save(result, out)
         finally:
-            _save(found, out)
-    return found
+            _save(result, out)
+    return result
 
 
-def _save(found: Survey, out: Path | None) -> None:
-    if out is not None and found.statistics.texts:
+def _save(result: Survey, out: Path | None) -> None:
+    if out is not None and result.statistics.texts:
         try:
-            tables.write(found, out)
+            tables.write(result, out)
         except OSError as error:
             raise BadSetting(name="--out", found=str(out), allowed=f"a path that can be written ({error.strerror})") from error
 
 
-def _lines(found: Survey) -> Iterator[str]:
-    """A survey as a table for people: the means of each head, then its roles."""
-    own, names = found.statistics, list(MEASURES)
-    empty = f", {found.about.empty:,} empty lines left out" if found.about.empty else ""
-    yield f"{own.texts:,} texts of {found.about.texts}, {own.tokens:,} tokens; {found.skipped:,} could not be run{empty}"
-    yield from (f"text {number + 1:,} could not be run: {from_json(problem)}" for number, problem in found.problems.items())
-    if (more := found.skipped - len(found.problems)) > 0:
-        yield f"{more:,} more texts could not be run"
-    copying = np.full(len(own.heads), np.nan) if found.copying is None else found.copying
-    yield f"{'site':22}{'head':>5}" + "".join(f"{name[:10]:>11}" for name in (*names, "copying"))
-    for row, (site, head) in enumerate(own.heads):
-        cells = (f"{own.mean[row, column]:z11.3f}" if own.count[row, column] else f"{'–':>11}" for column in range(len(names)))
-        yield f"{site:22}{head:5}" + "".join(cells) + (f"{'–':>11}" if np.isnan(copying[row]) else f"{copying[row]:z11.3f}")
-    for (site, head), roles in zip(own.heads, found.roles, strict=True):
-        for role in roles:
-            yield (
-                f"{site} head {head}: {role.criterion.role}: {role.criterion.measure} {role.mean:z.3f} (criterion: at least "
-                f"{role.criterion.threshold}; untrained {role.untrained:z.3f}, weights in random order {role.shuffled:z.3f}"
-                + (f"; on random repetitions {role.repeated:z.3f}" if role.criterion.repeated else "")
-                + f"); in {100 * role.share:z.0f} of 100 texts"
-                + (f"; in the others most of {role.rest} ({role.rest_mean:z.3f})" if role.rest else "")
-            )
-    if found.relations is not None:
-        yield f"{'relation':16}{'the word attends':18}{'words':>7}{'best head':>30}{'right':>8}{'offset':>8}{'right':>8}"
-        for each in accuracies(found.relations, own.sites):
-            site, head = own.heads[each.head]
-            head_ = f"{site} head {head}"
-            yield (
-                f"{each.relation:16}{each.direction:18}{each.words:7,}{head_:>30}{each.right:z8.3f}{each.offset:+8}{each.baseline:z8.3f}"
-            )
-    for variant, why in found.without.items():
-        missing = "no role that random repetitions decide" if variant == "repeated" else "no roles without a baseline"
-        yield f"{missing}: {why['fields'].get('reason', why)}"
+def _readable(result: Survey) -> dict[str, Any]:
+    """For people: the means of each head in one table, its roles in another."""
+    values, names = result.to_json(), list(MEASURES)
+    means = [
+        {"site": head["site"], "head": head["head"]}
+        | {name: head["measures"].get(name, {}).get("mean") for name in names}
+        | {"copying": head["copying"]}
+        for head in values["heads"]
+    ]
+    roles = [
+        {"site": site, "head": head, "role": role.criterion.role, "measure": role.criterion.measure}
+        | {"mean": role.mean, "at least": role.criterion.threshold, "untrained": role.untrained, "shuffled": role.shuffled}
+        | {"repeated": plain(role.repeated) if role.criterion.repeated else None, "of texts": role.share}
+        | {"in the others": role.rest, "their mean": plain(role.rest_mean)}
+        for (site, head), roles_of_head in zip(result.statistics.heads, result.roles, strict=True)
+        for role in roles_of_head
+    ]
+    missing = {
+        "no role that random repetitions decide" if variant == "repeated" else "no roles without a baseline": why["fields"].get(
+            "reason", str(why)
+        )
+        for variant, why in result.without.items()
+    }
+    return {"heads": means, "roles": roles, "relations": values.get("relations"), **missing}
 
 
 def _other(against: str, engine: LocalEngine) -> Survey:
@@ -241,22 +220,20 @@ def _other(against: str, engine: LocalEngine) -> Survey:
     return tables.from_bytes(data, against)
 
 
-def _against(found: list[Difference], as_json: bool) -> None:
-    """Tells the differences: this survey minus the other one."""
-    if as_json:
-        told_ = [vars(each) | {"difference": each.difference, "errors": plain(each.errors)} for each in found]
-        click.echo(json.dumps(told_, ensure_ascii=False))
-        return
-    click.echo(f"{'site':22}{'head':>5}  {'measure':16}{'before':>9}{'now':>9}{'change':>9}{'error':>8}{'in errors':>11}")
-    for each in found[:MOST_LINES]:
-        numbers = f"{each.first:z9.3f}{each.second:z9.3f}{each.difference:+z9.3f}{each.error:z8.3f}{each.errors:+z11.1f}"
-        click.echo(f"{each.site:22}{each.head:5}  {each.measure:16}{numbers}")
-    if len(found) > MOST_LINES:
-        click.echo(f"{len(found) - MOST_LINES:,} further ones are smaller beside their errors; --json has all")
+def _show_differences(rows: list[Difference], as_json: bool) -> None:
+    """Prints the differences: this survey minus the other one."""
+    values = [vars(row) | {"difference": row.difference, "errors": plain(row.errors)} for row in rows]
+    names = {"first": "before", "second": "now", "difference": "change", "error": "error", "errors": "in errors"}
+    strongest = [
+        {name: value[name] for name in ("site", "head", "measure")} | {title: value[name] for name, title in names.items()}
+        for value in values[:MOST_LINES]
+    ]
+    title = f"differences, the {len(strongest):,} largest beside their errors of {len(values):,}"
+    show(values if as_json else {title: strongest}, as_json)
 
 
-def _film(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None, as_json: bool) -> None:
-    """Measures the texts in every snapshot, and tells the film.
+def _filmed(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path | None) -> films.SurveyFilm:
+    """Measures the texts in every snapshot, and saves the film.
 
     Raises:
         BadSetting: the model has no snapshots, or the film cannot be written.
@@ -264,38 +241,35 @@ def _film(engine: LocalEngine, question: MeasureTexts, chosen: Texts, out: Path 
     steps = engine.ask(Describe(question.model, question.settings)).snapshots
     if not steps:
         raise BadSetting(name="--film", found=question.model, allowed="a model with snapshots of its training")
-    with told("texts") as on_count:
+    with progress_of("texts") as on_count:
         of = len(steps) * len(chosen.items)
-        found = films.filmed(engine.ask, question, chosen, steps, lambda done: on_count(done, of))
+        film = films.filmed(engine.ask, question, chosen, steps, lambda done: on_count(done, of))
     if out is not None:
         try:
-            films.write(found, out)
+            films.write(film, out)
         except OSError as error:
             raise BadSetting(name="--out", found=str(out), allowed=f"a path that can be written ({error.strerror})") from error
-    if as_json:
-        click.echo(json.dumps(_of_film(found), ensure_ascii=False))
-        return
-    names = [name for column, name in enumerate(MEASURES) if found.count[:, :, column].any()]
-    read = int(found.count.max(axis=(1, 2)).min())  # of the snapshot in which fewest could be run
-    skipped = f", {len(chosen.items) - read:,} could not be run" if read < len(chosen.items) else ""
-    click.echo(f"{read:,} texts of {chosen.name} in {len(steps)} snapshots{skipped}; mean ± standard deviation over texts")
-    click.echo(f"{'step':>8}  {'site':22}{'head':>5}" + "".join(f"{name[:13]:>16}" for name in names))
-    for at, step in enumerate(found.steps):
-        for row, (site, head) in enumerate(found.heads):
-            columns = [list(MEASURES).index(name) for name in names]
-            cells = (f"{found.mean[at, row, c]:z10.3f} ±{found.std[at, row, c]:z4.2f}" for c in columns)
-            click.echo(f"{step:8}  {site:22}{head:5}" + "".join(cells))
+    return film
 
 
-def _of_film(found: films.SurveyFilm) -> dict[str, object]:
-    """A film as JSON values."""
+def _show_film(film: films.SurveyFilm, as_json: bool) -> None:
+    """Prints every measure of every head in every snapshot; in text, its mean and standard deviation over the texts."""
+    columns = {name: column for column, name in enumerate(MEASURES) if film.count[:, :, column].any()}
 
     def numbers(row: int) -> dict[str, dict[str, list[float | None]]]:
         return {
-            name: {key: [plain(value) for value in getattr(found, key)[:, row, column]] for key in films.COLUMNS}
-            for column, name in enumerate(MEASURES)
-            if found.count[:, row, column].any()
+            name: {key: [plain(value) for value in getattr(film, key)[:, row, column]] for key in films.COLUMNS}
+            for name, column in columns.items()
+            if film.count[:, row, column].any()
         }
 
-    heads = [{"site": site, "head": head, "measures": numbers(row)} for row, (site, head) in enumerate(found.heads)]
-    return vars(found.about) | {"steps": list(found.steps), "heads": heads}
+    heads = [{"site": site, "head": head, "measures": numbers(row)} for row, (site, head) in enumerate(film.heads)]
+    rows = [
+        {"step": step, "site": site, "head": head}
+        | {name: f"{film.mean[at, row, c]:z.3f} ±{film.std[at, row, c]:z.2f}" for name, c in columns.items()}
+        for at, step in enumerate(film.steps)
+        for row, (site, head) in enumerate(film.heads)
+    ]
+    read = int(film.count.max(axis=(1, 2)).min())  # of the snapshot in which fewest could be run
+    text = {"snapshots": len(film.steps), "texts that could be run": read, "mean ± standard deviation over texts": rows}
+    show(vars(film.about) | {"steps": list(film.steps), "heads": heads}, as_json, {"heads": None, **text})

@@ -8,7 +8,7 @@ import click
 
 from model.checkpoints import loader
 from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE
-from model.cli.telling import going_on
+from model.cli.progress import still_working
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.spec.request import Decoding, Method
@@ -29,7 +29,7 @@ def evaluate(checkpoint: str, data: Path | None, split: str, decode: Method, bea
     from model.features.training.evaluate import evaluate as scores_of
 
     on = best_device(device)
-    with going_on(f"Opening {checkpoint}"):
+    with still_working(f"Opening {checkpoint}"):
         network = loader.load(loader.locate(checkpoint, CHECKPOINTS), {}, on)
     scores = scores_of(network, data, split, Decoding(decode, beam_size=beam_size), on)
     if as_json:

@@ -1,28 +1,26 @@
 """`python -m model matters`: what heads, words or edges of a run were for."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any, Literal, get_args
 
 import click
 import numpy as np
 
-from model.checkpoints import loader
-from model.checkpoints.loader import lowered
+from model.cli.answer import show
+from model.cli.asking import engine_for
 from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
-from model.cli.telling import going_on, told
-from model.engine import environment
-from model.engine.environment import best_device
-from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
-from model.features.what_if.answers import answer
-from model.features.what_if.example import forced_run
 from model.features.what_if.questions import PERMUTATIONS, Attribution, Edges, Heads, Measure, Order, Prune, Words
-from model.features.what_if.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
+from model.features.what_if.results import EdgeEffects, PruneCurve, Result, WordEffects, plain
 from model.features.what_if.words import MEASURES, mean_correlation
-from model.inference.resources import Resources
-from model.inference.run import run_in
 from model.spec.request import RunRequest
+
+COUNTED: Mapping[type[Attribution[Any]], str] = {
+    Prune: "heads to silence one by one",
+    Words: "edited copies and gradients of the run",
+}
+"""What is counted while a question is answered, where it is not copies alone."""
 
 
 @click.command()
@@ -43,14 +41,13 @@ from model.spec.request import RunRequest
 @click.option("--site", default="", help="with --edges: each head of this site alone")
 @AS_JSON
 @DEVICE
-def matters(request: RunRequest, as_json: bool, device: str, **asked: Any) -> None:
+def matters(request: RunRequest, as_json: bool, device: str, **options: Any) -> None:
     """Measures what the heads of CHECKPOINT, or words or edges of attention, were for in one run."""
-    found = _answer(_question(request, **asked), device)
-    if as_json:
-        more = {"correlations": _correlations(found)} if isinstance(found, WordEffects) else {}
-        click.echo(json.dumps(found.to_json() | more, ensure_ascii=False))
-    else:
-        click.echo("\n".join(_lines(found)))
+    question = _question(request, **options)
+    with engine_for(request, device, COUNTED.get(type(question), "edited copies of the run")) as (engine, named):
+        result = engine.ask(question.about(named))
+    correlations = {"correlations": _correlations(result)} if isinstance(result, WordEffects) else {}
+    show(result.to_json() | correlations, as_json, {"first": None, **_readable(result)})
 
 
 def _question(
@@ -83,87 +80,57 @@ def _question(
     return Heads(request, wanted, permutations, by=by)  # type: ignore[arg-type]  # checked above
 
 
-def _answer(question: Attribution[Any], device: str) -> Result:
-    """The result; standard error tells how far it is."""
-    on = best_device(device)
-    with going_on(f"Opening {question.request.model}"):
-        asked, path = question.request, loader.locate(question.request.model, CHECKPOINTS)
-        base = loader.load(path, dict(asked.settings), on, precision=asked.precision)
-    runner = lowered(base, asked.precision)
-    request, prompt = forced_run(base, question.request, on, environment.most_positions())
-    trace = run_in(base, runner, request, on, str(on))
-    counted = {Prune: "heads to silence one by one", Words: "edited copies and gradients of the run"}
-    with told(counted.get(type(question), "edited copies of the run")) as on_count:
-        resources = Resources(on, most=environment.most_positions(), most_bytes=environment.batch_bytes(), on_count=on_count)
-        return answer(question, request, prompt, runner, trace, resources)
-
-
-def _correlations(found: WordEffects) -> dict[str, dict[str, float | None]]:
+def _correlations(effects: WordEffects) -> dict[str, dict[str, float | None]]:
     """The mean rank correlation of each two measures over the inputs of each strip."""
-    pairs = [(a, b) for i, a in enumerate(MEASURES) for b in MEASURES[i + 1 :]]
-    values = {strip: {f"{a}, {b}": mean_correlation(found, a, b, strip) for a, b in pairs} for strip in dict.fromkeys(found.strips)}
-    return {strip: {pair: value if np.isfinite(value) else None for pair, value in own.items()} for strip, own in values.items()}
+    pairs = list(combinations(MEASURES, 2))
+    return {
+        strip: {f"{one}, {other}": plain(mean_correlation(effects, one, other, strip)) for one, other in pairs}
+        for strip in dict.fromkeys(effects.strips)
+    }
 
 
-def _lines(found: Result) -> Iterator[str]:
-    """A result as a table for people."""
-    yield f"{' '.join(found.tokens)}: log-probability {found.total:z.4f} nats"
-    match found:
-        case HeadEffects():
-            yield from _of_heads(found)
+def _readable(result: Result) -> dict[str, Any]:
+    """The tables of a result for people, which need more than one of its fields."""
+    match result:
         case PruneCurve():
-            yield from _of_pruning(found)
+            return {"order": None, "pruning": list(_steps(result))}
         case WordEffects():
-            yield from _of_words(found)
+            names = ("inputs", "strips")
+            return dict.fromkeys(names) | {"words": list(_words(result)), "integrated gradients": list(_integrated(result))}
         case EdgeEffects():
-            yield from _of_edges(found)
+            return dict.fromkeys(("sites", "strips")) | {"edges": list(_edges(result))}
+    return {}
 
 
-def _of_heads(found: HeadEffects) -> Iterator[str]:
-    names = [name for name in get_args(Measure) if getattr(found, name) is not None]
-    yield f"{'site':22}{'head':>5}" + "".join(f"{name:>10}" for name in names)
-    for row, head in enumerate(found.heads):
-        error = "" if found.total_share_error is None else found.total_share_error[row]
-        beside = f"  ± {error:z.4f}" if error else ""
-        yield f"{head.site:22}{head.head:5}" + "".join(f"{getattr(found, name)[row].sum():z10.4f}" for name in names) + beside
-    if found.none is not None:
-        yield from (f"{site:22}{'none':>5}{total.sum():z10.4f}" for site, total in zip(found.sites, found.none, strict=True))
+def _steps(curve: PruneCurve) -> Iterator[dict[str, Any]]:
+    """A row for each number of silenced heads."""
+    for step, total in enumerate(curve.curve.sum(axis=1)):
+        last = f"{curve.order[step - 1].site} head {curve.order[step - 1].head}" if step else ""
+        broken = "the likeliest tokens are others from here on" if step == curve.breaks_at else ""
+        yield {"silenced": step, "log-probability": float(total), "silenced last": last, "": broken}
 
 
-def _of_pruning(found: PruneCurve) -> Iterator[str]:
-    yield f"{'silenced':>8}  {'log-probability':>15}  silenced last"
-    for step, total in enumerate(found.curve.sum(axis=1)):
-        last = f"{found.order[step - 1].site} head {found.order[step - 1].head}" if step else ""
-        broken = "  the likeliest tokens are others from here on" if step == found.breaks_at else ""
-        yield f"{step:8}  {total:z15.4f}  {last}{broken}"
+def _words(effects: WordEffects) -> Iterator[dict[str, Any]]:
+    """A row for each target token and each input that it depended on."""
+    for row, token in enumerate(effects.tokens):
+        for column, text in enumerate(effects.inputs):
+            numbers = {name: plain(getattr(effects, name)[row, column]) for name in MEASURES}
+            if any(number is not None for number in numbers.values()):
+                yield {"token": token, "input": f"{effects.strips[column]} {text}"} | numbers
 
 
-def _of_words(found: WordEffects) -> Iterator[str]:
-    yield f"{'token':12}{'input':18}" + "".join(f"{name:>11}" for name in MEASURES)
-    for row, token in enumerate(found.tokens):
-        for column, text in enumerate(found.inputs):
-            numbers = [getattr(found, name)[row, column] for name in MEASURES]
-            if not np.isnan(numbers).all():
-                yield f"{token:12}{found.strips[column] + ' ' + text:18}" + "".join(map(_cell, numbers))
-        residue = "no integrated gradients"
-        if not np.isnan(found.residue[row]):
-            residue = f"residue {found.residue[row]:z.4f}, words settled within {found.largest_change[row]:.1%} of the largest"
-        yield f"{token:12}{'difference from ' + found.baseline}: {found.difference[row]:z.4f}, {residue}"
-    yield from (f"{name}: {why}" for name, why in found.missing.items())
-    for strip, own in _correlations(found).items():
-        yield from (f"rank correlation over {strip}: {pair} {value:z.2f}" for pair, value in own.items() if value is not None)
+def _integrated(effects: WordEffects) -> Iterator[dict[str, Any]]:
+    """How well the integrated gradients of each target token are known."""
+    for row, token in enumerate(effects.tokens):
+        numbers = {"difference": effects.difference, "residue": effects.residue, "largest change": effects.largest_change}
+        yield {"token": token} | {name: plain(values[row]) for name, values in numbers.items()}
 
 
-def _cell(number: float) -> str:
-    """A number in a column; a dash for a measure that is not there, whose reason stands below."""
-    return f"{'-':>11}" if np.isnan(number) else f"{number:z11.4f}"
-
-
-def _of_edges(found: EdgeEffects) -> Iterator[str]:
-    yield f"for {found.tokens[found.token]}, which has {found.log_probabilities[found.token]:z.4f}"
-    for row, (site, head) in enumerate(zip(found.sites, found.heads, strict=True)):
-        keys = [(key, change) for key, change in enumerate(found.changes[row]) if not np.isnan(change)]
-        numbers = " ".join(f"{key}:{change:z.4f}{'!' if found.emptied[row, key] else ''}" for key, change in keys)
-        yield f"{site}{'' if head < 0 else f' head {head}'}  {found.strips[row]} {numbers}"
-    if found.emptied.any():
-        yield "!: this leaves a query without any key, which the network treats by its own rule."
+def _edges(effects: EdgeEffects) -> Iterator[dict[str, Any]]:
+    """A row for each edge, with a note where its head had nothing else to read."""
+    for row, (site, head) in enumerate(zip(effects.sites, effects.heads, strict=True)):
+        for key, change in enumerate(effects.changes[row]):
+            if not np.isnan(change):
+                empty = "leaves a query without any key: the network's own rule decides" if effects.emptied[row, key] else ""
+                of = {"site": site, "head": "all" if head < 0 else head, "strip": effects.strips[row], "key": key}
+                yield of | {"change": float(change), "": empty}

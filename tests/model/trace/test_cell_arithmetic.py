@@ -1,6 +1,7 @@
 """The arithmetic of a cell: it is what ran, in every variant, and a trace that was tampered with is found out."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -204,7 +205,7 @@ def test_the_command_line_tells_the_same(folder: Any) -> None:
     cell = LocalEngine(folder, CPU).ask(Explain(RunRequest("tiny", "w4 w5 w6"), CROSS, 1, 0, 2))
     assert json.loads(told.stdout) == cell.to_json()
     words = CliRunner().invoke(cli, ["explain", str(folder / "tiny"), "--source", "w4 w5 w6", *place])
-    assert f"weight           {cell.weight:.7f}" in words.stdout
+    assert re.search(rf"\nweight +{cell.weight:.7f}\n", words.stdout)
 
 
 def test_the_command_line_answers_in_one_line(folder: Any, capsys: pytest.CaptureFixture[str]) -> None:

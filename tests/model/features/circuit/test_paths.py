@@ -222,8 +222,7 @@ def test_the_command_line_prints_the_numbers_of_the_engine(tmp_path: Path, capsy
     found: Any = json.loads(said(tmp_path, capsys, "--corrupted", CORRUPTED, "--json"))
     assert found == json.loads(json.dumps(expected.to_json()))
     assert found["paths"][0]["effect"] == float(expected.effects.flat[np.nanargmax(np.abs(expected.effects))])
-    lines = said(tmp_path, capsys, "--corrupted", CORRUPTED).splitlines()
-    assert f"{len(found['paths']):,} paths" in lines[1]
+    assert f"strongest of {len(found['paths']):,} paths" in said(tmp_path, capsys, "--corrupted", CORRUPTED)
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("w5 w6 w7 w8\tw5 w9 w7 w8\n\n", encoding="utf-8")
     means: Any = json.loads(said(tmp_path, capsys, "--corrupted", CORRUPTED, "--pairs", str(pairs), "--json"))

@@ -1,6 +1,7 @@
 """`python -m model why` and `writes`: the numbers of the engine, and sums for people."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,10 @@ def test_why_prints_the_numbers_of_the_engine(folder: Path, capsys: pytest.Captu
     assert {"score", "recorded", "parts_query", "parts_key", "matrix"} <= found.keys()
     assert sum(map(sum, found["matrix"])) == pytest.approx(found["score"])
     assert [part["sum"] for part in found["parts_query"]] == pytest.approx([sum(row) for row in found["matrix"]])
-    lines = said(folder, capsys, "why", *options).splitlines()
-    assert lines[0].startswith("decoder.0.1.cross, head 1, query 1, key 2")
-    assert float(lines[1].split()[1]) == pytest.approx(found["score"], abs=1e-6)
-    assert "(agrees)" in lines[3]
-
-
-def test_the_strongest_pairs_and_all_others_are_the_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = said(folder, capsys, "why", *CELL).splitlines()
-    first, last = lines.index("part of the query × part of the key:"), lines.index("parts of the query:")
-    numbers = [float(line.split()[0]) for line in lines[first + 1 : last]]
-    assert len(numbers) == 13
-    assert sum(numbers) == pytest.approx(float(lines[1].split()[1]), abs=1e-3)
+    text = said(folder, capsys, "why", *options)
+    assert re.search(rf"score +{found['score']:.7f}", text)
+    pairs = text.partition("part of the query × part of the key:\n")[2].partition("parts of the query:")[0].splitlines()[1:]
+    assert sum(float(line.split()[0]) for line in pairs) == pytest.approx(found["score"], abs=1e-3)
 
 
 @pytest.mark.parametrize("minus", [None, "runner-up", "5"])
@@ -67,9 +60,7 @@ def test_writes_prints_the_numbers_of_the_engine(folder: Path, capsys: pytest.Ca
     heads = [part for part in found["parts"] if part["kind"] == "head"]
     assert heads
     assert [sum(head["keys"]) for head in heads] == pytest.approx([head["value"] for head in heads], abs=1e-5)
-    lines = said(folder, capsys, "writes", *options).splitlines()
-    assert float(lines[1].split()[1]) == pytest.approx(found["logit"], abs=1e-6)
-    assert any("(agrees)" in line for line in lines[:5])
+    assert re.search(rf"logit +{found['logit']:.7f}", said(folder, capsys, "writes", *options))
 
 
 def test_a_candidate_is_named_by_its_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,22 +88,17 @@ def test_what_is_not_there_is_one_sentence(
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        (
-            ("--source-pad-to", "8", *CELL[:-1], "6"),
-            "closes this cell (padding)",
-        ),
-        (("--site", "decoder.0.1.self", "--head", "0", "--query", "1", "--key", "3"), "closes this cell (future)"),
-        (("--edit", "forbid site=decoder.0.1.cross key=2", *CELL), "closes this cell (edit)"),
-        (("--edit", "skip-layer stack=encoder layer=0", *CELL), "encoder.0.0 edit"),
-        (("--precision", "bfloat16", *CELL), "(agrees)"),
+        (("--source-pad-to", "8", *CELL[:-1], "6"), r"closed +padding"),
+        (("--site", "decoder.0.1.self", "--head", "0", "--query", "1", "--key", "3"), r"closed +future"),
+        (("--edit", "forbid site=decoder.0.1.cross key=2", *CELL), r"closed +edit"),
+        (("--edit", "skip-layer stack=encoder layer=0", *CELL), r"encoder\.0\.0 edit"),
+        (("--precision", "bfloat16", *CELL), r"agrees +yes"),
     ],
 )
 def test_what_is_odd_about_a_run_is_answered(
     folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], line: str
 ) -> None:
-    whole = said(folder, capsys, "why", *options)
-    assert line in whole
-    assert "(agrees)" in whole
+    assert re.search(line, said(folder, capsys, "why", *options))
     found: Any = json.loads(said(folder, capsys, "why", *options, "--json"))
     assert found["agrees"]
     assert found["tolerance"] > 1e-3 if "bfloat16" in options else found["tolerance"] < 1e-3

@@ -11,7 +11,7 @@ import torch
 
 from model.checkpoints import loader
 from model.checkpoints.loader import Runner
-from model.cli import explain, telling
+from model.cli import explain, progress
 from model.inference.run import run_in
 from model.inspection import tensor_stats
 from model.spec.request import Decoding, RunRequest
@@ -35,7 +35,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(telling, "time", found)
+    monkeypatch.setattr(progress, "time", found)
     return found
 
 
@@ -50,7 +50,7 @@ def at(clock: Clock, seconds: float, count: Callable[[int, int], None], done: in
 
 
 def test_the_cost_comes_first_then_an_estimate_then_lines(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling.told("copies") as count:
+    with progress.progress_of("copies") as count:
         at(clock, 10, count, 0, 2700)
         assert said(capsys) == ["To measure: 2,700 copies."]
         at(clock, 14, count, 27, 2700)
@@ -64,7 +64,7 @@ def test_the_cost_comes_first_then_an_estimate_then_lines(clock: Clock, capsys: 
 
 
 def test_what_takes_a_moment_says_no_more_than_its_cost(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with telling.told("copies") as count:
+    with progress.progress_of("copies") as count:
         for step in range(4):
             at(clock, step / 10, count, step, 3)
     assert said(capsys) == ["To measure: 3 copies."]
@@ -73,12 +73,12 @@ def test_what_takes_a_moment_says_no_more_than_its_cost(clock: Clock, capsys: py
 def test_a_run_speaks_only_if_it_takes_long(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     """What the first token waits for was counted for all of them: "about 4 minutes" of what took seconds."""
     clock.now = 0
-    with telling.told("tokens that it may write") as count:
+    with progress.progress_of("tokens that it may write") as count:
         at(clock, 4, count, 1, 60)
         at(clock, 4.01, count, 2, 60)
         assert said(capsys) == []
     clock.now = 0
-    with telling.told("tokens that it may write") as count:
+    with progress.progress_of("tokens that it may write") as count:
         at(clock, 4, count, 1, 60)
         at(clock, 4.5, count, 2, 60)
         assert said(capsys) == ["Estimate after 2 of 60 tokens that it may write: about 30 seconds in all."]
@@ -95,13 +95,13 @@ def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: py
         said_.set()
 
     monkeypatch.setattr(click, "echo", echo)
-    monkeypatch.setattr(telling, "QUIET", 0.01)
-    with telling.going_on("Inspecting a.pt"):
+    monkeypatch.setattr(progress, "QUIET", 0.01)
+    with progress.still_working("Inspecting a.pt"):
         assert said_.wait(HANG_S)
     assert re.fullmatch(r"Inspecting a\.pt: \d+ s\.", lines[0])
-    monkeypatch.setattr(telling, "QUIET", 0.1)
+    monkeypatch.setattr(progress, "QUIET", 0.1)
     said_.clear()
-    with telling.going_on("Inspecting a.pt"):
+    with progress.still_working("Inspecting a.pt"):
         told = tensor_stats.TENSORS_READ.get()
         assert told is not None
         told(12, 2720)
@@ -111,7 +111,7 @@ def test_what_only_goes_on_says_so_and_how_many_tensors_are_read(monkeypatch: py
 
 
 def test_a_quick_command_says_nothing_of_going_on(capsys: pytest.CaptureFixture[str]) -> None:
-    with telling.going_on("Inspecting a.pt"):
+    with progress.still_working("Inspecting a.pt"):
         pass
     assert said(capsys) == []
 
@@ -140,9 +140,9 @@ def test_a_run_says_that_it_goes_on_until_its_first_token(
         return run_in(found, lower, asked, device, name, report=noted)
 
     monkeypatch.setattr(click, "echo", echo)
-    monkeypatch.setattr(telling, "QUIET", 0.01)
+    monkeypatch.setattr(progress, "QUIET", 0.01)
     monkeypatch.setattr(explain, "run_in", slow)
-    _found, trace = explain.traced(request, "cpu")
+    _runner, trace = explain.opened(request, "cpu")(request)
     assert len(trace.steps) == len(reports) or target
     assert not any(reports), "the tokens tell how far it is"
     assert not any(thread.name == "still working" for thread in threading.enumerate())
@@ -168,7 +168,7 @@ def test_every_kind_of_file_tells_how_many_of_its_tensors_are_read(kind: str, tm
 
 def test_stopping_says_what_was_done(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     def stopped() -> None:
-        with telling.told("copies") as count:
+        with progress.progress_of("copies") as count:
             count(0, 8)
             count(3, 8)
             raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -20,11 +20,14 @@ EVERY = 5.0
 
 
 @contextmanager
-def going_on(doing: str) -> Iterator[None]:
+def still_working(doing: str) -> Iterator[Callable[[], None]]:
     """Says every few seconds that a command still works, and of how many tensors it has read the numbers; nothing if it is quick.
 
     Args:
         doing: what it does, as a sentence begins: "Opening smollm2".
+
+    Yields:
+        a function that ends it, which any thread may call.
     """
     read, ended, began = (0, 0), threading.Event(), time.monotonic()
 
@@ -43,7 +46,7 @@ def going_on(doing: str) -> Iterator[None]:
     thread = threading.Thread(target=say, daemon=True, name="still working")
     thread.start()
     try:
-        yield
+        yield ended.set
     finally:
         ended.set()
         thread.join()
@@ -51,7 +54,7 @@ def going_on(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def told(what: str) -> Iterator[OnCount]:
+def progress_of(what: str) -> Iterator[OnCount]:
     """Tells how much of a measurement is done.
 
     Args:
@@ -61,24 +64,25 @@ def told(what: str) -> Iterator[OnCount]:
         a function that is called with the number done and the number of all, as far as it is known; with 0 first where the cost is
         to be told whatever it is.
     """
-    teller = _Teller(what)
+    counter = _Counter(what)
     try:
-        yield teller.count
+        yield counter.count
     except KeyboardInterrupt:
-        teller.bar.close()
-        click.echo(f"Stopped after {teller.done:,} of {teller.of:,} {what}: there is no result.", err=True)
+        counter.bar.close()
+        if counter.of:
+            click.echo(f"Stopped after {counter.done:,} of {counter.of:,} {what}: there is no result.", err=True)
         raise
     finally:
-        teller.bar.close()
+        counter.bar.close()
 
 
-class _Teller:
-    """Counts, and says it."""
+class _Counter:
+    """Counts, and prints how far it is."""
 
     def __init__(self, what: str) -> None:
         self.what, self.done, self.of = what, 0, 0
         self.bar = tqdm(disable=None, leave=False, delay=QUIET)  # None: only a terminal shows it
-        self._began = self._said = time.monotonic()
+        self._began = self._last_line = time.monotonic()
         self._start = 0
 
     def count(self, done: int, of: int) -> None:
@@ -89,19 +93,19 @@ class _Teller:
         if not done:
             click.echo(f"To measure: {of:,} {self.what}.", err=True)
         if not done or not self.of:
-            self._began, self._said, self._start = (now := time.monotonic()), now, done
+            self._began, self._last_line, self._start = (now := time.monotonic()), now, done
         was, self.done, self.of = self.done, done, of
         seconds, made = time.monotonic() - self._began, done - self._start
         left = seconds / made * (of - done) if made else 0.0
         if made and was <= self._start and left > QUIET:
-            self._say(f"Estimate after {done:,} of {of:,} {self.what}: about {_span(seconds + left)} in all.")
-        elif made and self.bar.disable and left and time.monotonic() - self._said >= EVERY:
-            self._say(f"{done:,} of {of:,}, {made / seconds:.1f} a second, about {_span(left)} left.")
+            self._print(f"Estimate after {done:,} of {of:,} {self.what}: about {_span(seconds + left)} in all.")
+        elif made and self.bar.disable and left and time.monotonic() - self._last_line >= EVERY:
+            self._print(f"{done:,} of {of:,}, {made / seconds:.1f} a second, about {_span(left)} left.")
         self.bar.total = of
         self.bar.update(done - self.bar.n)
 
-    def _say(self, line: str) -> None:
-        self._said = time.monotonic()
+    def _print(self, line: str) -> None:
+        self._last_line = time.monotonic()
         with tqdm.external_write_mode(file=sys.stderr):
             click.echo(line, err=True)
 
