@@ -1,6 +1,7 @@
 """How a command prints an answer: the values of its JSON object as lines and tables."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,13 @@ from model.cli.answer import lines, show, strongest, table
 
 
 def test_single_values_come_first_and_lists_of_numbers_are_left_out() -> None:
-    values = {"rows": [{"head": 0}], "site": "decoder.0.0.self", "q": [1.0, 2.0], "tokens": ["a", "b"], "of": {"closed": False}}
+    values: dict[str, Any] = {
+        "rows": [{"head": 0}],
+        "site": "decoder.0.0.self",
+        "q": [1.0, 2.0],
+        "tokens": ["a", "b"],
+        "of": {"closed": False},
+    }
     assert list(lines(values)) == ["site       decoder.0.0.self", "tokens     a b", "of.closed  no", "rows:", "head", "   0"]
 
 
@@ -21,7 +28,7 @@ def test_what_is_empty_is_left_out_and_zero_is_not() -> None:
     ("value", "text"),
     [(1.23456789, "1.2346"), (-0.00001, "-1.0e-05"), (-0.0, "0.0000"), (1234567, "1,234,567"), (None, "–"), (True, "yes")],
 )
-def test_a_number_has_four_digits_in_a_table(value: object, text: str) -> None:
+def test_a_number_has_four_digits_in_a_table(value: Any, text: str) -> None:
     assert list(table([{"x": value}]))[1].strip() == text
 
 
