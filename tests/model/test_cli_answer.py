@@ -20,7 +20,7 @@ def test_single_values_come_first_and_lists_of_numbers_are_left_out() -> None:
 
 
 def test_what_is_empty_is_left_out_and_zero_is_not() -> None:
-    values = {"a": None, "b": "", "c": [], "d": (), "e": {}, "f": 0, "g": 0.0}
+    values: dict[str, Any] = {"a": None, "b": "", "c": [], "d": (), "e": {}, "f": 0, "g": 0.0}
     assert list(lines(values)) == ["f  0", "g  0.0000000"]
 
 
@@ -33,7 +33,8 @@ def test_a_number_has_four_digits_in_a_table(value: Any, text: str) -> None:
 
 
 def test_columns_are_those_of_all_rows_and_stand_below_their_names() -> None:
-    rows = [{"site": "a", "value": -1.0}, {"site": "long", "error": 2, "tokens": [1.0]}, {"site": {"site": "b", "head": 3}}]
+    rows: list[dict[str, Any]] = [{"site": "a", "value": -1.0}, {"site": "long", "error": 2, "tokens": [1.0]}]
+    rows += [{"site": {"site": "b", "head": 3}}]
     assert list(table(rows)) == [
         "site        value  error",
         "a         -1.0000      –",
