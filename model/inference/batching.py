@@ -40,6 +40,7 @@ def batch_key(call: Call) -> Hashable | None:
     """
     if call.computed_by is not None or not call.network.batched:
         return None
+    # `MemoryLayer` puts the target's mask over the source: padding of the batch would then be read as source.
     over_source = isinstance(call.network, EncoderDecoder) and any(
         isinstance(layer, MemoryLayer) for layer in call.network.decoder.layers
     )
@@ -59,6 +60,7 @@ def batch_key(call: Call) -> Hashable | None:
 
 def room(calls: Sequence[Call]) -> int:
     """Number of calls, counted from the first, that fit into one batch; at least one."""
+    # A batch is as wide as its longest text: each further call adds rows and may widen all others.
     rows = list(accumulate(len(call.ids) for call in calls))
     widest = list(accumulate((max(call.ids.shape[1], call.source_keys) for call in calls), max))
     return max(1, sum(r * w <= MOST_POSITIONS for r, w in zip(rows, widest, strict=True)))
@@ -72,6 +74,7 @@ def together(calls: Sequence[Call]) -> list[Tensor | Exception]:
     if len(calls) == 1:
         return [_alone_or_refused(calls[0])]
     try:
+        # An error of one call is an error of the batch; then each is computed alone, and the others get their answers.
         return _at_once(calls)
     except Exception as error:
         too_large = is_out_of_memory(error)
@@ -110,6 +113,7 @@ def begins_anywhere(call: Call) -> bool:
     """
     match call.network:
         case EncoderDecoder() | CausalLM() as network if call.start:
+            # Exactly this class: one without added positions (`EmbeddingAlone`) has none that could be shifted row by row.
             return type((network.decoder if isinstance(network, EncoderDecoder) else network).embedding) is Embedding
     return False
 
@@ -157,6 +161,7 @@ class Batch:
 
         A query without an allowed key attends to all keys equally, which would be more keys in the batch than alone.
         """
+        # Each condition is a tensor of one truth value, so that a GPU is asked once for all of them.
         conditions = [torch.ones((), dtype=torch.bool, device=self.call.ids.device)]
         if self.call.source_mask is not None:
             conditions.append(self.call.source_mask.padding.any(-1).all())
@@ -179,6 +184,7 @@ class Batch:
         answers = [answer[rows, : call.queries].clone() for call, rows in zip(self.calls, self.rows, strict=True)]
         # What each run gets of the recorded values. All layers show the same mask, whose rows are copied once for each run.
         recordings: list[list[tuple[str, Tensor]]] = [[] for _call in self.calls]
+        # The copy of one value for each run, by the value and by what of it is padding.
         copies = defaultdict[tuple[int, tuple[str, ...]], dict[int, Tensor]](dict)
         for name, value, wanting in self.recorded:
             parts, copy_of = self._parts_in(axes := _padded_axes(name)), copies[id(value), axes]
@@ -201,6 +207,7 @@ class Batch:
             return {}
         network = self.call.network
         assert isinstance(network, EncoderDecoder | CausalLM)
+        # A row that was moved right must not see the padding before it, and keeps the positions that it has alone.
         stack = network.decoder if isinstance(network, EncoderDecoder) else network
         sites = [Site("decoder", pass_, layer, "self") for pass_ in range(stack.passes) for layer in range(len(stack.layers))]
         # Every layer has the same mask, unless a run changes it.
@@ -225,6 +232,7 @@ class Batch:
         changing = [(i, call.run.interventions[name]) for i, call in enumerate(self.calls) if name in call.run.interventions]
 
         def intervene(value: Tensor, start: int) -> Tensor:
+            # First what the batch itself changes, then each run's own edits, on its own rows alone.
             value = move(value)
             parts = [(index, change(self._part(index, name, value), self.calls[index].start)) for index, change in changing]
             if not parts:
@@ -279,6 +287,7 @@ class Batch:
             k, v = computed[0]
             return self._part(index, f"attention/{site}/k", k), self._part(index, f"attention/{site}/v", v)
 
+        # Each cache appends its own new rows, without padding: it then holds what it would hold alone.
         held = [cache.keys_and_values(site, lambda index=index: part_of(index)) for index, cache in enumerate(self.caches)]  # type: ignore[misc]
         if site.kind == "self":
             return _padded([k for k, _ in held], 2, self.moved), _padded([v for _, v in held], 2, self.moved)
@@ -308,6 +317,7 @@ def _padded_axes(name: str) -> tuple[str, ...]:
     """Which axes of a recorded value after [row] may be padded: queries, own or source keys; "" for other axes."""
     if not name.startswith("attention/"):
         return ("query",)
+    # Queries, keys of the row's own text, and keys of the source are padded by different amounts.
     _, site, kind = name.split("/")
     keys = "source" if site.endswith("cross") else "query" if kind in ("k", "v") else "own"  # k and v: only those computed now
     axes = ("head", "query", "key") if kind.startswith("mask") else AXES[kind]

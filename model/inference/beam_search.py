@@ -85,9 +85,11 @@ def beam(
     Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks", section 3; ranked by mean as in Wu et al. 2016,
         equation 14, with α = 1.
     """
+    # One hypothesis at first, the prompt; the first step makes `size` of it.
     alive, finished, start = [Hypothesis(tuple(prompt))], list[Hypothesis](), 0
     tree: list[Node] = []
     for index in range(max_length):
+        # All hypotheses have the same length: those that ended are no longer among them.
         logits = read(torch.tensor([h.ids for h in alive], device=device), start)[:, -1]  # [hypothesis, vocab]
         log_probabilities = writer.normalise(logits)
         computed = (start, len(alive[0].ids))
@@ -99,6 +101,7 @@ def beam(
         start = len(alive[0].ids)
         parents, alive = alive, [h for h in grown if h.ids[-1] not in writer.ends][:size]
         finished += ended
+        # What the tree shows of each continuation: it ended a text, went on, or was dropped.
         fates: dict[int, Fate] = dict.fromkeys([h.node for h in ended], "finished")
         fates |= dict.fromkeys([h.node for h in alive], "kept")
         tree += _nodes(grown, parents, fates)
@@ -107,6 +110,7 @@ def beam(
         if not alive or len(finished) >= size or len(alive[0].ids) > writer.limit:
             break
         select(torch.tensor([h.lineage[-1] for h in alive], device=device))
+    # By the mean and not by the sum: a sum falls with every token, so the shortest text would always win.
     ranked = sorted(finished or alive, key=lambda h: -h.mean_log_probability)
     for rank, hypothesis in enumerate(ranked):
         tree[hypothesis.node] = replace(tree[hypothesis.node], rank=rank)
@@ -192,6 +196,7 @@ class BeamMemory:
         Raises:
             DoesNotFit: the bound is above the limit; the message gives the largest beam that fits.
         """
+        # The bound grows in proportion to the number of hypotheses, so the largest beam that fits follows from it.
         fitting = max(1, self.size * LARGEST // max(1, self.bytes(tokens)))
         if self.size > fitting:
             reason = phrase(

@@ -67,6 +67,8 @@ class Passes:
     def next_call(self, logits: Tensor | None) -> Call | None:
         """The call after the one that answered `logits`, or the first one; None: the decode has ended."""
         try:
+            # Sending None starts the generator; each later send hands in the logits that it waits for and returns what it wants to
+            # read next.
             return replace(self.read(*self.passes.send(logits)), then=self.next_call)  # type: ignore[arg-type]  # None begins it
         except StopIteration:
             return None
@@ -101,6 +103,7 @@ def computed(call: Call) -> Tensor:
     if call.computed_by is not None:
         return call.computed_by()
     # Without a memory, a network with an encoder is called to make one.
+    # One of three questions: the logits of a language model, those of a decoder over an encoder's output, or an encoder's output.
     match call.network:
         case Writes() as network:
             answer: Tensor = network(call.ids, call.run, call.start)

@@ -6,6 +6,7 @@ decoding, sampling and teacher forcing follow one hypothesis; `beam_search.py` f
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
 from typing import TypeAlias
 
@@ -36,6 +37,8 @@ TOGETHER = 4
 
 def log_probabilities_of(logits: Tensor) -> Tensor:
     """Natural log-probabilities of logits [..., vocab], as float32 on the CPU."""
+    # Float32 first: in a type of two bytes, two likely tokens would often get the same log-probability, and the choice would be
+    # chance.
     return logits.float().log_softmax(dim=-1).cpu()
 
 
@@ -44,6 +47,7 @@ def certain(logits: Tensor) -> Tensor:
 
     Reference document 003 computes this (docs/references.md).
     """
+    # log 1 = 0 for every token, whatever the logits are: which token is written follows from the rule for equally likely ones.
     return torch.zeros_like(logits, dtype=torch.float32, device="cpu")
 
 
@@ -69,9 +73,15 @@ class Writer:
 
     def allowed(self, log_probabilities: Tensor, index: int) -> Tensor:
         """[row, vocab] with -inf for the ids that may not be token `index` of what is written."""
+        # A network may demand a certain beginning (a language token, for example): then nothing else may be chosen there.
         if index < len(self.opening):  # networks that have one are not given guesses: all rows are of this token
             return only(log_probabilities, self.opening[index])
-        return suppress(log_probabilities, self.suppressed) if self.suppressed else log_probabilities
+        return log_probabilities.index_fill(-1, self._never, -torch.inf) if self.suppressed else log_probabilities
+
+    @cached_property
+    def _never(self) -> Tensor:
+        """`suppressed` as a tensor: made once, and not for each token."""
+        return torch.tensor(self.suppressed, dtype=torch.int64)
 
     def steps(
         self, indices: Iterable[int], chosen: Sequence[int], log_probabilities: Tensor, computed: Iterable[tuple[int, int]]
@@ -122,6 +132,7 @@ def forced(read: Read, ids: Sequence[int], writer: Writer, device: torch.device,
         last: one more token, which is predicted but not read (the end token of a typed target).
     """
     logits = read(torch.tensor([list(ids)], device=device), 0)[0]  # [query, vocab]
+    # Row i of the logits predicts token i + 1. The last row predicts `last`, if there is one; else nobody asks what it predicts.
     following = [*ids[1:], *([] if last is None else [last])]
     steps = list[Step]()
     for start in range(0, len(following), TOGETHER):  # a second array of the size of all logits would take long to fill
@@ -146,13 +157,17 @@ def sampler(decoding: Decoding) -> Choose:
     generator = torch.Generator().manual_seed(decoding.seed)
 
     def sample(log_probabilities: Tensor) -> int:
+        # A softmax with one NaN is NaN everywhere, and torch refuses to draw from that.
         if log_probabilities.isnan().any():
             return next(greedy(log_probabilities[None]))
+        # Sorted by probability, so that top_k and top_p each keep a beginning of the list; equally likely tokens keep their order.
         probabilities, order = (log_probabilities / decoding.temperature).softmax(dim=-1).sort(descending=True, stable=True)
         if decoding.top_k:
             probabilities[decoding.top_k :] = 0
+        # What top_k left is a distribution again before top_p measures it: the two filters work one after the other.
         probabilities /= probabilities.sum()
         before = probabilities.cumsum(0) - probabilities  # [vocab], the probability of all likelier tokens together
+        # The token that crosses top_p is kept, so at least the most likely one is.
         probabilities[before >= decoding.top_p] = 0
         return int(order[torch.multinomial(probabilities, 1, generator=generator)])
 
@@ -200,6 +215,8 @@ class Draft:
     def __init__(self, ids: Sequence[int] = (), forget: Callable[[int], None] = lambda count: None, at_once: bool = True) -> None:
         self._ids, self._forget = list(ids), forget
         self._next = self._guessed = self.confirmed = 0
+        # How many tokens the next guess may have, whether a guess was made, and whether the first one may be made before anything
+        # is written.
         self._longest, self._begun, self._at_once = LONGEST, False, at_once
 
     def after(self, written: Sequence[int], most: int) -> list[int]:
@@ -208,15 +225,19 @@ class Draft:
         begun, self._begun, longest = self._begun, True, self._longest
         if begun:
             self._next += 1  # behind the newest token, if the text goes on as the earlier one did
+            # Each place behind a token like the newest one; and those of them where the token before fits, too.
             places = [index + 1 for index, id_ in enumerate(self._ids) if id_ == written[-1]]
             both = [index for index in places if index > 1 and self._ids[index - 2] == written[-2]]
             if places:
                 self._next = min(both or places, key=lambda index: abs(index - self._next))
             else:
+                # Nothing in the earlier text is like the newest token: it took the place of another one, and `_next` is the place
+                # behind that.
                 longest = min(longest, REPLACED)
         elif not self._at_once:
             return []
         guess = self._ids[self._next : self._next + max(0, min(most, longest))]
+        # `settle` compares with it how many of these were chosen.
         self._guessed = len(guess)
         return guess
 
@@ -226,6 +247,7 @@ class Draft:
         if wrong:
             self._forget(wrong)
         if self._guessed:
+            # A text that was just left is often left again: guess less until a whole guess is right.
             self._longest = DOUBTFUL if wrong else LONGEST
         self._next += confirmed
         self.confirmed += confirmed
@@ -239,6 +261,7 @@ def draft_for(checkpoint: Runner, request: RunRequest, cache: KVCache, recorder:
     libraries, in decoders that are not causal or encode every step at position 0, and in runs with edits.
     """
     spec = checkpoint.info.spec
+    # With edits, a row may depend on those that were read with it (a mean over earlier rows): wrong guesses would count.
     if request.edits or not spec.steps_agree:
         return Draft()
 
@@ -270,6 +293,8 @@ def write(
     Yields:
         What to read, the arguments of a Read; its logits are to be sent. So the loop needs no thread that waits for them.
     """
+    # `ids` is all text so far, `start` the first position that is not in the cache yet, `written` the number of tokens after the
+    # prompt.
     ids, start, written, draft = list(prompt), 0, 0, draft or Draft()
     while written < max_length:
         # One pass reads the newest token and what is guessed to follow it: a row of logits for each.
@@ -278,29 +303,31 @@ def write(
         log_probabilities, given = writer.normalise(logits), begin[written:]
         choices = chain(given, choose(writer.allowed(log_probabilities, written)[len(given) :]))
         # A row is valid as long as all tokens before it were guessed right. The row of the first wrong guess tells the right token.
+        # Choices are drawn one by one, since `choose` may be random: a row whose guess turns out wrong must not use up a random
+        # number.
         chosen: list[int] = []
         for guessed, token in zip([*guess, None], choices, strict=False):
             chosen.append(token)
             if token != guessed or token in writer.ends:  # the rows after it were computed from tokens that were not written
                 break
+        # The first of these steps computed all positions from `start` on (the prompt, in the first pass), each further one a single
+        # position.
         ends = range(len(ids), len(ids) + len(chosen))
         steps = writer.steps(count(written), chosen, log_probabilities[: len(chosen)], zip([start, *ends], ends, strict=False))
+        # The newest token itself was not read: the next pass begins with it.
         start = ends[-1]
         ids += chosen
         draft.settle(len(chosen) - 1)
         written += len(chosen)
         on_steps(steps)
+        # The stack has no position left for the newest token, which then ends the text like an end token.
         if ids[-1] in writer.ends or len(ids) > writer.limit:
             return
-
-
-def suppress(log_probabilities: Tensor, suppressed: Sequence[int]) -> Tensor:
-    """A copy in which the suppressed ids have log-probability -inf."""
-    return log_probabilities.index_fill(-1, torch.tensor(suppressed, dtype=torch.int64), -torch.inf)
 
 
 def only(log_probabilities: Tensor, ids: Sequence[int]) -> Tensor:
     """A copy of [..., vocab] in which all ids but these have log-probability -inf."""
     places = torch.tensor(ids, dtype=torch.int64)
+    # Start from “nothing is allowed” and copy the few allowed numbers into it.
     nothing = torch.full_like(log_probabilities, -torch.inf)
     return nothing.index_copy(-1, places, log_probabilities.index_select(-1, places))

@@ -22,6 +22,7 @@ def asked(name: str, text: str) -> RandomFeatures:
     Raises:
         BadSetting: the text is something else.
     """
+    # Nineteen digits and more would not fit into the generator's 64-bit seed.
     typed = text.replace(",", " ").split()
     if len(typed) != 2 or not all(word.isascii() and word.isdigit() and len(word) < 19 for word in typed):
         raise BadSetting(name=name, found=text[:80], allowed=NO_EMBEDDING)
@@ -36,6 +37,7 @@ def rows_of(name: str, given: Features | RandomFeatures, width: int) -> Tensor:
     """
     if isinstance(given, RandomFeatures):
         return torch.randn(given.positions, width, generator=torch.Generator().manual_seed(given.seed))
+    # All rows at once: the sentence then names every width that occurs, not only the first wrong one.
     widths = {len(row) for row in given.rows}
     if widths != {width}:
         given_widths = ", ".join(map(str, sorted(widths))) or "0"
@@ -68,6 +70,7 @@ def moments_of(name: str, rows: Tensor, read: ForeignSound, heard: int) -> Token
         DoesNotFit: the network reads another number of positions.
     """
     _check_rows(name, rows, read.positions, read.width)
+    # Special tokens can be left out of maps: most of a short sound is the silence that fills it up.
     silent = (False,) * heard + (True,) * (read.positions - heard)
     return Tokens(name, (), read.names, special=silent, unknown=(False,) * read.positions)
 
@@ -82,6 +85,7 @@ def positions_of(name: str, patches: Tensor, image: ForeignImage) -> tuple[Token
         DoesNotFit: the network reads another number of patches.
     """
     _check_rows(name, patches, image.patches, image.width)
+    # An image network puts tokens of its own before the patches, such as [CLS]; they belong to no part of the image.
     special = (True,) * len(image.added) + (False,) * image.patches
     tokens = Tokens(name, (), image.names, special=special, unknown=(False,) * len(special))
     return tokens, torch.cat([patches.new_zeros(len(image.added), image.width), patches])
@@ -160,6 +164,7 @@ def hear(name: str, given: str, reader: PreparesSounds, read: ForeignSound) -> H
         DoesNotFit: the folder does not say how to prepare a sound.
     """
     sent, rate = sound(given), reader.rate
+    # At the network's rate first, so that `most` counts the samples that it reads.
     samples = sent.at(rate)[: reader.most]
     spectrogram = reader.read(samples)
     rows = reader.rows(spectrogram, read)

@@ -80,6 +80,7 @@ def valid_positions(request: RunRequest, source: Tokens, spec: AnySpec, device: 
     Raises:
         BadSetting: there are not so many positions.
     """
+    # An explicit number wins; else a text's length without its padding; else the network's own rule, all ids but that of padding.
     valid, size = request.source_valid, len(source)
     if valid is None and isinstance(request.source, str) and source.ids:
         pad_id = spec.source_padding
@@ -148,6 +149,7 @@ class Reader:
             InputError: as for `read`.
         """
         try:
+            # An error about a language model's text speaks of a prompt, since it has no source that is translated.
             source = self.read("source", request.source, spec.encoder or spec.writer)
         except InputError as error:
             if spec.encoder is None and error.fields.get("strip") == "source":  # a language model reads a prompt
@@ -161,6 +163,7 @@ class Reader:
             self._check_begin(request.begin, spec, len(source) if spec.encoder is None else 1 + len(spec.forced))
         if request.target is None or spec.encoder is None or spec.decoder is None:
             return Inputs(source)
+        # A typed target gets an end token, which the last row should predict; given ids are taken as they are.
         typed = isinstance(request.target, str) and bool(spec.writer.vocab) and self.tokenizers["target"].ends
         return Inputs(source, self.read("target", request.target, spec.writer, unread=int(typed)))
 
@@ -216,6 +219,7 @@ class Reader:
             return self._features(name, given, stack)
         if not stack.vocab:
             raise BadSetting(name=name, found=given, allowed=NO_EMBEDDING)
+        # From here on the network reads words: turns of a conversation, a text, or ids.
         tokenizer, chat = self.tokenizers[name], None
         if isinstance(given, Chat):
             if name != "source" or not isinstance(tokenizer, ReadsChats):
@@ -232,6 +236,7 @@ class Reader:
 
     def room(self, stack: AnyStack) -> tuple[int, Words]:
         """The number of positions that `stack` may read, and the reason for this limit."""
+        # Which limit it is decides what a user can do about it, so each has its own words.
         if self.most < stack.max_positions:
             return self.most, phrase("this server reads no more")
         if stack.positions.startswith("learned"):
@@ -261,6 +266,7 @@ class Reader:
         if spec.decoder is None or spec.output is None:
             raise MustNotBeSet(name="begin", reason=phrase("this network generates nothing"))
         check_ids("begin", begin, self.tokenizers["source" if spec.encoder is None else "target"].size)
+        # The decode would stop there, and the ids after it could never be written.
         if early := [id_ for id_ in begin[:-1] if id_ in spec.ends]:
             raise DoesNotFit(name="begin", reason=phrase("the end token {id} occurs before the last id", id=early[0]))
         allowed, reason = self.room(spec.writer)
@@ -279,6 +285,7 @@ class Reader:
             rows = rows_of(name, given, of_sound.width)
             return Input(moments_of(name, rows, of_sound, len(rows)), rows[None].to(self.device))
         rows = rows_of(name, given, stack.d_model)
+        # Features have no words: their positions are named by numbers from 1, and none is special or unknown.
         texts, no = tuple(str(i + 1) for i in range(len(rows))), (False,) * len(rows)
         return Input(Tokens(name, (), texts, special=no, unknown=no), rows[None].to(self.device))
 
@@ -313,6 +320,7 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
     Raises:
         TooManyTokens: recorded weights and scores would exceed LARGEST.
     """
+    # Padding makes rows and columns as real tokens do.
     longest = max(inputs.longest, request.source_pad_to or 0)
     network = checkpoint.network
     if isinstance(network, RunsWhole) and request.target is None:  # the recorded pass reads all that was written
@@ -324,6 +332,7 @@ def is_fused(checkpoint: Runner, request: RunRequest, inputs: Inputs, changed: b
         return longest > LONG
     heads, bytes_ = sum(sites(checkpoint.info.spec).values()), 8 if scores else 4
     if (needed := bytes_ * heads * longest**2) > LARGEST:
+        # The sentence says what would help: fewer tensors, fewer edits, or only a shorter text.
         size = {"heads": heads, "gigabytes": needed / 2**30}
         if scores:
             reason = phrase("scores and weights of {heads:,} heads would take {gigabytes:.1f} GB; without scores, more fit", **size)
@@ -342,6 +351,7 @@ def only_last_logits(checkpoint: Runner, request: RunRequest, inputs: Inputs) ->
         TooManyTokens: all logits are needed, since the tokens are fed and not written, and would exceed LARGEST.
     """
     spec = checkpoint.info.spec
+    # The strip that logits belong to: a language model's whole text, or a given target.
     fed = inputs.source if spec.encoder is None else inputs.target
     if spec.decoder is None or spec.output is None or fed is None:
         return False

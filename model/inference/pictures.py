@@ -73,6 +73,7 @@ def keep(data: bytes, name: str) -> str:
     """
     key = f"{IMAGE_PREFIX}{hashlib.sha256(data).hexdigest()[:16]}"
     if _KEPT.get(key) is None:
+        # Decoders of image formats are large and written in C: a hostile file can only harm the process that opens it.
         pixels = read_image(data, name)
         colors = np.frombuffer(pixels.colors, np.uint8).reshape(pixels.height, pixels.width, 3)
         _KEPT.keep(key, Picture(colors, pixels.frames, name))
@@ -90,6 +91,7 @@ def picture(name: str) -> Picture:
     Raises:
         UnknownImage: it is not here, or was dropped.
     """
+    # The example is drawn when it is asked for: it has a name like the others and needs no room among them.
     if name == EXAMPLE:
         return Picture(drawn_scene(), 1)
     if (kept := _KEPT.get(name)) is None:
@@ -100,6 +102,7 @@ def picture(name: str) -> Picture:
 @cache
 def drawn_scene() -> Array:
     """[row, column, color] of uint8, 240 × 320: a house and a tree under the sun, of whole numbers alone: the same everywhere."""
+    # Arrays of coordinates: a shape is where a condition on them holds.
     y, x = np.mgrid[0:240, 0:320]
 
     def within(across: int, down: int, radius: int) -> Array:
@@ -128,6 +131,7 @@ def drawn_scene() -> Array:
         (trunk, (104, 74, 48)),
         (crown, (46, 110, 62)),
     )
+    # The sky, lighter towards the horizon; the shapes are painted over it from back to front.
     colors = np.stack([120 + y // 3, 176 + y // 5, 232 + 0 * y], axis=-1).astype(np.uint8)
     for area, color in painted:  # what comes later lies over what came before
         colors[area] = color

@@ -52,6 +52,7 @@ class TraceMaker:
         Args:
             strips_of: the strips, given the ids that were written.
         """
+        # Taken now, while the run waits; the trace is made of it later, and only if somebody wants to see it.
         still, milliseconds = replace(self, recorder=self.recorder.snapshot()), self.milliseconds
 
         def make() -> Trace:
@@ -80,9 +81,11 @@ class TraceMaker:
         model |= {"drafted": written.drafted} if written.drafted else {}
         model["notes"] += self.source.notes
         model |= {SOURCE_NOTES: len(self.source.notes)} if self.source.notes else {}
+        # A word that the vocabulary lacks is shown with the token that the network read instead: <unk>, or [UNK].
         if any(any(strip.unknown) for strip in tokens.values()):
             model["unknown"] = {name: self._unknown(strip) for name, strip in tokens.items() if any(strip.unknown)}
         if (chat := self.source.chat) is not None:
+            # What comes after the chat template's own tokens is the model's answer.
             reply = self.checkpoint.tokenizers["source"].text(written.ids[len(chat.tokens) :])
             model[CHAT] = asdict(ChatFacts(chat.template, chat.text, chat.starts, reply))
         if self.source.sent is not None:
@@ -137,6 +140,7 @@ def _with_recording(trace: Trace, recording: Trace) -> Trace:
 
     Features have no texts: their strip is the recording's, which counts positions and not rows, unless these are as many.
     """
+    # What was asked (steps, logits, texts) is the run's, what was computed (weights, masks, module names) the recording's.
     read, named = recording.tokens, trace.tokens
     strips = {name: strip for name, strip in named.items() if strip.ids or len(strip) == len(read.get(name, ()))}
     missing = {name: why for name, why in recording.missing.items() if not name.startswith("attention/*/")}
@@ -161,6 +165,7 @@ def differences(lower: Trace, full: Trace) -> dict[str, float | None]:
             if there are none. Each is None, too, if the lower type overflowed.
     """
     pairs = [(attention.weights, full.attention[site].weights) for site, attention in lower.attention.items()]
+    # Weights of a long input are computed when they are read: comparing them would compute all of them twice.
     written_out = bool(pairs) and all(isinstance(array, np.ndarray) for pair in pairs for array in pair)
     largest: dict[str, float | None] = {"weights": None, "logits": None, "probabilities": None}
     if written_out:
@@ -181,6 +186,7 @@ def _largest(ours: Array, theirs: Array) -> float:
 def _softmax(logits: Array) -> Array:
     """[vocab], float64."""
     with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is compared with them
+        # The largest exponent is 0, so nothing overflows.
         exponentials = np.exp(logits.astype(np.float64) - logits.max())
         return np.asarray(exponentials / exponentials.sum())
 

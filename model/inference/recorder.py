@@ -51,6 +51,7 @@ class Recorder:
     """
 
     def __init__(self, keep: Sequence[Keep] = (), fused: bool = False, last_logits: bool = False) -> None:
+        # A tensor's pieces are in the order of the decoder's steps; a tensor of the encoder has a single piece.
         self._keep = frozenset(keep)
         self._fused, self._last_logits = fused, last_logits
         self._pieces: defaultdict[str, list[Tensor]] = defaultdict(list)
@@ -78,6 +79,7 @@ class Recorder:
 
     def wants(self, name: str) -> bool:
         """Whether it records the tensor of this name."""
+        # The fused kernel leaves no weights: queries and keys, of which they are made later, are kept though nobody asked for them.
         kind = _kept_as(name)
         if self._fused and name.rpartition("/")[2] in _OF_LAZY:
             return True
@@ -91,6 +93,7 @@ class Recorder:
         """
         # From the newest step back: where a step needs all rows that it still has, so do all steps before it.
         for step in reversed(range(max(map(len, lineages)))):
+            # Which rows of this step's batch some hypothesis goes back to; all others are freed.
             needed = sorted({lineage[step] for lineage in lineages if len(lineage) > step})
             if step >= len(self._rows):
                 self._rows.append(needed)
@@ -102,6 +105,7 @@ class Recorder:
                 self._rows[step] = needed
             for name, pieces in self._pieces.items():
                 if _is_decoded(name) and step < len(pieces):
+                    # Keys and values of the source have a piece of the first step alone.
                     pieces[step] = _rows_of(pieces[step], rows)
 
     def forget(self, count: int) -> None:
@@ -127,12 +131,14 @@ class Recorder:
         Returns:
             Arrays by name, without the batch axis, in the order in which they were first recorded.
         """
+        # A lineage counts rows as the step computed them; pruning has moved them up since.
         places = None if lineage is None else [*map(list.index, self._rows, lineage)]
         joined: dict[tuple[object, ...], Array] = {}  # the pieces of a mask are those of every layer
         # All pieces are held until the end: a tensor that was freed would leave its id to the next one.
         decisive = {name: _deciding(name, pieces) if one_row else pieces for name, pieces in self._pieces.items()}
         arrays = {}
         for name, pieces in decisive.items():
+            # Layers share masks: equal pieces are joined once, and the arrays of all layers are then one array.
             same = name.rpartition("/")[2], _is_decoded(name), *map(id, pieces)
             if same not in joined:
                 joined[same] = _join(name, pieces, places, self.prompt)
@@ -143,6 +149,7 @@ class Recorder:
         """The record so far; the run does not change it any more. No tensor is copied."""
         copy = Recorder(fused=self._fused)
         copy._keep, copy.prompt = self._keep, self.prompt
+        # The lists are copied and the tensors are not: later steps append to the run's own lists.
         copy._pieces.update({name: list(pieces) for name, pieces in self._pieces.items()})
         copy._rows = [list(rows) for rows in self._rows]
         return copy
@@ -212,6 +219,7 @@ def attentions(
 
 def _deciding(name: str, pieces: list[Tensor]) -> list[Tensor]:
     """The last row of each piece, for tensors that have a row for each query of a decoder step."""
+    # Keys and values have a row for each key, and `.memory` sites one for each source position.
     of_queries = ("decoder" in name or name == "logits") and ".memory" not in name and name.rpartition("/")[2] not in ("k", "v")
     return [piece[..., -1:, :] for piece in pieces] if of_queries else pieces
 
@@ -255,6 +263,7 @@ def _unscored_future(scores: Tensor, prompt: int = 0) -> Tensor:
     Args:
         prompt: number of the first keys that were read together.
     """
+    # Row i of the last `queries` positions sees keys up to its own; a step of its own would never have computed the others.
     queries, keys = scores.shape[-2:]
     future = torch.ones(queries, keys, dtype=torch.bool, device=scores.device).triu(keys - queries + 1)
     future[:, :prompt] = False
@@ -265,6 +274,7 @@ def _rows_of(piece: Tensor, rows: list[int]) -> Tensor:
     """Some batch rows of a piece [batch, …], copied, so that the memory of the others is freed."""
     if len(rows) == len(piece):
         return piece
+    # A stride of 0 means that all rows are the same memory: there is nothing to free, and a copy would only cost.
     return piece[:1].expand(len(rows), *piece.shape[1:]) if piece.stride(0) == 0 else piece[rows]
 
 
@@ -279,6 +289,8 @@ def _join(name: str, pieces: list[Tensor], places: Sequence[int] | None, prompt:
     if places is not None and decoded:  # a hypothesis may end before the search does
         # A piece of one row holds what is the same for all hypotheses.
         pieces = [piece if piece.shape[0] == 1 else piece[row : row + 1] for piece, row in zip(pieces, places, strict=False)]
+    # In a decode, passes over several tokens (guesses) computed scores of later keys, too. Steps of one token have none: here they
+    # become NaN.
     if name.endswith(".self/scores"):
         first = pieces[0] if prompt is None or not decoded else _unscored_future(pieces[0], prompt)
         pieces = [first, *(piece if piece.shape[-2] == 1 else _unscored_future(piece) for piece in pieces[1:])]
@@ -297,5 +309,6 @@ def _as_wide_as_the_last(kind: str, pieces: list[Tensor]) -> list[Tensor]:
         return [pieces[-1][..., -1:, :].expand(*piece.shape[:-1], -1) for piece in pieces]
     if kind not in _FILL:
         return pieces
+    # A key that did not exist yet: its weight is 0, its score NaN, and the mask forbids it.
     keys = max(piece.shape[-1] for piece in pieces)
     return [piece if piece.shape[-1] == keys else pad(piece, (0, keys - piece.shape[-1]), value=_FILL[kind]) for piece in pieces]

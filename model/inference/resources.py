@@ -24,6 +24,7 @@ class Resources:
         on_count: called with the number of copies or texts measured so far, and of all.
     """
 
+    # Defaults are those of a question that is asked by itself: computed at once, of any length, without anybody who watches.
     device: torch.device
     ask: Ask = alone
     most: int = POSITIONS

@@ -75,9 +75,12 @@ def run(
         InputError: the text, the ids or a setting cannot be run.
         UnknownSite, UnknownHead: an edit names something that the network does not have.
     """
+    # The order matters: edits need the inputs' tokens, the kernel and the recorder need to know what the edits change, and the
+    # cache whether the run decodes at all.
     began = time.perf_counter()
     with torch.inference_mode():
         inputs = inputs or Reader.of(checkpoint, device, most).inputs(request, checkpoint.info.spec)
+        # How an edit gets a second run, such as the one that a patch takes its values from: the same network, asked the same way.
         traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
         edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
         changes = {} if edited is None else edited.interventions
@@ -88,12 +91,14 @@ def run(
         decodes = inputs.target is None and request.decoding.max_length > 0
         recorder, cache = Recorder(request.keep, fused, last_logits), checkpoint.network.new_cache(decodes)
         state = Run(recorder, changes, cache, fused, last_logits=last_logits)
+        # Features are numbers of the network's own type; ids stay as they are.
         inputs = inputs.to(checkpoint.network.dtype)
         maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
         job = _Job(checkpoint, request, inputs, device, state, cache, recorder, ask, dictated, edited, report, maker, draft)
         tokens, written = job.result()
     if device.type == "cuda":
+        # A GPU computes behind Python's back: without waiting, the time in the trace would be that of handing out the work.
         torch.cuda.synchronize(device)
     return maker.trace(tokens, written, maker.milliseconds)
 
@@ -179,6 +184,7 @@ class _Job:
             target = target if self.edited is None else self.edited.target(target)
             return Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start)
 
+        # Without a given target the network writes one; with one it reads it in a single pass, which also predicts each next token.
         if self.inputs.target is None:
 
             def strips(ids: tuple[int, ...]) -> dict[str, Tokens]:
@@ -221,6 +227,7 @@ class _Job:
         alone = network.kind == "decoder"
         source, target = self.inputs.source if alone else self._source(), self.inputs.target
         valid = valid_positions(self.request, source.tokens, self.spec, self.device)
+        # All rows are computed again for each token: such a network keeps its cache to itself, so nothing can be left out.
         passes = WholePasses(network, self.ask, self.run, source.tensor, network.valid(source.tensor, valid))
 
         def strips(ids: tuple[int, ...]) -> dict[str, Tokens]:
@@ -270,6 +277,7 @@ class _Job:
             def tell_best(best: Hypothesis) -> None:
                 tell(Written(best.ids, best.steps, best.lineage))
 
+            # Each step of a search has other rows in its batch; recorder, cache and edits follow by `prune` and `_select`.
             prune, begin, read = self.recorder.prune, self.request.begin, self._read(reads)
             hypotheses, tree = beam(read, self._select, prune, prompt, size, longest, writer, self.device, tell_best, begin)
             if decoding.hypothesis >= len(hypotheses):
@@ -292,6 +300,7 @@ class _Job:
 
         def tell_steps(steps: list[Step]) -> None:
             nonlocal written
+            # A new value for each step, never a changed one: whoever watches may still read the one before, in another thread.
             ids = (*written.ids, *(step.chosen.id for step in steps))
             tell(written := Written(ids, (*written.steps, *steps), drafted=self.draft.confirmed))
 
@@ -313,6 +322,7 @@ class _Job:
         if self.spec.output is None:
             self.ask(reads(target.tensor, 0))
             return target.tokens, []
+        # A typed target ends with the end token, which the last row should predict and which is not read; given ids are all read.
         ids = target.tokens.ids
         fed, last = (ids[:-1], ids[-1]) if target.unread else (ids, None)
         return target.tokens, forced(self._read(reads), fed, self._writer(), self.device, last)
@@ -369,6 +379,8 @@ def run_in(
     inputs = Reader.of(runner, device, most).inputs(request, runner.info.spec)
     if lower is runner or not runner.converts:
         return run(lower, request, device, device_name, ask, inputs=inputs, report=report, earlier=earlier)
+    # First in the lower type, freely. Then in float32 the same tokens: another choice in the middle would compare two different
+    # texts.
     trace = run(lower, request, device, device_name, ask, inputs=inputs, report=report)
     written = tuple(step.chosen.id for step in trace.steps)
     beside = run(runner, replace(request, keep=()), device, device_name, ask, written, inputs=inputs)

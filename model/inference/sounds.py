@@ -48,8 +48,10 @@ class Sound:
         lower rate through."""
         if rate == self.rate:
             return self.samples
+        # Here, since scipy takes long to import and most networks hear nothing.
         from scipy.signal import resample_poly
 
+        # 44,100 to 16,000 a second is 441 to 160: up by the one, filtered, down by the other.
         common = gcd(rate, self.rate)
         resampled: Array = resample_poly(self.samples.astype(np.float64), rate // common, self.rate // common)
         return resampled.astype(np.float32)
@@ -100,6 +102,7 @@ def sound(name: str) -> Sound:
     Raises:
         UnknownSound: it is not here, or was dropped.
     """
+    # Computed when it is asked for, like the drawn scene among the pictures.
     if name == EXAMPLE:
         return Sound(drawn_tones(), 16_000, 1)
     if (kept := _KEPT.get(name)) is None:
@@ -110,8 +113,10 @@ def sound(name: str) -> Sound:
 @cache
 def drawn_tones() -> Array:
     """[sample] of float32, 4.8 s at 16,000 a second: eight tones of a scale, each with its octave, that swell and fade."""
+    # Semitones above the first tone, and samples of each tone: 0.6 s.
     steps, length = (0, 4, 7, 12, 9, 5, 2, 0), 9_600
     times = np.arange(length) / 16_000
+    # Each tone begins and ends at 0: a sudden edge would be heard as a click, and seen in all bands of the spectrogram.
     swell = np.sin(np.pi * np.arange(length) / length) ** 2
     samples = np.zeros(len(steps) * length)
     for number, step in enumerate(steps):

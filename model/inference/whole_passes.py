@@ -52,6 +52,7 @@ class WholePasses:
         if network.kind == "decoder":
             return self._call(lambda: network.logits(ids))
 
+        # An encoder-decoder reads its source anew in each pass, once for each hypothesis of a beam search.
         source = self.source.expand(len(ids), *self.source.shape[1:])
         valid = None if self.valid is None else self.valid.expand(len(ids), -1)
         return self._call(lambda: network.logits(source, valid, ids))
@@ -66,10 +67,13 @@ class WholePasses:
         # A language model reads one text; an encoder-decoder reads its source again, and what it wrote.
         source, valid, target = self.source, self.valid, None
         if kind != "encoder":
+            # What was read is what was written, without its last token, which no pass read. Where nothing was written, it is what
+            # the last pass was fed.
             assert self.fed is not None
             count = len(written.ids) - (1 if request.decoding.max_length else 0)  # the last token written was not read
             fed = torch.tensor(written.ids[:count], device=self.source.device) if written.ids else self.fed
             source, valid, target = (fed[None], None, None) if kind == "decoder" else (source, valid, fed[None])
+        # A recording holds no scores, hidden states and stages: what is asked for beyond its own tensors is named as missing.
         keep = [name for name in request.keep if name in _KEPT]
 
         # Recorded where all networks compute: a call answers with a tensor, so the trace is handed over beside it.
@@ -80,6 +84,7 @@ class WholePasses:
 
         logits = self.ask(self._call(record))
         if kind != "encoder":
+            # The logits are those of the recorded pass; an encoder alone has none.
             self.run.see("logits", logits)
         return recordings[0]
 

@@ -126,18 +126,16 @@ def see_mask(run: Run, site: Site, mask: Mask, x: Tensor) -> Tensor:
     if run.record is record_nothing and not run.interventions:
         return mask.allowed
     batch, queries, _model = x.shape
-
-    def see(name: str, whole: Mask, part: str) -> Tensor:
-        rows = whole.rows(part, batch, queries)  # [batch, 1, query, key]
-        seen = run.see(f"attention/{site}/{name}", rows)
-        unchanged: Tensor = getattr(whole, part)
-        return unchanged if seen is rows else seen  # the small part goes on, which is the same for all rows
-
-    padding = see("mask_padding", mask, "padding")
-    causal = None if mask.causal is None else see("mask_causal", mask, "causal")
+    name = f"attention/{site}/mask"
+    padding_rows, causal_rows, allowed_rows = mask.rows(batch, queries)
+    padding = run.see(f"{name}_padding", padding_rows)
+    causal = None if causal_rows is None else run.see(f"{name}_causal", causal_rows)
     # If an intervention changed a part, the two parts are combined again, so that the softmax uses the changed one.
-    same = padding is mask.padding and causal is mask.causal
-    return see("mask", mask if same else Mask(padding, causal), "allowed")
+    if padding is not padding_rows or causal is not causal_rows:
+        mask = Mask(padding, causal)
+        _padding, _causal, allowed_rows = mask.rows(batch, queries)
+    seen = run.see(name, allowed_rows)
+    return mask.allowed if seen is allowed_rows else seen  # the small mask goes on, which is the same for all rows
 
 
 class SelfAttentionLayer(nn.Module):

@@ -82,18 +82,20 @@ class Mask:
         return self.padding if self.causal is None else self.padding & self.causal
 
     @cached_property
-    def _rows(self) -> dict[tuple[str, int, int], Tensor]:
+    def _rows(self) -> dict[tuple[int, int], tuple[Tensor, Tensor | None, Tensor]]:
         return {}
 
-    def rows(self, part: str, batch: int, queries: int) -> Tensor:
-        """A part, `padding`, `causal` or `allowed`, with a row for each query: [batch, 1, query, key], a view.
+    def rows(self, batch: int, queries: int) -> tuple[Tensor, Tensor | None, Tensor]:
+        """`padding`, `causal` and `allowed` with a row for each query: [batch, 1, query, key], views.
 
-        Every layer gets the same tensor, so that whoever keeps it for each of them copies it once.
+        Every layer gets the same tensors, so that whoever keeps them for each of them copies them once.
         """
-        key = "padding" if self.causal is None else part, batch, queries
-        if key not in self._rows:
-            self._rows[key] = getattr(self, part).expand(batch, 1, queries, -1)
-        return self._rows[key]
+        if (batch, queries) not in self._rows:
+            padding = self.padding.expand(batch, 1, queries, -1)
+            causal = None if self.causal is None else self.causal.expand(batch, 1, queries, -1)
+            allowed = padding if causal is None else self.allowed.expand(batch, 1, queries, -1)
+            self._rows[batch, queries] = padding, causal, allowed
+        return self._rows[batch, queries]
 
 
 def additive(allowed: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -20,6 +20,7 @@ def masked(edited: EditedSite, edits: Sequence[Forbid | Allow]) -> Intervention:
     """Closes and opens edges, one edit after the other."""
 
     def change(mask: Tensor, start: int) -> Tensor:
+        # `before` is what earlier edits named here, so that a contradiction is noticed where it happens and not where it is typed.
         changed, before = mask, list[tuple[Forbid | Allow, Tensor]]()
         for edit in edits:
             cells = edited.cells(edit, mask, start, edit.query, edit.key)
@@ -104,6 +105,7 @@ def rows_set(edited: EditedSite, edit: SetRow, mask: Callable[[], Tensor]) -> In
 
 def _row(edited: EditedSite, edit: SetRow, weights: Tensor, mask: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
     """New rows, broadcastable to `weights`, and where there are any."""
+    # Four kinds of rows, as numbers that need not sum to 1 yet.
     keys = weights.shape[-1]
     if edit.to == "head" and edit.other is not None:
         return weights[:, edit.other, None], torch.ones_like(weights[:, :1, :, :1], dtype=torch.bool)
@@ -112,6 +114,7 @@ def _row(edited: EditedSite, edit: SetRow, weights: Tensor, mask: Callable[[], T
     elif edit.to == "one-hot" and edit.key is not None:
         chosen = edited.strips.match((edit.key,), edited.strips.keys(edited.site), 0, keys)[:, None, None].to(weights)
     else:
+        # Numbers were typed for all keys of the finished text: this step may not have all of them yet, or, beside padding, more.
         typed = torch.tensor(edit.numbers[:keys], dtype=torch.float64)
         chosen = torch.cat([typed, typed.new_zeros(keys - len(typed))])[None, None, None].to(weights.device)
     # Any numbers become weights by dividing them by their sum.
@@ -128,6 +131,7 @@ def silenced(edited: EditedSite, edit: Silence, past: "Past", example: Array | N
     """
 
     def change(context: Tensor, start: int) -> Tensor:
+        # Zeros, unless the edit asks for a mean: of this sentence, of the model's examples, or of a survey.
         new = torch.zeros((), dtype=context.dtype, device=context.device)
         if edit.by == "sentence":
             new = past.mean(context, start)
@@ -148,18 +152,21 @@ class Past:
 
     def __init__(self, valid: Callable[[], Tensor | None] | None) -> None:
         self._valid = valid
+        # [batch, head, row, head_dim], all rows so far.
         self._rows: Tensor | None = None
 
     def mean(self, context: Tensor, start: int) -> Tensor:
         """The mean that each row gets: [batch, head, query or 1, head_dim]."""
         if self._valid is not None:
             valid = self._valid()
+            # Padding does not count: each position that is text has weight 1, and padding 0.
             weights = torch.ones(context.shape[2]) if valid is None else valid[: context.shape[2]]
             weights = weights.to(context)[:, None]
             return (context * weights).sum(dim=2, keepdim=True) / weights.sum().clamp(min=1)
         # The rows before `start` are those of earlier steps; those from it on are in `context`.
         earlier = [self._rows[:, :, :start]] if start and self._rows is not None else []
         self._rows = torch.cat([*earlier, context], dim=2)
+        # The sum of the first i rows divided by i, for every row at once; only the new rows are asked for.
         counts = torch.arange(1, self._rows.shape[2] + 1, device=context.device)[:, None]
         return (self._rows.cumsum(dim=2) / counts).to(context.dtype)[:, :, -context.shape[2] :]
 

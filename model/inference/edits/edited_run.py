@@ -129,6 +129,7 @@ class EditedRun:
 
     def _changes(self) -> dict[str, list[Intervention]]:
         """The functions of each value, in the order of the edits; those that only look come last."""
+        # Masks and positions come first: they are made for all edits of a value at once, in the order in which these were typed.
         changes: defaultdict[str, list[Intervention]] = defaultdict(list)
         for name, change in (*self._edges(), *self._positions()):
             changes[name].append(change)
@@ -146,6 +147,7 @@ class EditedRun:
         edges = [edit for edit in self._edits if isinstance(edit, Forbid | Allow)]
         for edit in edges:
             self._parts.check_tokens(edit, edit.query, edit.key)
+        # An edit without a site is at all sites, so every site asks which edits are meant for it.
         for site in self._parts.sites if edges else ():
             if of_site := [edit for edit in edges if edit.at_site(str(site))]:
                 yield f"attention/{site}/mask", masked(self._parts.edited_site(site), of_site)
@@ -176,8 +178,10 @@ class EditedRun:
                 yield from self._patch(edit)
 
     def _row(self, edit: SetRow, site: Site) -> Intervention:
+        # The row of another head of the same layer: there must be such a head.
         if edit.other is not None:
             self._parts.check_head(site, edit.other)
+        # Only a source that is known before the run has a length that typed numbers can be compared with.
         source = self.strips.keys(site) == "source" and self.strips.growing != "source"
         if edit.numbers and source and len(edit.numbers) > (keys := len(self.strips.given["source"])):
             raise edit.refuse(
@@ -218,12 +222,14 @@ class EditedRun:
 
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores, or the queries that they are products of."""
+        # A network that shows no scores lets its queries be changed: scores are linear in them, so the factor does the same there.
         value = self.network.value_of_scores()
         for site in self._parts.of(edit):
             yield f"attention/{site}/{value}", sharpened(self._parts.edited_site(site), edit)
             yield f"attention/{site}/weights", finite(edit)
 
     def _patch(self, edit: Patch) -> Iterator[tuple[str, Intervention]]:
+        # What the second run must record so that its values can be taken: weights always are.
         keep = {"context": ("context",), "output": ("output",), "hidden": ("hidden",), "weights": ()}[edit.value]
         request = self._request
         trace = self._traced(
@@ -249,6 +255,7 @@ class EditedRun:
 
     def _patched(self, edit: Patch) -> Iterator[tuple[str, str]]:
         """The values that a patch replaces, each with the strip of its rows."""
+        # Hidden states have the rows of a stack; contexts, outputs and weights those of a site's queries.
         if edit.value != "hidden":
             yield from ((f"attention/{site}/{edit.value}", self.strips.queries(site)) for site in self._parts.of(edit))
             return
@@ -266,6 +273,7 @@ class EditedRun:
     def _check_keys(self, edit: Patch, name: str, trace: Trace) -> None:
         """Refuses rows of weights over another source."""
         if edit.value == "weights":
+            # A row of weights means something only over the same keys: over another source it would be numbers for other words.
             site = Site.parse(name.split("/")[1])
             keys, second = len(self.strips.given["source"]), len(trace.tokens["source"])
             if self.strips.keys(site) == "source" and self.strips.growing != "source" and keys != second:
@@ -303,6 +311,7 @@ def edited_run(checkpoint: Runner, request: RunRequest, inputs: Inputs, traced: 
     """
     spec, source = checkpoint.info.spec, inputs.source
     if spec.encoder is not None:
+        # Edits may name padding that the request adds, so the strips that they see have it.
         source = Reader(checkpoint.tokenizers, source.tensor.device).padded(source, request.source_pad_to, spec)
     target = {} if inputs.target is None else {"target": inputs.target.tokens}
     return EditedRun(checkpoint, request, {"source": source.tokens} | target, traced)

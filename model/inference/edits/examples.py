@@ -28,6 +28,7 @@ def example_means(checkpoint: Runner, dtype: str, traced: Callable[[RunRequest],
     if not examples:
         raise CannotChange(name="mean", reason=phrase("this model comes without example sentences"))
     key = checkpoint.fingerprint, dtype
+    # Two runs that ask at the same time both compute it, and the second overwrites the first with equal numbers.
     if (means := _MEANS.get(key)) is None:
         asked = [RunRequest(checkpoint.info.title, text, decoding=Decoding(), keep=("context",)) for text in examples]
         traces = [traced(request).attention for request in asked]
@@ -45,6 +46,7 @@ def _context(maps: Mapping[Site, Attention], site: Site) -> Array:
 
 def of_what(checkpoint: Runner) -> Phrase:
     """Which sentences the mean over examples is of."""
+    # A folder of another program brings no examples: it gets a sentence that is the same for all, and the note says so.
     texts = "; ".join(checkpoint.info.examples)
     if not checkpoint.info.own_examples:
         return phrase(

@@ -28,6 +28,8 @@ class Patched:
         self._edit, self._second, self._tokens, self._strip = edit, second, tokens, strip
         self._strips, self._notes, self._heads = strips, notes, list(heads)
         self._length = second.shape[-2]
+        # Without `at`, row i takes the place of row i: then both runs must have the same rows. What a run still writes may grow to
+        # any length.
         here = len(strips.given[strip]) if strip in strips.given else 0
         if not edit.at and strip == "source" and strip != strips.growing and here != self._length:
             raise edit.refuse(
@@ -41,10 +43,12 @@ class Patched:
 
     def __call__(self, value: Tensor, start: int) -> Tensor:
         """The value with its rows replaced."""
+        # The network's own tensor stays as it is: it may be recorded already, or shared.
         changed = value.clone()
         count = value.shape[-2]
         # In a beam search each row is a text of its own, in which a word may stand elsewhere.
         for row in range(len(value)):
+            # This call computes the positions from `start` on; pairs of other steps are made in those.
             pairs = [(p - start, t) for p, t in self._pairs(row, start + count) if start <= p < start + count]
             if not pairs:
                 continue
@@ -63,6 +67,7 @@ class Patched:
         """Positions here, and those of the second run that they get their rows from."""
         if not self._edit.at:
             return [(p, p) for p in range(count)]
+        # A batch may hold several hypotheses, each with words of its own; one known text serves all of them.
         texts = self._strips.rows(self._strip)
         words, pairs = texts[row % len(texts)], list[tuple[int, int]]()
         for number, token in enumerate(self._edit.at):
@@ -114,6 +119,7 @@ class Patched:
 
     def _fitted(self, rows: Array, keys: int) -> Array:
         """Rows of weights over as many keys as there are here: those that are not there yet have no weight."""
+        # A weight on a key that does not exist here cannot be given to another one without inventing a row.
         if rows[..., keys:].any():
             second = rows.shape[-1]
             raise self._edit.refuse(

@@ -39,6 +39,7 @@ class Strips:
     def read(self, ids: Tensor) -> None:
         """Takes the ids [row, position] that the next call of the decoder reads."""
         if self.growing:
+            # A prompt is known by its own texts, which its tokenizer wrote; what follows it is spelled id by id.
             given = self.given[self.growing].texts if self.growing in self.given else ()
             self._rows = [given[: len(row)] + tuple(map(self._text_of, row[len(given) :])) for row in ids.tolist()]
 
@@ -58,12 +59,14 @@ class Strips:
 
     def rows(self, strip: str) -> Sequence[tuple[str, ...]]:
         """The texts that are known, for each row of a batch, or once where they are the same for all."""
+        # While the run writes: what was written so far, a row for each hypothesis. Else the one text; nothing where none is known.
         return self._rows if strip == self.growing and self._rows else [self.given[strip].texts] if strip in self.given else [()]
 
     def match(self, tokens: Sequence[Token], strip: str, start: int, count: int) -> Tensor:
         """Which of the positions from `start` on are among `tokens`: bool [row or 1, count]; all where no token is named."""
         if not tokens:
             return torch.ones(1, count, dtype=torch.bool)
+        # A word matches wherever it occurs, a number only at its own position.
         positions = range(start, start + count)
         return torch.tensor(
             [[any(_is(token, position, texts) for token in tokens) for position in positions] for texts in self.rows(strip)]
@@ -118,6 +121,7 @@ class Strips:
 def _is(token: Token, position: int, texts: Sequence[str]) -> bool:
     if isinstance(token, int):
         return token == position
+    # Tokenizers keep the blank before a word in its token: both spellings are meant.
     return position < len(texts) and token in (texts[position], texts[position].strip())
 
 
@@ -185,6 +189,7 @@ class Parts:
 
     def edited_site(self, site: Site) -> EditedSite:
         """A site with all that its functions need."""
+        # Another library's attention says nothing about such rows; the usual formula makes them uniform.
         rule = getattr(self._spec.stacks[site.stack].attention, "empty_rows", "uniform")
         return EditedSite(site, self.sites[site], self._strips, self._notes, rule)
 
@@ -259,12 +264,14 @@ class Parts:
         if kind != "feed_forward":
             self.check_site(edit.at)
             return f"attention/{edit.at}/output"
+        # Names of all feed-forward sublayers that there are; a stack of attention alone has none.
         spec = self._spec.stacks.get(stack)
         layers = (
             product(range(spec.passes), range(spec.layers)) if spec is not None and spec.wiring not in WITHOUT_FEED_FORWARD else ()
         )
         places = [f"{stack}.{pass_}.{layer}.feed_forward" for pass_, layer in layers]
         if edit.at not in places:
+            # Of another library's network only the sublayers whose outputs go through a hook can be changed.
             offered = places if self._exposed is None else [*map(str, self.sites), *self._exposed]
             available = phrase("this network has no such sublayer. Available: {names}", names=", ".join(offered))
             raise edit.refuse(available if offered else phrase("this network has no such sublayer"))

@@ -31,6 +31,7 @@ def moved(network: Changeable, stack: str, edits: Sequence[PositionEdit], strips
     Raises:
         CannotChange: no positions are added to the embeddings of the stack.
     """
+    # Positions that this call does not compute (of earlier steps, of a swap over the whole text) are read from the table.
     table = network.position_rows(stack)  # [position, model]
     swaps = [(edit, _pair(edit, strips)) if isinstance(edit, SwapPositions) else (edit, (0, 0)) for edit in edits]
 
@@ -42,6 +43,7 @@ def moved(network: Changeable, stack: str, edits: Sequence[PositionEdit], strips
             rows = [value[:, p - first] if p in computed else table[[p]].to(value).expand(len(value), -1) for p in positions]
             return torch.stack(rows, dim=1)
 
+        # Each edit asks the one before it: a swap after a shift swaps shifted positions.
         vectors: Vectors = unmoved
         for edit, pair in swaps:
             vectors = _after(edit, pair, vectors, value, len(table))
@@ -86,6 +88,7 @@ def _pair(edit: SwapPositions, strips: Strips) -> tuple[int, int]:
     strip = strips.of_stack(edit.stack)
     pair = []
     for token in (edit.a, edit.b):
+        # The number of a token that is not written yet can be taken as it is; a word must be found in a known text.
         places = (token,) if isinstance(token, int) and strip == strips.growing else strips.places(edit, token, strip)
         if len(places) > 1:
             raise edit.refuse(
@@ -109,6 +112,7 @@ def skipped(into: dict[str, Tensor], name: str, edit: Edit) -> Intervention:
     """A layer's input instead of its output."""
 
     def change(value: Tensor, start: int) -> Tensor:
+        # `captured` noted it down in the same pass, before the layer ran.
         before = into[name]
         if before.shape[1:] != value.shape[1:]:
             raise edit.refuse(
@@ -133,6 +137,7 @@ def reordered(network: Network, edits: Sequence[SwapLayers]) -> Network:
     Raises:
         CannotChange: the order of its layers cannot be changed.
     """
+    # Each swap makes a network of the same modules in another order; nothing is copied, and the first network stays as it is.
     for edit in edits:
         network = network.with_swapped_layers(edit.stack, edit.a, edit.b, str(edit))
     return network
@@ -173,6 +178,7 @@ class ExchangedWords:
             raise CannotChange(name=str(edit), reason=phrase("this network has no embedding"))
         self._strips.check(edit, (edit.at,), (strip,))
         tokenizer = self._checkpoint.tokenizers[strip]
+        # An id is taken as it is: it also names tokens that no text would become.
         if isinstance(edit.word, int):
             if edit.word >= tokenizer.size:
                 raise edit.refuse(phrase("the ids of the vocabulary run from 0 to {last}", last=tokenizer.size - 1))
