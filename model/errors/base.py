@@ -26,6 +26,7 @@ class Filler(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """One gap as text."""
+        # Several clauses; a page translates each and joins them in its own language.
         if isinstance(value, tuple):
             return "; ".join(map(str, value))
         return str(value) if isinstance(value, str | Phrase) else format(value, format_spec)
@@ -55,6 +56,8 @@ class Phrase:
             ValueError: no field fills one of them, or it looks into a value.
         """
         for template in (self.template, self.singular):
+            # A template from a stranger must not do what Python's formats can: read attributes ({a.b}), call repr, or pad to a
+            # billion blanks.
             for _text, name, form, conversion in string.Formatter().parse(template):
                 if name is not None and (
                     name not in self.fields or not name.isidentifier() or conversion or not _FORM.fullmatch(form or "")
@@ -65,6 +68,7 @@ class Phrase:
 
     def __hash__(self) -> int:
         """Of the template, because fields are a dictionary."""
+        # Equal phrases have equal templates, so this is a correct hash; phrases that differ in their fields alone are few.
         return hash((self.template, self.singular))
 
     def __str__(self) -> str:
@@ -119,6 +123,7 @@ def filling(value: object) -> Gap:
     """A value as what fills a gap: a path or a list, for example, as its text."""
     if isinstance(value, str | int | float | Phrase):
         return value
+    # Anything else (a path, a list, an error of another library) is its text: it is not translated.
     return value if isinstance(value, tuple) and all(isinstance(part, str | Phrase) for part in value) else str(value)
 
 
@@ -151,6 +156,7 @@ def gap_of(data: Any, depth: int = 1) -> Gap:
     Raises:
         ValueError: they are nothing that does.
     """
+    # Each level would cost a level of Python's stack.
     if depth > DEEPEST:
         raise ValueError("phrases in phrases in phrases")
     match data:
@@ -171,6 +177,7 @@ def in_english(entries: dict[str, Any]) -> Any:
 def _phrase_of(data: Any, depth: int) -> Phrase:
     if not isinstance(data, Mapping) or not {"template", "fields"} <= data.keys() <= {"template", "fields", "singular", "count"}:
         raise ValueError("a phrase has a template and fields")
+    # A missing singular or count is empty: the phrase does not count.
     fields, *texts = (data.get(name, "") for name in ("fields", "template", "singular", "count"))
     if not isinstance(fields, Mapping) or not all(isinstance(text, str) for text in (*texts, *fields)):
         raise ValueError("a phrase has a template and fields")
@@ -192,6 +199,7 @@ class HeadlightError(Exception):
     of_strip: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, **fields: object) -> None:
+        # `args` is the English sentence, for logs and tracebacks; pages make theirs of the fields.
         self.fields = fields
         super().__init__(" ".join(str(self.fill_in(self._whole)).split()))
 
@@ -202,6 +210,7 @@ class HeadlightError(Exception):
 
     def fill_in(self, template: str) -> Phrase:
         """One of its templates with its fields in the gaps."""
+        # Where a class counts, the number decides between its two sentences; an unknown number takes the plural.
         counts = self.singular and isinstance(self.fields.get(self.counted), int)
         fields = {name: filling(value) for name, value in self.fields.items()}
         return Phrase(template, fields, self.singular, self.counted) if counts else Phrase(template, fields)

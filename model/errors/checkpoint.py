@@ -7,6 +7,7 @@ class CheckpointError(HeadlightError):
     """A checkpoint folder or file that cannot be used."""
 
 
+# --- Files that are not there, or that are no network ---
 class MissingFile(CheckpointError):
     """A file that a folder needs. Fields: path, needed."""
 
@@ -50,6 +51,7 @@ class OnlyAnAdapter(CheckpointError):
     )
 
 
+# --- Names of tensors: which network is it? ---
 class UnknownLayout(CheckpointError):
     """Names of weights that no known layout has. Fields: path, names."""
 
@@ -111,6 +113,7 @@ class SeveralFiles(CheckpointError):
     template = message("{path} contains several weight files ({there}). Open one of them instead of the folder.")
 
 
+# --- Weights and settings that do not fit together ---
 class IncompleteWeights(CheckpointError):
     """Weights of a known layout, some missing or of wrong shapes. Fields: path, layout, detail."""
 

@@ -87,6 +87,7 @@ class TokenWithoutRow(TokenOutOfRange):
     of_strip: ClassVar[Mapping[str, str]] = {}
 
 
+# --- Values: each class says what is allowed ---
 class BadSetting(InputError):
     """A value outside what is allowed. Fields: name, found, allowed."""
 
@@ -120,6 +121,7 @@ class DoesNotFit(BadSetting):
     clause = message("{name} cannot be used: {reason}")
 
 
+# --- What a request asks of this network ---
 class MissingSetting(InputError):
     """A value that cannot be left out here. Fields: name, needed."""
 

@@ -35,6 +35,7 @@ def counted_once(parameters: Iterable[tuple[StackPart, nn.Parameter]]) -> tuple[
     places: defaultdict[nn.Parameter, list[StackPart]] = defaultdict(list)
     for part, parameter in parameters:
         places[parameter].append(part)
+    # A shared parameter counts where it comes first; the part says which others use it, too.
     counts, shared = Counter[StackPart](), defaultdict[StackPart, list[StackPart]](list)
     for parameter, (first, *later) in places.items():
         counts[first] += parameter.numel()
@@ -49,6 +50,7 @@ def tied(infos: Iterable[TensorInfo], tensors: Mapping[str, Tensor]) -> tuple[tu
         infos: the tensors with their statistics. Only those with the same statistics are read.
         tensors: by name.
     """
+    # Hashing all bytes of a file takes long, so first the statistics, which are known: tensors that differ there are not read.
     groups: defaultdict[TensorInfo, list[str]] = defaultdict(list)
     for info in infos:
         if len(info.shape) > 1 and math.prod(info.shape) > 1:
@@ -71,6 +73,7 @@ def freshness(tensors: Sequence[TensorInfo]) -> Freshness | None:
     matched = [tensor for tensor in tensors if tensor.status == "matched"]
     if not matched:
         return None
+    # Names as the layout maps them: in the file itself a norm may be called anything.
     ours = {tensor.name: tensor.becomes or (tensor.name,) for tensor in matched}
     norms = [tensor for tensor in matched if _NORM.search(ours[tensor.name][0])]
     untouched = _untouched(norms, ours)

@@ -33,6 +33,7 @@ def is_causal_mask(tensor: Tensor) -> bool:
     """Whether a tensor [query, key] is a causal mask or hides nothing: one value up to the diagonal, one value after it."""
     if tensor.dim() < 2 or tensor.shape[-1] != tensor.shape[-2] or not tensor.numel():
         return False
+    # True, 0 or 1, 0 or -inf: which value means what differs from program to program, so only where the values change is compared.
     seen = torch.ones(tensor.shape[-2:], dtype=torch.bool).tril()
     return all(_is_constant(tensor[..., part]) for part in (seen, ~seen))
 

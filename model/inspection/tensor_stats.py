@@ -44,6 +44,7 @@ def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
     """`info` with the statistics of the tensor, computed in float64; unchanged where the tensor does not hold real numbers."""
     if not tensor.numel() or tensor.dtype == torch.bool or tensor.is_complex():
         return info
+    # The same tensor is measured once, however many pages and questions ask for it.
     if tensor not in _measured:
         _measured[tensor] = _measure(tensor)
     return replace(info, **_measured[tensor])
@@ -52,6 +53,7 @@ def measured(info: TensorInfo, tensor: Tensor) -> TensorInfo:
 def _measure(tensor: Tensor) -> dict[str, Any]:
     """Statistics in two passes: first range, sum and counts; then the deviation from the mean, and the histogram."""
     lowest, highest, total, squares, zeros, nan, infinite = math.inf, -math.inf, 0.0, 0.0, 0, 0, 0
+    # Piece by piece in float64, so that a large tensor needs no second one of its size beside it.
     for piece in _pieces(tensor):
         finite = _finite(piece)
         if finite is not piece:
@@ -67,6 +69,7 @@ def _measure(tensor: Tensor) -> dict[str, Any]:
     if not count:
         return statistics
     statistics |= {"mean": total / count, "lowest": lowest, "highest": highest, "norm": squares, "sparsity": zeros / count}
+    # The mean is known only now: a deviation computed in one pass loses digits where the mean is large.
     apart, bars = 0.0, torch.zeros(BINS, dtype=torch.long)
     for piece in map(_finite, _pieces(tensor)):
         apart = math.hypot(apart, (piece - total / count).norm().item())

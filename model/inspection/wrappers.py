@@ -35,6 +35,7 @@ class Reading:
 
     def without(self, wrappers: Container[str]) -> "Reading | None":
         """The names without these parts, wherever they are; None: there are none, or two tensors would have one name."""
+        # The last part is the tensor's own name, such as `weight`; it is no wrapper's.
         parts = dict.fromkeys(part for name in self.names for part in name.split(".")[:-1] if part in wrappers)
         if not parts:
             return None
@@ -46,6 +47,7 @@ class Reading:
         Args:
             any_name: whether it may have any name.
         """
+        # More than half of the tensors must begin so: an optimizer's or a loss's tensors may lie beside the network's.
         firsts = Counter(name.partition(".")[0] for name in self.names if "." in name)
         (first, count), *_ = firsts.most_common(1) or [("", 0)]
         if 2 * count <= len(self.names) or not (any_name or first in IN_FRONT):

@@ -67,6 +67,7 @@ class Map:
         queries, keys = self.allowed.shape
         same = np.zeros((queries, keys), bool)
         if len(self.queries) and len(self.keys):
+            # Column k is compared with the token at k - shift: for shift 1, the key behind an earlier occurrence, as in induction.
             same[:, shift:] = self.queries[:, None] == self.keys[None, : keys - shift]
             same &= (np.arange(keys) - shift)[None, :] != np.arange(queries)[:, None]
         return same & self.allowed

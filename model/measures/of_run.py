@@ -46,6 +46,7 @@ def cells(site: Map, pattern: Pattern) -> Cells:
 
 def of_weights(weights: Array, site: Map, names: Sequence[str]) -> Array:
     """[head, measure], measures of weights [head, query, key]; NaN where one has no meaning or needs more than weights."""
+    # All measures of these weights share the float64 copy, and the knowledge which rows are finite.
     known, finite = _known(weights)
     values = np.full((len(known), len(names)), np.nan)
     for column, name in enumerate(names):
@@ -137,12 +138,14 @@ def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None
     attentions, names = list(trace.attention.values()), tuple(MEASURES)
     maps, sharing = dict[object, Map](), dict[object, list[int]]()  # layers of one stack mostly share their map
     orders: list[Array | None] = []
+    # Two layers share a map where kind, tokens and mask are equal: what a pattern makes of it is then made once for both.
     for number, attention in enumerate(attentions):
         key = attention.site.kind, attention.query_tokens, attention.key_tokens, attention.mask.shape, attention.mask.tobytes()
         site = maps.get(key) or maps.setdefault(key, map_of(attention, trace))
         sharing.setdefault(key, []).append(number)
         orders.append(None if chance is None else _dealt(site.allowed, chance))
     values: list[Array] = [np.empty(0)] * len(attentions)
+    # Measured by map, put back in the order of the run.
     for group, numbers in sharing.items():
         of_all = _of_sites([attentions[number] for number in numbers], maps[group], names, [orders[number] for number in numbers])
         ends = np.cumsum([attentions[number].heads for number in numbers])[:-1]
@@ -157,6 +160,7 @@ def measured(trace: Trace, shuffled: int | None = None, gold: Gold | None = None
 
 def _dealt(allowed: Array, chance: np.random.Generator) -> Array:
     """[query, key], for each place the key whose weight it gets: a random order of the keys that a row may attend to."""
+    # Sorting random numbers is a random order. Forbidden keys get numbers above all others, so they stay behind the allowed ones.
     places = np.argsort(~allowed, axis=1, kind="stable")  # those that are allowed come first
     drawn = np.argsort(np.where(allowed, chance.random(allowed.shape), 2.0 + np.arange(allowed.shape[1])), axis=1)
     drawn = np.where(np.arange(allowed.shape[1]) < allowed.sum(axis=1, keepdims=True), drawn, places)

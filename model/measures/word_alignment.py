@@ -61,6 +61,7 @@ def error_rate(weights: Array, queries: Tokens, keys: Tokens, gold: Gold) -> Arr
     to, source = words_of(queries, gold.target), words_of(keys, gold.source)
     if to is None or source is None:
         return np.full(len(weights), np.nan)
+    # Row q is the one that writes token q + 1, so it belongs to that token's word.
     rows = weights.shape[1]
     generating = np.full(rows, -1)
     generating[: min(rows, len(to) - 1)] = to[1 : rows + 1]

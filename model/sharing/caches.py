@@ -91,6 +91,7 @@ class Budget:
     def make_room(self) -> list[Entry]:
         """Drops and returns values until the budget is kept. Called under the lock; `free` follows outside of it."""
         dropped = list[Entry]()
+        # The value that was used longest ago of all caches goes first; a cache with a single value keeps it.
         excess = sum(cache.nbytes for cache in self._caches) - self.most_bytes
         while excess > 0 and (caches := [cache for cache in self._caches if len(cache) > 1]):
             dropped.append(min(caches, key=lambda cache: cache.last_use()).drop())
@@ -99,6 +100,7 @@ class Budget:
 
     def free(self, dropped: list[Entry]) -> None:
         """Frees values that were dropped, and gives memory back to the system where that were many bytes."""
+        # Outside the lock: freeing gigabytes takes long, and others only want to read a dictionary.
         nbytes = sum(entry.nbytes for entry in dropped)
         dropped.clear()
         with self.lock:
@@ -152,6 +154,7 @@ class SingleFlight(Generic[Key, Value]):
         """
         future: Future[Value] = Future()
         with self._lock:
+            # Whoever comes first computes; all others get the same future and wait.
             first = self._in_flight.setdefault(key, future)
         if first is future:
             start(lambda: self._land(key, future, compute))
@@ -214,6 +217,7 @@ class LruCache(Generic[Key, Value]):
         """Stores a value and drops those used longest ago if needed, of this cache and of those that share its budget."""
         if not self._most_bytes:
             return
+        # The size is computed before the lock is taken, and what was dropped is freed after it.
         size, dropped = self._size(value), list[Entry]()
         with self._budget.lock:
             if key in self._entries:
@@ -270,6 +274,7 @@ class ComputedOnce(Generic[Key, Value]):
         """
         if (cached := self._cache.get(key)) is not None:
             return cached
+        # Between the look above and this line another thread may have finished: `_computed` looks once more.
         return self._flight.do(key, lambda: self._computed(key, compute))
 
     def kept(self) -> list[Key]:

@@ -22,6 +22,7 @@ def machine_bytes() -> float:
     with suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
         smallest = min(smallest, float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
     with suppress(ValueError, OSError):
+        # A container may allow less than the machine has; then the process is killed at the smaller number.
         smallest = min(smallest, float(CONTAINER.read_text(encoding="ascii")))
     return smallest
 

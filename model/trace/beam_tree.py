@@ -41,6 +41,7 @@ class Node:
 def path(tree: Sequence[Node], index: int) -> tuple[int, ...]:
     """Indices of the nodes from the first token to the node at `place`."""
     places: list[int] = []
+    # From the last token back to the first; -1 stands for the prompt.
     while index >= 0:
         places.append(index)
         index = tree[index].parent

@@ -108,6 +108,7 @@ def explain(trace: Trace, site: str, head: int, query: int, key: int, scale: flo
     with np.errstate(all="ignore"):  # a run that holds NaN or infinite numbers is shown with them
         row = _Row(attention, head, query, q[query] * keys, scale, values, _empty_rows(trace, attention))
         silenced = _is_silenced(trace, site, head)
+        # The columns of W_O that belong to this head: what it adds to the stream is its context times these.
         width = values.shape[-1]
         projection = output[:, head * width : (head + 1) * width].astype(np.float64)  # [model, head_dim]
         moved = np.linalg.norm(row.contributions @ projection.T, axis=-1) * (not silenced)
@@ -220,6 +221,7 @@ class _Row:
     def __init__(
         self, attention: Attention, head: int, query: int, products: Array, scale: float, values: Array, empty_rows: str
     ) -> None:
+        # What the network computed, beside what is computed again here; scores of a cached step may be missing.
         self.ran = {name: getattr(attention, name) for name in ("weights", "scores", "context")}
         self.ran = {name: None if array is None else array[head, query].astype(np.float64) for name, array in self.ran.items()}
         self.products = products  # [key, head_dim]

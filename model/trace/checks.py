@@ -54,6 +54,7 @@ def check(trace: Trace) -> None:
     Raises:
         WireError: a number or fact cannot be what a run recorded; the message says which.
     """
+    # Facts first: what follows reads the spec, the request and the tokens.
     _check_facts(trace)
     _check_steps(trace)
     if not trace.attention:
@@ -63,6 +64,7 @@ def check(trace: Trace) -> None:
     replaced, sinks = _weights_replaced(trace), str(SINKS) in map(str, trace.model.get("notes", ()))
     for attention in trace.attention.values():
         _check_masks(attention)
+        # Of a recorded program any numbers are possible; of a network of ours or of a library they follow from each other.
         if trace.recorded is None:
             _check_numbers(attention)
             _check_weights(attention, SUM[trace.model["dtype"]], sinks)
@@ -124,11 +126,13 @@ def _check_facts(trace: Trace) -> None:
                 continue  # a recorded program has none
             if name in trace.model or name not in ("spec", "from_float32", "languages", "notes", SOURCE_NOTES):
                 read(kind, trace.model.get(name), f"header.model.{name}")
+        # Turns begin one after the other; the same start twice would be an empty turn.
         if (chat := chat_of(trace)) is not None and sorted({0, *chat.starts}) != list(dict.fromkeys((0, *chat.starts))):
             _refuse("the turns of its conversation are in no order")
         if image_facts(trace) is not None and trace.image is None:
             _refuse("it says what image it read, and holds none")
         request = None if trace.of_program else RunRequest.from_json(trace.request)
+    # The reason alone: the sentence around it speaks of the file, not of a setting that somebody chose.
     except BadSetting as error:
         _refuse(error.inside)
     except HeadlightError as error:
@@ -212,6 +216,7 @@ def _check_weights(attention: Attention, tolerance: float, sinks: bool) -> None:
         if of_head.min() < -tolerance or of_head.max() > 1 + tolerance:
             _refuse(f"the weights of {where} lie between {of_head.min():.3g} and {of_head.max():.3g}, not between 0 and 1")
         sums = of_head.sum(axis=-1, dtype=np.float64)
+        # With a sink a row may sum to less than 1, never to more.
         if (off := (np.maximum(sums - 1, 0) if sinks else np.abs(sums - 1)) * looks).max() > tolerance:
             _refuse(f"row {off.argmax()} of {where} sums to {sums[off.argmax()]:.4g}, not to 1")
 
@@ -221,6 +226,7 @@ def _check_forbidden(attention: Attention) -> None:
     weights: object = attention.weights
     if isinstance(weights, LazyAttention):
         return
+    # Rows without any allowed key are left out: what they become is the network's choice (`empty_rows`).
     forbidden = ~attention.mask & attention.mask.any(axis=-1, keepdims=True)
     for head, of_head in enumerate(attention.weights):
         if (wrong := float(np.nan_to_num(of_head[forbidden]).max(initial=0))) > FORBIDDEN:

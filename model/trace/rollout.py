@@ -78,6 +78,7 @@ def _from_target(ran: list[Attention], source: Array | None, bare: bool) -> tupl
             step = _step(attention, bare)
             to_target, to_source = step @ to_target, step @ to_source
         else:
+            # Half of the stream stays what it was, the other half comes from the source, by way of what the encoder made of it.
             weights = attention.weights.mean(axis=0, dtype=np.float64)
             to_target, to_source = to_target / 2, (to_source + (weights if source is None else weights @ source)) / 2
     return to_target, to_source

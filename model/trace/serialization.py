@@ -98,6 +98,7 @@ def to_bytes(trace: Trace) -> bytes:
         tree=trace.tree,
         recorded=trace.recorded,
     )
+    # A trace of our own network has no entry `recorded`: files stay readable for programs that do not know it.
     entries = {name: value for name, value in asdict(header).items() if name != "recorded" or value}
     sums = {SUMS: json.dumps(dict(trace.sums), ensure_ascii=False)} if trace.sums else {}
     return save(_arrays(trace), metadata={ENTRY: json.dumps(entries)} | sums)
@@ -121,6 +122,7 @@ def _with_phrases(header: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(header["model"], dict) or PHRASES not in header["model"]:
         return header
     model = dict(header["model"])
+    # By their English sentence, which is what the notes and reasons of the file hold.
     known: dict[str, Words] = {str(known_phrase): known_phrase for known_phrase in map(Phrase.from_json, model.pop(PHRASES))}
     model |= {"notes": [known.get(note, note) for note in model["notes"]]} if "notes" in model else {}
     model |= {"device": known.get(model["device"], model["device"])} if "device" in model else {}
@@ -135,6 +137,7 @@ def from_bytes(data: bytes) -> Trace:
     """
     try:
         stored = {name: np.frombuffer(t["data"], DTYPES[t["dtype"]]).reshape(t["shape"]) for name, t in deserialize(data)}
+        # The library gives the tensors only; the header is JSON behind eight bytes that hold its length.
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise WireError(detail=f"{type(error).__name__}: {error}") from error
@@ -262,9 +265,11 @@ def _attention(
     for name, axes in AXES.items():
         if (path := f"attention/{site}/{name}") in stored:
             array = _take(path, np.uint8 if name.startswith("mask") else np.float32, len(axes), stored)
+            # The first tensor with an axis sets its size, and every other one must agree.
             if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
                 raise ValueError(f"{path} has the shape {array.shape} beside {sizes}")
             tensors[name] = array.astype(bool) if name.startswith("mask") else array
+    # Weights that were not written out are computed of queries and keys, so these must be there instead.
     needed = {"weights", "mask"} if made is None else {"q", "k", "mask"}
     if not needed <= tensors.keys():
         raise ValueError(f"{site} lacks one of {', '.join(sorted(needed))}")

@@ -104,10 +104,12 @@ def _read(file: str, qualified: str, begins: str) -> Code:
     source = (MODEL / file).read_text(encoding="utf-8")
     lines = source.splitlines()
     node: ast.AST = ast.parse(source)
+    # Down from the module to the function: a class, then its method.
     for part in qualified.split("."):
         node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
     assert isinstance(node, ast.FunctionDef)
     inside = (inner for inner in ast.walk(node) if isinstance(inner, ast.stmt) and inner is not node)
+    # The line is found by how it begins, so that it may move within its function.
     statement = next(inner for inner in inside if lines[inner.lineno - 1].strip().startswith(begins))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return Code(

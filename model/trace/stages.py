@@ -142,6 +142,7 @@ def _inputs(spec: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _sublayer(sublayer: str, names: tuple[str, ...], spec: Mapping[str, Any]) -> Iterator[Stage]:
     """The stages of a sublayer and of its residual connection, in this network's order of sum and norm."""
+    # A stack of attention alone has neither residual connections nor norms around it.
     around = spec.get("wiring", "attention") != "attention"
     order = {"pre": ("normed", *names, "residual"), "post": (*names, "residual", "normed")}
     yield from (Stage(sublayer, name) for name in (order[spec["norm_order"]] if around else names))
@@ -156,6 +157,7 @@ def find(trace: Trace, text: str) -> Stage:
     by_name = {str(stage): stage for stage in walk(trace)}
     if text not in by_name:
         where = text.partition("/")[0]
+        # The sentence lists what is at the same place; where that place is unknown too, all places.
         near = [name for name in by_name if name.startswith(f"{where}/")] or list(dict.fromkeys(str(s.place) for s in walk(trace)))
         raise UnknownStage(asked=text, there=", ".join(near))
     return by_name[text]
@@ -222,6 +224,7 @@ def strip(trace: Trace, stage: Stage) -> str:
         return "source" if stage.place == "encoder" else target
     if stage.place == "program":
         return next(attention for site, attention in trace.attention.items() if site.stack == "program").query_tokens
+    # A feed-forward sublayer has no attention of its own: its rows are those of the last attention of its layer.
     prefix = stage.place.rpartition(".")[0]
     of_layer = [attention for site, attention in trace.attention.items() if str(site).startswith(f"{prefix}.")]
     attention = of_layer[-1] if stage.site is None else trace.at(stage.site)

@@ -104,6 +104,7 @@ def _mapped(path: Path) -> Trace:
     """The trace in a large file; its arrays are views of the mapped file."""
     with path.open("rb") as file:
         begin, entries = header(file)
+        # Mapped, not read: a file may be larger than the memory, and a page looks at a few heads of it.
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         with safe_open(path, framework="numpy") as checked:  # checks that the tensors lie inside the file, one after the other

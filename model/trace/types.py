@@ -81,8 +81,10 @@ def sites(spec: AnySpec) -> dict[Site, int]:
     """Every attention site of a network, in the order in which they run, with its number of heads."""
     heads: dict[Site, int] = {}
     for name, stack in spec.stacks.items():
+        # A decoder with the wiring `memory` reads the encoder's output where others read their own text.
         first: Kind = "memory" if stack.wiring == "memory" and name == "decoder" else "self"
         kinds: tuple[Kind, ...] = (first, "cross") if name == "decoder" and spec.encoder is not None else (first,)
+        # The order in which they run: a whole pass after the other, in it layer by layer, in a layer self before cross.
         places = product(range(stack.passes), range(stack.layers), kinds)
         heads |= {Site(name, pass_, layer, kind): stack.attention.heads for pass_, layer, kind in places}
     return heads
@@ -241,6 +243,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         """Makes the arrays and the mappings read-only, so that no reader can change what ran."""
+        # The dataclass is frozen, so that its fields are set past it; arrays may still be views of a mapped file.
         for name in ("model", "request", "tokens", "attention", "positions", "embedded", "hidden", "stages", "missing", "sums"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         for array in self.arrays():
@@ -257,6 +260,7 @@ class Trace:
     @property
     def nbytes(self) -> int:
         """Size in memory, for caches. Broadcast rows and shared masks count once. A beam of 32 can have 22 MB of nodes."""
+        # By address, so that a mask that all layers share counts once; an axis with stride 0 repeats the same memory.
         held: dict[int, int] = {
             array.__array_interface__["data"][0]: array.itemsize
             * prod(size for size, stride in zip(array.shape, array.strides, strict=True) if stride)
@@ -278,6 +282,7 @@ class Trace:
         """
         if self.of_program:
             return True
+        # Without logits the last attention is the end of the computation; of lazy weights, the queries and keys are.
         last = [attention.weights for attention in self.attention.values()][-1:] if self.logits is None else [self.logits]
         ends = [end for values in last for end in ((values.q, values.k) if isinstance(values, LazyAttention) else (values,))]
         return all(bool(np.isfinite(end).all()) for end in ends)

@@ -25,6 +25,7 @@ class Parts:
 
     def __init__(self, text: str) -> None:
         self._parts = list[str]()
+        # Part by part: a text in quotes, a group in braces, a sign, or anything up to the next of these.
         end = 0
         while text[end:].strip():
             match = _PART.match(text, end)
@@ -67,6 +68,7 @@ class Parts:
         if not part.startswith('"'):
             raise Unreadable(_("{what}: {found} is not in double quotes", what=what, found=part))
         try:
+            # Half of a surrogate pair, which JSON can write and UTF-8 cannot, becomes a replacement sign.
             return str(json.loads(part)).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         except ValueError as error:
             raise Unreadable(_("{found} is not a quoted string in JSON syntax", found=part)) from error
@@ -87,6 +89,7 @@ class Parts:
 
     def row(self) -> Token:
         """A row: as a token; `after` names the row of a decoder by the token that it reads."""
+        # `after` before a number changes nothing: an index names the same row either way.
         after, row = self.skip("after"), self.token(_("row"))
         return Named(row.text, row.number, after=True) if after and isinstance(row, Named) else row
 

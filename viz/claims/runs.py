@@ -82,6 +82,7 @@ class StepRuns:
 
         Both have the steps of the run that wrote them.
         """
+        # A text that the edited model wrote would differ, and two different texts have no common rows to compare.
         plain, wanted = replace(self.request(), edits=()), self.request(scope)
         written = self.engine.ask(Run(plain))
         reading = teacher_forced_request(plain, written)
@@ -102,6 +103,7 @@ class StepRuns:
         texts = self.engine.ask(
             Texts(self.request().model, strip=tokens.written_strip(trace), ids=tuple(every), settings=self.view.parsed_settings())
         )
+        # Reversed, so that of two ids with the same text the smaller one stays.
         return {text: id_ for id_, text in zip(reversed(every), reversed(texts), strict=True)}
 
     def tensors(self, names: tuple[str, ...]) -> Mapping[str, Array]:
@@ -147,6 +149,7 @@ def row(trace: Trace, attention: Attention, token: Token | None) -> int:
         BadClaim: there is no such row.
     """
     strip, count = trace.tokens[attention.query_tokens], attention.weights.shape[1]
+    # A decoder's row is named by the token that it writes, which stands one position further on.
     if isinstance(token, Named) and not token.after and attention.site.stack == "decoder":
         return _checked(position_of(strip, token) - 1, count, strip, token)
     return _checked(position_of(strip, token), count, strip, token)

@@ -55,6 +55,7 @@ def matching(asked: str | None) -> str:
         return ""
     if locale is None:
         return ""
+    # A browser asks for a region (zh-HK) more often than for a script; the region says which script is read there.
     if locale.language == "zh":
         return _SCRIPTS.get(("zh", locale.script or _script(locale.territory)), "")
     return locale.language if locale.language in LANGUAGES else ""
@@ -189,6 +190,7 @@ def _filled(text: str, fields: dict[str, Any]) -> str:
         return text
     if (language := current()) == "en":
         return text.format(**fields)
+    # Other languages have other signs in numbers, so the gaps are filled here one by one; Chinese has no blanks between words.
     filled, join = "", _beside if language.startswith("zh") else operator.add
     for words, gap, form, conversion in _pieces(text):
         filled = join(filled, words)
@@ -265,6 +267,7 @@ def said(words: Words) -> str:
         return words
     translations = catalogue(current())
     singular, plural, fields = words.singular, words.template, words.fields
+    # The number chooses the plural form of the language, of which some have more than two.
     template = translations.ngettext(singular, plural, int(str(fields[words.count]))) if singular else translations.gettext(plural)
     filled: dict[str, object] = {}
     for name, value in fields.items():  # a clause, or several, in the current language; a name or a number as it is

@@ -29,6 +29,7 @@ def read(query: Mapping[str, str]) -> tuple[ViewState, list[str]]:
         except ValueError as error:
             fields = {"name": name, "text": text[:40], "allowed": error}
             problems.append(_("The link sets {name} to “{text}”. Allowed: {allowed}. The default is used.", **fields))
+    # Each parameter is right by itself, but together they say nothing: the chosen tokens go, with a sentence.
     if view.begin and not view.chosen_ids():
         problems.append(_("The tokens chosen in this link were ignored: they need a long enough decoding and no forced target."))
         view = replace(view, begin="")

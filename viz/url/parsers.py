@@ -120,6 +120,7 @@ def number(lowest: float, highest: float) -> Callable[[str], float]:
             number = float(text)
         except ValueError:
             number = math.nan
+        # NaN is in no interval, so a text that is no number ends here, too.
         if not lowest <= number <= highest:
             raise ValueError(_("a number from {lowest} to {highest}", lowest=lowest, highest=highest))
         return number
@@ -139,6 +140,7 @@ def chat(given: str) -> str:
     if given in ("", PLAIN):
         return given
     try:
+        # Read and written again, so that equal conversations have equal links.
         return written_turns(turns(text(given)))
     except (ValueError, RecursionError) as error:
         raise ValueError(_("the turns of a conversation such as {turns}, or off", turns='[["user", "Hi"]]')) from error
@@ -310,6 +312,7 @@ def settings_text(values: Mapping[str, str]) -> str:
 
 def settings(given: str) -> str:
     """Parses settings and sorts them by name."""
+    # A link may set values, but name no files: whoever opens it did not choose them.
     typed = text(given).split()
     values = pairs(given)
     files = any(names_server_file(name, value) for name, value in values.items())

@@ -205,12 +205,14 @@ class ViewState:
         Raises:
             KeyError: there is no such field.
         """
+        # A field belongs to the core or to the dataclass of a feature; each of these is changed at once.
         owners = {parameter.field: parameter.owner for parameter in all_parameters()}
         by_owner: dict[type, dict[str, Any]] = {owner: {} for owner in owners.values()}
         for field, value in values.items():
             by_owner[owners[field]][field] = value
         of_core = by_owner.pop(ViewState)
         brought: list[Any] = [replace(self.of(owner), **fields) for owner, fields in by_owner.items()]
+        # A feature's parameters at their defaults are left out, so that equal views are equal.
         return replace(self, **of_core, brought=tuple(parameters for parameters in brought if parameters != type(parameters)()))
 
     @property
@@ -224,6 +226,7 @@ class ViewState:
 
     def chosen_ids(self) -> tuple[int, ...]:
         """The ids that the decode begins with; none where a target is given, or where they are longer than the decode."""
+        # A decode that is shorter than its beginning would write something else than the link says.
         ids = () if self.target or not self.begin else values.id_numbers(self.begin)
         return ids if len(ids) <= self.max_length else ()
 
