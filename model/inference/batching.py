@@ -308,7 +308,6 @@ def _unmoved(value: Tensor) -> Tensor:
 
 
 def _wants(call: Call, name: str) -> bool:
-    """Whether the run of a call records a value."""
     return not isinstance(call.run.record, Recorder) or call.run.record.wants(name)
 
 

@@ -92,11 +92,6 @@ def positions_of(name: str, patches: Tensor, image: ForeignImage) -> tuple[Token
 
 
 def _check_rows(name: str, rows: Tensor, needed: int, width: int) -> None:
-    """Refuses another number of rows than a network reads.
-
-    Raises:
-        DoesNotFit: it is another one.
-    """
     if len(rows) != needed:
         reason = phrase(
             "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",

@@ -39,13 +39,13 @@ class Picture:
 
     @property
     def facts(self) -> ImageFacts:
-        """What a trace says of it."""
+        """Its file's name and its size, as a trace holds them."""
         height, width = self.colors.shape[:2]
         return ImageFacts(self.name, width, height)
 
 
 _KEPT: LruCache[str, Picture] = LruCache(256 * 2**20, lambda picture: int(picture.colors.nbytes), 64)
-"""Of this process. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
+"""The images of this process, for all who use it. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
 
 
 def reads_images(runner: Runner) -> bool:

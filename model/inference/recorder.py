@@ -233,7 +233,6 @@ def _kept_as(name: str) -> Keep | None:
 
 @lru_cache(4096)
 def _is_mask(name: str) -> bool:
-    """Whether a tensor is a mask of an attention site, or a part of one."""
     return name.startswith("attention/") and "/mask" in name
 
 

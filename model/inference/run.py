@@ -152,7 +152,7 @@ class _Job:
 
     @property
     def spec(self) -> AnySpec:
-        """The spec."""
+        """The spec of the network."""
         return self.checkpoint.info.spec
 
     @property

@@ -95,7 +95,7 @@ def _coverage(weights: Array, rows: Array) -> Array:
 
 
 def _monotony(weights: Array, rows: Array) -> Array:
-    """A step back by rounding alone is none."""
+    """Share of rows whose mean key does not come before that of the row above; a step back that rounding explains is none."""
     keys = weights.shape[2]
     steps = np.diff(np.einsum("hqk,k->hq", weights, np.arange(keys, dtype=np.float64)), axis=1)
     return mean(steps >= -ROUNDING * keys, rows[:, 1:] & rows[:, :-1])

@@ -37,7 +37,7 @@ class Runnable(ABC):
 
     @abstractmethod
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Learned numbers."""
+        """The tensors that training changes: matrices, biases, gains."""
 
     @property
     def dtype(self) -> torch.dtype:

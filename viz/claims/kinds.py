@@ -37,24 +37,24 @@ def brought_kinds() -> dict[str, ClaimKind]:
 
 
 def alone(kind: str, _parts: Parts) -> Subject:
-    """A subject of one word."""
+    """Reads a subject of one word: nothing follows it."""
     return Subject(kind)
 
 
 def cell(kind: str, parts: Parts) -> Subject:
-    """A cell: head, row and column."""
+    """Reads a cell: head, row and column."""
     head, row = parts.head(), parts.row()
     parts.expect("→")
     return Subject(kind, head=head, query=row, key=parts.token(_("column")))
 
 
 def row(kind: str, parts: Parts) -> Subject:
-    """A row of a head."""
+    """Reads a row of a head."""
     return Subject(kind, head=parts.head(), query=parts.row())
 
 
 def head(kind: str, parts: Parts) -> Subject:
-    """A head."""
+    """Reads a head."""
     return Subject(kind, head=parts.head())
 
 

@@ -62,7 +62,7 @@ def matching(asked: str | None) -> str:
 
 
 def _script(territory: str | None) -> str:
-    """The script in which Chinese is written in a place."""
+    """The script in which Chinese is written in a country or region."""
     return "Hant" if territory in ("TW", "HK", "MO") else "Hans"
 
 
