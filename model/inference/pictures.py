@@ -45,7 +45,8 @@ class Picture:
 
 
 _KEPT: LruCache[str, Picture] = LruCache(256 * 2**20, lambda picture: int(picture.colors.nbytes), 64)
-"""The images of this process, for all who use it. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
+"""The images of this process, for all who use it. A name is a hash of the content, so what it means never changes; one that was
+dropped is asked for again."""
 
 
 def reads_images(runner: Runner) -> bool:

@@ -58,7 +58,8 @@ class Sound:
 
 
 _KEPT: LruCache[str, Sound] = LruCache(256 * 2**20, lambda sound: int(sound.samples.nbytes), 64)
-"""The sounds of this process, for all who use it. A name is a hash of the content, so what it means never changes; one that was dropped is asked for again."""
+"""The sounds of this process, for all who use it. A name is a hash of the content, so what it means never changes; one that was
+dropped is asked for again."""
 
 
 def reads_sounds(runner: Runner) -> bool:
