@@ -18,7 +18,7 @@ import plotly.graph_objects as go
 from model.trace.types import Array, Site, Trace
 from viz.figures import costs
 from viz.figures.costs import Line
-from viz.i18n.translate import join_sentences, number
+from viz.i18n.translate import _, join_sentences, number
 from viz.labels import tokens
 
 
@@ -33,6 +33,11 @@ def _text(value: object, decimals: int) -> str:
 
 class NotDrawable(Exception):
     """A view that has no picture; the text says why."""
+
+
+def needs_network() -> str:
+    """What is said where a page, or a part of it, shows nothing of a recorded run."""
+    return _("This needs a network, but a recorded run comes without one. Choose a model, or open the run’s checkpoint.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +310,7 @@ class Panel:
         width: `half`: two such panels stand side by side where there is room; `narrow`: even where there is little.
         fills: whether it takes what the others leave of a screen.
         selected: what it selects: fields of `viz.url.view_state.ViewState`, and `large`, whether the selected head opens large.
+        on_page: makes what a page draws in the place of the content, where people point, sort and scroll; None: the content.
         paper: makes what paper draws in its place; None: its content.
     """
 
@@ -316,6 +322,7 @@ class Panel:
     width: Literal["whole", "half", "narrow"] = "whole"
     fills: bool = False
     selected: Mapping[str, Any] = field(default_factory=dict)
+    on_page: Callable[[], Content] | None = None
     paper: Callable[[], Sequence[Printed]] | None = None
 
     @property

@@ -311,7 +311,7 @@ def test_a_model_without_an_output_layer_has_no_lens_and_the_page_says_so() -> N
 
 def test_a_click_on_a_head_that_is_alike_selects_it() -> None:
     made = engine()
-    app = opened(open_view("explore", made, site=CROSS, head="1"), "alike")
+    app = opened(open_view("explore", made, site=CROSS, head="1"), "part-alike")
     nearest = most_alike(made.trace, made.trace.at(CROSS), 1)
     buttons = [button for button in app.button if button.key and button.key.startswith("alike-")]
     assert [button.key for button in buttons] == [f"alike-{one.site}-{one.head}" for one in nearest]

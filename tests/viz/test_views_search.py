@@ -15,7 +15,7 @@ from tests.pages import MadeUpEngine, open_view
 from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import beam_tree as tree_scene
 from viz.canvas.wire.transport import unpack
-from viz.views.step import beam_search
+from viz.views.step import panels
 
 
 @cache
@@ -64,7 +64,7 @@ def test_of_a_huge_tree_only_what_led_to_hypotheses_is_drawn() -> None:
 
 def test_the_table_holds_the_whole_tree() -> None:
     trace = searched()
-    table = beam_search.table(trace)
+    table = panels.table_of_search(trace)
     assert list(table["total"]) == [node.total for node in trace.tree]
     assert list(table["step"]) == [node.step + 1 for node in trace.tree]
     assert table["hypothesis"].dropna().tolist() == [node.rank + 1 for node in trace.tree if node.rank >= 0]

@@ -29,7 +29,7 @@ from tests.runs import SPECS, checkpoint, request, traced
 from viz.canvas.scenes import attention, network
 from viz.canvas.wire.transport import unpack
 from viz.labels.titles import titles
-from viz.views.step import cell_calculation
+from viz.views.step import cell_panels
 from viz.views.step.formulas import formula
 
 
@@ -182,12 +182,12 @@ def test_the_line_of_code_stands_there_with_its_file() -> None:
 def test_a_cell_opens_its_arithmetic(stage: str) -> None:
     engine = real("paper")
     app = opened(engine, f"decoder.0.1.cross/{stage}", head="1", query="2", key="3")
-    said = words(app)
+    said = words(app).replace("\\", "")
     cell = engine.ask(Explain(RunRequest("tiny", ""), "decoder.0.1.cross", 1, 2, 3))
     assert "recomputed in float64, largest difference" in said
     assert ":green-badge" in said
     assert f"The run recorded {cell.ran:.7f}." in said
-    assert any(cell_calculation.number(cell.weight) in latex.value for latex in app.latex)
+    assert any(cell_panels.number(cell.weight) in latex.value for latex in app.latex)
     bars = [figure for figure in figures(app) if figure["data"][0]["type"] == "bar"]
     np.testing.assert_array_equal(numbers(bars[0]["data"][0]["y"]), cell.q)
     np.testing.assert_array_equal(numbers(bars[0]["data"][2]["y"]), cell.products)
@@ -201,7 +201,7 @@ def test_a_cell_opens_its_arithmetic(stage: str) -> None:
 )
 def test_a_small_number_of_a_formula_has_significant_digits(value: float, written: str) -> None:
     """0.0009 / 1.0495 was said to be 0.0008."""
-    assert cell_calculation.number(value) == written
+    assert cell_panels.number(value) == written
 
 
 def printed(formula: str) -> list[float]:
@@ -218,17 +218,17 @@ def test_a_pocket_calculator_gives_what_is_printed(link: str, query: int, key: i
     request = RunRequest("multi30k-de-en", "Zwei junge Hunde spielen mit einem Ball im Schnee.")
     site = view.get("site", "decoder.0.2.cross")
     found = bundled_engine().ask(Explain(request, site, int(view["head"]), query, key))
-    formulas = [line.text for line in (*cell_calculation.score(found), *cell_calculation.weight(found)) if line.formula]
+    formulas = [line.text for line in (*cell_panels.score(found), *cell_panels.weight(found)) if line.formula]
     product = next(formula for formula in formulas if r"\times" in formula)
     dot, scale, score = printed(product)
-    assert float(f"{dot * scale:{cell_calculation.significant(score)}}") == score
+    assert float(f"{dot * scale:{cell_panels.significant(score)}}") == score
     assert dot == printed(formulas[0])[0], "the product of query and key is the one that is printed above"
     above, below, weight = printed(formulas[-1].partition(" = ")[2])
-    assert float(f"{above / below:{cell_calculation.significant(weight)}}") == weight
+    assert float(f"{above / below:{cell_panels.significant(weight)}}") == weight
 
 
 def test_what_is_subtracted_has_brackets_only_if_it_is_negative() -> None:
-    assert [cell_calculation.minus(value) for value in (6.7074, -6.7074)] == ["- 6.7074", "- (-6.7074)"]
+    assert [cell_panels.minus(value) for value in (6.7074, -6.7074)] == ["- 6.7074", "- (-6.7074)"]
 
 
 def test_a_tampered_run_turns_the_badge_red() -> None:

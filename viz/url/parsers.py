@@ -33,8 +33,8 @@ READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 MEASURES = ("entropy", "near_diagonal", "antidiagonal", "similarity")
 """Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
 
-PARTS = ("numbers", "heads", "lens")
-"""Parts of Explore that open below the pictures."""
+PARTS = ("next", "facts", "times", "alike", "numbers", "heads", "lens", "products", "moved", "formula", "search")
+"""Parts of Explore, Step through and a cell. Some stand on their page anyway: a lecture shows those that its link names."""
 
 PICTURES = (
     *("heads", "head", "lines", "image", "changes", "difference"),

@@ -1,5 +1,7 @@
 """Panels on a page: title, words, the content as Streamlit draws it, and the button that saves it for print."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -39,6 +41,8 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
     Args:
         printable: whether a button below a drawing saves it for print.
     """
+    if panel.on_page is not None:
+        panel = replace(panel, content=panel.on_page(), on_page=None, paper=None)
     match panel.content:
         case Scene(kind, data):
             canvas.draw(kind.lower(), data, key=key, **options)
@@ -52,9 +56,8 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
             _draw_table(bars.table, key, **options)
         case Aligned() as aligned:
             st.html(aligned.html)
-        case Text(lines):
-            for line in lines:
-                (st.latex if line.formula else st.markdown)(line.text if line.formula else markdown(line.text))
+        case Text() as text:
+            draw_text(text, **options)
     if printable and isinstance(panel.content, Scene | Chart | Arrows | Plot):
         draw_parts("picture", Picture(key, page.trace, lambda: [panel]))
 
@@ -64,3 +67,16 @@ def _draw_table(table: Table, key: str, **options: Any) -> None:
     if not table.named:
         options["hide_index"] = True
     numeric_tables.draw(table.frame, titles=table.titles, decimals=table.decimals, key=key, **options)
+
+
+def draw_text(text: Text, sentence: Callable[[str], object] = st.markdown) -> None:
+    """Draws sentences and formulas, one below the other.
+
+    Args:
+        sentence: draws a sentence, given its Markdown.
+    """
+    for line in text.lines:
+        if line.formula:
+            st.latex(line.text)
+        else:
+            sentence(markdown(line.text))

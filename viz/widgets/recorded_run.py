@@ -35,11 +35,6 @@ def as_it_ran(view: ViewState, problems: list[str]) -> ViewState:
     return view.changed(hypothesis=0, pad_to=0, **{parameter.field: default.value(parameter) for parameter in of_a_run})
 
 
-def needs_network() -> str:
-    """Sentence of a page, or part of one, that shows nothing for a recorded run."""
-    return _("This needs a network, but a recorded run comes without one. Choose a model, or open the run’s checkpoint.")
-
-
 def unchangeable() -> str:
     """Sentence of the page What if for a network that the transformers library runs as a whole."""
     return _(

@@ -21,9 +21,10 @@ from viz.features.circuit.view import CircuitView
 from viz.figures import importance
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens
+from viz.panels import needs_network
 from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
-from viz.widgets import download, numeric_tables, recorded_run
+from viz.widgets import download, numeric_tables
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 from viz.widgets.clickable_figures import clickable
 
@@ -34,7 +35,7 @@ MOST_SAID = 3
 def show(page: Page) -> None:
     """Draws the page; in big mode one of its pictures, as large as the screen."""
     if page.info.recorded:
-        st.info(recorded_run.needs_network(), icon=":material/info:")
+        st.info(needs_network(), icon=":material/info:")
         return
     with patient_engine.show_pending():
         try:

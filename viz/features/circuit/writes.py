@@ -20,9 +20,10 @@ from viz.figures import importance, stages
 from viz.i18n.translate import _, error_message, number
 from viz.labels import alt_text, tokens
 from viz.metrics.ranks import spearman
+from viz.panels import needs_network
 from viz.session import patient_engine
 from viz.session.state import Page, bind, decimals, update
-from viz.widgets import download, numeric_tables, recorded_run
+from viz.widgets import download, numeric_tables
 from viz.widgets.cards import chart, panel, say
 from viz.widgets.clickable_figures import clickable, head_map
 
@@ -82,7 +83,7 @@ def link(page: Page) -> str:
 def reason_against(page: Page) -> str:
     """Why no token of this run has a sum; empty: each has one."""
     if page.info.recorded and "writes" not in page.trace.sums:
-        return recorded_run.needs_network()
+        return needs_network()
     if not page.trace.steps:
         return _("This run generated nothing, so there is no logit to explain.")
     return ""

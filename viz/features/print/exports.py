@@ -17,7 +17,7 @@ from viz.features.print.catalogue import Choice, Figure, of_chart, of_image, sta
 from viz.features.print.run_archive import About, Place
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
-from viz.views.explore import reading, reading_card
+from viz.views.explore import panels, reading
 from viz.views.explore.reading import Shown
 from viz.widgets import download
 
@@ -117,7 +117,7 @@ def figures(page: Page, shown: Shown) -> list[Figure]:
 
 def _of_reading(page: Page, shown: Shown) -> list[Figure]:
     title = reading.title(page, shown)
-    found = [of_chart("reading", title, reading_card.drawn(page, shown), reading_card.in_words(page, shown))]
+    found = [of_chart("reading", title, panels.figure_of_reading(page, shown, page.dark), panels.reading_in_words(page, shown))]
     if shown.values.ndim == 1:
         return found
     if overlay.fits(page.trace, page.attention.site):

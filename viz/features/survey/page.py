@@ -31,15 +31,16 @@ from viz.features.survey.view import SURVEYED, SurveyView
 from viz.i18n.translate import _, error_message
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
+from viz.panels import needs_network
 from viz.session.state import Page, background_engine, get_view_state
-from viz.widgets import numeric_tables, recorded_run
+from viz.widgets import numeric_tables
 from viz.widgets.cards import card, choose_picture, heading, one_screen, say
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     if page.info.recorded:
-        st.info(recorded_run.needs_network(), icon=":material/info:")
+        st.info(needs_network(), icon=":material/info:")
         return
     own = making.made(page.info.name)
     if own is not None and own.runs:

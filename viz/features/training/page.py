@@ -23,17 +23,16 @@ from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, _n, error_message, join_list, number, said
 from viz.labels import alt_text, tokens
 from viz.metrics.teacher_forcing import fed
-from viz.panels import OfRun, Picture
+from viz.panels import OfRun, Picture, needs_network
 from viz.session.state import Page, update
 from viz.url.view_state import another_model
-from viz.widgets import recorded_run
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 
 
 def show(page: Page) -> None:
     """Draws the page."""
     if page.info.recorded:
-        st.info(recorded_run.needs_network(), icon=":material/info:")
+        st.info(needs_network(), icon=":material/info:")
         return
     page = _of_the_training(page)
     if page.view.big and (shown := page if page.info.snapshots else _another_film(page)) is not None:

@@ -27,6 +27,7 @@ from viz.features.what_if.undo import begin_with, change_edits
 from viz.i18n.translate import _, join_clauses
 from viz.labels import edits as edit_words
 from viz.labels import tokens
+from viz.panels import needs_network
 from viz.session.state import Page, get_view_state, page_at, update
 from viz.url import links
 from viz.url.parsers import ALL_OFF
@@ -38,7 +39,7 @@ from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_scr
 def show(page: Page) -> None:
     """Draws the page. `page.trace` is the run without edits."""
     if page.info.recorded:
-        st.info(recorded_run.needs_network(), icon=":material/info:")
+        st.info(needs_network(), icon=":material/info:")
         return
     if page.info.spec.get("recorded"):
         st.info(recorded_run.unchangeable(), icon=":material/info:")

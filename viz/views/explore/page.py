@@ -1,6 +1,5 @@
 """The page Explore: overview of all heads, and one head in depth."""
 
-import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,21 +9,25 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from model.errors import HeadlightError
 from viz import canvas
 from viz.canvas.scenes import overlay
+from viz.canvas.scenes.sound import over_sound
 from viz.feature import draw_parts, features, folded_parts
-from viz.i18n.translate import _, _n, join_list, translated
-from viz.i18n.translate import number as shown_number
+from viz.i18n.translate import _, _n, error_message, join_list, number, translated
 from viz.labels import measures, tokens
+from viz.labels.sounds import hearing
 from viz.metrics import heads
 from viz.metrics.similar_heads import most_alike
+from viz.panels import Panel, Table
 from viz.session.state import Page, decimals, instead_of_explore, update
 from viz.url import links
 from viz.url.parsers import part_names, parts
-from viz.views.explore import continuations, logit_lens, reading, reading_card, sound
+from viz.views.explore import lens_panels, panels, reading, reading_card, sound_panels
 from viz.views.step import cell_dialog
-from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel
+from viz.widgets import download
+from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel, say
+from viz.widgets.drawn_panels import draw_content, draw_text
 
 
 def show(page: Page) -> None:
@@ -35,16 +38,16 @@ def show(page: Page) -> None:
         return None
     overview = reading.overview(page)
     _strips(page, overview["strips"])
-    if page.trace.sound is not None:
-        sound.draw(page)
-    row = continuations.predicted(page)
+    if hearing(page.trace) is not None:
+        _sound(page)
+    row = panels.next_row(page)
     maps, *beside = st.columns([5, 3]) if row is not None else [nullcontext()]
     with maps, panel("overview"):
         _INTRO(key="intro", data={"sentence": sentence(page.dark), "close": _("Hide this sentence")}, height="content")
         canvas.draw("atlas", overview["atlas"], key="atlas", chosen=update)
     if row is not None:
         with beside[0]:
-            continuations.draw(page, row)
+            _next(page, panels.of_next(page, row))
     shown = reading.shown(page)
     drawn = reading.selected_head(page, shown)
     columns = st.columns([5, 5, 3])
@@ -60,14 +63,12 @@ def show(page: Page) -> None:
     with facts, card("facts", helped=False):
         _facts(page, shown)
     draw_parts("export", page, shown)
-    with st.expander(_("Similar heads"), icon=":material/join_inner:", **expander_state("alike")) as part:
-        if part.open:
-            _alike(page)
+    _opened(page, "alike", _("Similar heads"), ":material/join_inner:", lambda: _alike(page))
     _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
     _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
     for folded in folded_parts():
         _opened(page, folded.name, translated(folded.title), f":material/{folded.icon}:", partial(folded.draw, page))
-    _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: logit_lens.draw(page))
+    _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: _lens(page))
     if page.view.key >= 0 and shown.reading.name != "writes":
         cell_dialog.dialog(page)
     return None
@@ -161,81 +162,101 @@ def _image(page: Page, shown: reading.Shown, scene: bytes) -> None:
     canvas.draw("overlay", scene, key="overlay", chosen=update)
 
 
+def _next(page: Page, likeliest: Panel) -> None:
+    """Draws the card of a language model."""
+    with card("next", "content"):
+        st.html(heading(likeliest.title, likeliest.about))
+        draw_content(page, likeliest, "next", chosen=update, printable=False)
+
+
+def _sound(page: Page) -> None:
+    """Draws the card of a run that has read a sound, with the times of its words."""
+    heard = sound_panels.of_sound(page, panels.printed(page, "head"))
+    site = over_sound(page.trace, page.attention.site)
+    with card("sound", "content", helped=False):
+        head = tokens.site(site.site, min(page.head, site.heads - 1))
+        about = _("The line moves with the sound. Colors: the attention of {head}.", head=head)
+        st.html(heading(heard.title, about, help_of="sound"))
+        draw_content(page, heard, "sound", chosen=update, printable=False)
+        st.caption(heard.about)
+        if (timed := sound_panels.timed_words(page)).words:
+            times = sound_panels.of_times(timed)
+            with st.expander(times.title, icon=":material/timer:", **expander_state("word-times")) as part:
+                if part.open:
+                    st.caption(times.words)
+                    draw_content(page, times, "times")
+
+
 def _facts(page: Page, shown: reading.Shown) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
-    statistics = heads.head_statistics(page.trace, page.attention, page.head)
-    titles, meanings = measures.titles(), measures.meanings()
+    statistics, meanings = panels.of_facts(page, shown), measures.meanings()
+    assert isinstance(statistics.content, Table)
     facts = []
-    for name, value in statistics.values.items():
-        title, meaning = escape(titles[name]), escape(meanings[name])
-        number = escape(_("not defined") if math.isnan(value) else shown_number(value, ".2f"))
-        facts.append(
-            f'<details class="fact"><summary title="{meaning}"><span>{title}</span><b>{number}</b></summary>{meaning}</details>'
-        )
-    notes = [
-        measures.over_rows(statistics.rows),
-        _("Attention shows what a head attends to, not why the model chooses a word.")
-        if page.trace.steps
-        else _("Attention shows what a head attends to, not what the model makes of it."),
-    ]
-    if page.attention.site.stack == "decoder" and not page.trace.of_program:
-        rows = tokens.queries(page.trace, page.attention)
-        row = rows[min(max(page.view.query, 1), len(rows) - 1)]
-        notes.insert(0, _("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))
-    if not reading.is_raw(page, shown):
-        notes.insert(0, _weights_alone())
-    small = [f'<p class="small">{escape(note)}</p>' for note in notes]
+    for name, (title, value) in zip(heads.SHOWN, statistics.content.rows, strict=True):
+        meaning = escape(meanings[name])
+        summary = f'<summary title="{meaning}"><span>{escape(title)}</span><b>{escape(value)}</b></summary>'
+        facts.append(f'<details class="fact">{summary}{meaning}</details>')
+    small = [f'<p class="small">{escape(note)}</p>' for note in panels.notes_of_facts(page, shown)]
     for folded in folded_parts():
         if sentence := folded.link(page):
             address = urlencode(links.write(replace(page.view, opened=parts(f"{page.view.opened} {folded.name}"))))
             small.append(f'<p class="small"><a href="?{escape(address)}" target="_self">{escape(sentence)}</a></p>')
-    st.html("".join((heading(_("This head"), _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
-
-
-def _weights_alone() -> str:
-    return _("These numbers describe the weights of the heads; they do not depend on the chosen view.")
+    st.html("".join((heading(statistics.title, _("each row is a probability distribution"), help_of="facts"), *facts, *small)))
 
 
 def _alike(page: Page) -> None:
     """Draws the heads most similar to the selected one; a click selects one of them."""
-    st.caption(
-        _("Jensen-Shannon divergence between the rows of two heads, averaged: 0 bits = identical, 1 bit = nothing in common.")
-    )
-    found = most_alike(page.trace, page.attention, page.head)
+    similar = most_alike(page.trace, page.attention, page.head)
+    words = panels.of_similar(page, similar)
+    st.caption(words.words)
     with st.container(horizontal=True, gap="small", key="alike-heads"):
-        for one in found:
-            gaps = {"head": tokens.site(one.site, one.head), "bits": shown_number(one.divergence, decimals(3))}
-            chosen = {"site": str(one.site), "head": one.head}
+        for head in similar:
+            name, bits = tokens.site(head.site, head.head), number(head.divergence, decimals(3))
             st.button(
-                tokens.markdown(_("{head}: {bits} bits", **gaps)),
-                key=f"alike-{one.site}-{one.head}",
+                tokens.markdown(_("{head}: {bits} bits", head=name, bits=bits)),
+                key=f"alike-{head.site}-{head.head}",
                 type="tertiary",
-                on_click=lambda chosen=chosen: update(**chosen),
+                on_click=update,
+                kwargs={"site": str(head.site), "head": head.head},
             )
-    if not found:
+    if not similar:
         st.caption(_("No other head attends to the same tokens."))
-    st.caption(_("Only heads with the same query and key tokens are compared. Similar heads may still move different things."))
+    st.caption(words.about)
 
 
 def _numbers(page: Page, shown: reading.Shown) -> None:
     """Draws the numbers of the picture above as a table, with downloads."""
-    table = reading.table(page, shown)
-    st.caption(tokens.markdown(_("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)))
+    numbers = panels.of_numbers(page, shown)
+    st.caption(tokens.markdown(numbers.title))
     if reading.fits(page):
-        numeric_tables.draw(table)
-    download.csv(table, page.trace, *reading.file_parts(page, shown))
+        draw_content(page, numbers, "numbers")
+    download.csv(reading.table(page, shown), page.trace, *reading.file_parts(page, shown))
 
 
 def _all_heads(page: Page, shown: reading.Shown) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
     if not reading.is_raw(page, shown):
-        st.caption(_weights_alone())
-    st.caption(measures.of_rows())
-    table, titles = heads.all_heads(page.trace), measures.titles()
-    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows with a choice")}
-    titles |= {"rows_left_out": _("other rows")}
-    clicked = choosing_head(table, "all-heads")
-    numeric_tables.draw(table, titles=titles, decimals=3, hide_index=True, selection_mode="single-row", **clicked)
+        st.caption(panels.weights_alone())
+    statistics = panels.of_heads(page)
+    st.caption(statistics.about)
+    choosing = choosing_head(heads.all_heads(page.trace), "all-heads")
+    draw_content(page, statistics, choosing.pop("key"), selection_mode="single-row", **choosing)
+
+
+def _lens(page: Page) -> None:
+    """Draws the logit lens, or says why this model has none."""
+    if reason := lens_panels.reason_against(page):
+        st.caption(reason)
+        return
+    with st.popover(_("What is this?"), type="tertiary", key="about-lens"):
+        draw_text(lens_panels.explanation(page), lambda sentence: st.markdown(f":small[{sentence}]"))
+    try:
+        lens = lens_panels.of_run(page)
+    except HeadlightError as error:
+        say(error_message(error))
+        return
+    draw_content(page, lens_panels.panel(page, lens), "lens")
+    download.csv(lens.table, page.trace, "logit-lens")
 
 
 _INTRO = st.components.v2.component(

@@ -1,35 +1,35 @@
 """The panels of the page Explore: the heads of a run, a reading, the calculation of a cell, and the parts that a link opens."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from model.engine.api import Explain
-from model.errors import HeadlightError
+from model.engine.api import Texts
+from model.spec.request import Decoding
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import matrix, overlay, sound
+from viz.canvas.scenes import continuations, matrix, overlay
 from viz.canvas.scenes.attention import ReadingScene
 from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import changed, unpack
-from viz.export import tables as export
 from viz.feature import cell_panels, folded_parts
-from viz.figures.layout import axis, picture, scale
-from viz.figures.theme import scheme
-from viz.i18n.translate import _, error_message, join_sentences, number
-from viz.labels import measures, tokens
+from viz.figures import heatmap, row_entropy
+from viz.i18n.translate import _, join_sentences, number, titled
+from viz.labels import alt_text, measures, tokens
 from viz.labels.sounds import hearing
-from viz.metrics import heads
+from viz.metrics import heads as head_measures
 from viz.metrics.aggregation import without_first
-from viz.panels import Bars, NotDrawable, OfRun, Panel, Plot, Scene, Table, Text, TextLine
+from viz.metrics.similar_heads import Likeness, most_alike
+from viz.panels import Bars, NotDrawable, OfRun, Panel, Plot, Scene, Table
 from viz.session.state import Page
 from viz.url.view_state import ViewState
-from viz.views.explore import logit_lens, reading
-from viz.views.step import cell_calculation
+from viz.views.explore import lens_panels, reading, sound_panels
+from viz.views.explore.reading import Shown
+from viz.views.step import cell_panels as of_cells
 
 LONGEST = 64
 """Most tokens per side of a head that is drawn as lines."""
@@ -37,7 +37,7 @@ LONGEST = 64
 
 def panels(page: Page, link: ViewState) -> list[Panel]:
     """The heads of the run; first what else the link opens: a reading, parts, the calculation of a cell."""
-    before = [*of_reading(page), *of_parts(page)]
+    before = [*of_link_reading(page), *of_parts(page)]
     if min(page.view.query, page.view.key) >= 0:
         before += of_cell(page)
     on_image = hearing(page.trace) is not None or overlay.fits(page.trace, page.attention.site)
@@ -66,7 +66,7 @@ def of_run(page: Page, opens: bool | None = None, width: Literal["whole", "half"
     figure, content = "head" if opens else "atlas", Scene("Atlas", data, pieces, follows=True)
     atlas = Panel("atlas", "", content, width=width, selected={"large": opens}, paper=lambda: (printed(page, figure),))
     if hearing(trace) is not None:
-        return [_sound(page), atlas]
+        return [sound_panels.of_sound(page, printed(page, "head")), atlas]
     if overlay.fits(trace, site):
         image = Scene("Overlay", overlay.scene(trace, site, head, query, page.view.overlay), follows=True)
         return [Panel("overlay", "", image, width="half", paper=lambda: (printed(page, "image"),)), atlas]
@@ -90,48 +90,18 @@ def printed(page: Page, figure: str, before: str = "") -> OfRun:
 
 def _lines(page: Page, rest: bool) -> Iterator[Panel]:
     """The selected head as lines, unless it has too many tokens."""
-    trace, site, own = page.trace, page.attention.site, page.attention
-    if max(own.mask.shape) > LONGEST:
+    trace, attention = page.trace, page.attention
+    if max(attention.mask.shape) > LONGEST:
         return
-    weights = without_first(parts.allowed(own.head(page.head), own.mask)) if rest else None
-    read = None if weights is None else ReadingScene("without-first", tokens.head_name(trace, site, page.head), weights)
-    drawn = changed(scene.lines(trace, site, page.head, page.view.query, read), strings.lines_alone())
+    weights = without_first(parts.allowed(attention.head(page.head), attention.mask)) if rest else None
+    title = tokens.head_name(trace, attention.site, page.head)
+    read = None if weights is None else ReadingScene("without-first", title, weights)
+    drawn = changed(scene.lines(trace, attention.site, page.head, page.view.query, read), strings.lines_alone())
     content = Scene("Lines", drawn, follows=True)
     yield Panel("lines", "", content, width="half", paper=lambda: (printed(page, "lines"),))
 
 
-def _sound(page: Page) -> Panel:
-    """The sound that a run has read, with the words at their times."""
-    data = sound.scene(page.trace, page.attention.site, page.head, page.view.query)
-    plot = Plot(lambda dark: _spectrogram(page, dark), name="spectrogram", title=_("The sound"))
-    return Panel("sound", _("The sound"), Scene("Sound", data), paper=lambda: (plot, printed(page, "head")))
-
-
-def _spectrogram(page: Page, dark: bool) -> go.Figure:
-    """The spectrogram of the sound, for print."""
-    heard = hearing(page.trace)
-    assert heard is not None
-    colours, codes = scheme(dark), sound.shades(page.trace, heard)
-    words = sound.timed(page.trace, heard, page.attention.site, page.head).words
-    cells = {
-        "type": "heatmap",
-        "x": [(place + 0.5) * heard.read.step for place in range(codes.shape[1])],
-        "y": list(range(1, len(codes) + 1)),
-        "z": codes.astype(np.float64),
-        "zmin": 0,
-        "zmax": 255,
-        "colorscale": scale((colours.card, colours.second, colours.text)),
-        "showscale": False,
-    }
-    named = {"tickvals": [(one.start + one.end) / 2 for one in words], "ticktext": [tokens.word(one.text) for one in words]}
-    layout = {
-        "xaxis": axis(colours, _("Words")) | named if words else axis(colours, _("Time in seconds")),
-        "yaxis": axis(colours, _("Spectrogram")),
-    }
-    return picture(dark, 220, [cells], layout)
-
-
-def of_reading(page: Page) -> Iterator[Panel]:
+def of_link_reading(page: Page) -> Iterator[Panel]:
     """The reading that the link asks for; nothing where that is the weights of the head.
 
     Raises:
@@ -142,45 +112,56 @@ def of_reading(page: Page) -> Iterator[Panel]:
         raise NotDrawable(join_sentences(shown.notes))
     if shown.reading.name == "writes":
         raise NotDrawable(_("What a cell writes is shown on Explore only, for the cell under the pointer."))
-    if shown.reading.name == "head" and reading.hides(page) != "special":  # the heads themselves show it
-        return
+    if shown.reading.name != "head" or reading.hides(page) == "special":  # else the heads themselves show it
+        yield of_reading(page, shown)
+
+
+def of_reading(page: Page, shown: Shown) -> Panel:
+    """A reading of the selected site: cells, or bars where it has one number for each row."""
     rows, keys = tokens.queries(page.trace, page.attention), tokens.keys(page.trace, page.attention)
-    words = join_sentences((shown.reading.meaning, *shown.notes))
     if shown.values.ndim == 1:
-        yield Panel("reading", reading.title(page, shown), Bars(rows, shown.values.tolist(), page.view.query), words)
-        return
-    axes = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
-    cells = matrix.numbers(shown.values, rows, [keys[key] for key in shown.keys], axes)
-    yield Panel("reading", reading.title(page, shown), Scene("Cells", cells), words)
+        content: Bars | Scene = Bars(rows, shown.values.tolist(), page.view.query)
+    else:
+        axes = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
+        content = Scene("Cells", matrix.numbers(shown.values, rows, [keys[key] for key in shown.keys], axes))
+
+    def on_page() -> Plot:
+        return Plot(lambda dark: figure_of_reading(page, shown, dark), reading_in_words(page, shown), "reading")
+
+    words = join_sentences((shown.reading.meaning, *shown.notes))
+    return Panel("reading", reading.title(page, shown), content, words, on_page=on_page)
+
+
+def figure_of_reading(page: Page, shown: Shown, dark: bool) -> go.Figure:
+    """A reading as a figure."""
+    trace, attention, query = page.trace, page.attention, page.view.query
+    if shown.most is not None:
+        return row_entropy.entropy(trace, attention, shown.values, shown.most, dark, query)
+    cells = heatmap.Cells(shown.values, shown.quantity, shown.probabilities, shown.keys)
+    return heatmap.cells(trace, attention, cells, dark, query)
+
+
+def reading_in_words(page: Page, shown: Shown) -> str:
+    """The figure of a reading in words; of derived numbers, where the largest and the smallest are."""
+    title = reading.title(page, shown)
+    if shown.values.ndim == 1:
+        rows = tokens.queries(page.trace, page.attention, longest=None)
+        return titled(title, alt_text.bars(rows, shown.values.tolist()))
+    if shown.reading.name != "head":
+        return titled(title, alt_text.table(shown.values, tokens.key_axis(page.trace, page.attention.site)))
+    if len(shown.keys) < page.attention.mask.shape[1]:
+        kept = alt_text.kept(page.trace, page.attention, shown.values, shown.keys.tolist())
+        return titled(title, join_sentences((*shown.notes, kept)))
+    return titled(title, alt_text.head(page.trace, page.attention, page.head))
 
 
 def of_cell(page: Page) -> list[Panel]:
     """What the panel of the link's cell shows: how its weight was calculated, or what a feature says of it."""
     query, key = page.view.query, page.view.key
-    shown = cell_panels().get(page.view.cell)
-    if shown is not None and shown.panels is not None:
-        return list(shown.panels(page, query, key))
-    return list(calculation(page, query, key))
-
-
-def calculation(page: Page, query: int, key: int) -> Iterator[Panel]:
-    """How the weight of a cell was calculated, and the whole row as numbers.
-
-    Raises:
-        NotDrawable: this run has no calculation.
-    """
-    try:
-        found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
-    except HeadlightError as error:
-        raise NotDrawable(error_message(error)) from error
-    lines = [
-        *cell_calculation.score(found),
-        *cell_calculation.weight(found),
-        TextLine(cell_calculation.verdict(found)),
-        *cell_calculation.share(found),
-    ]
-    yield Panel("calculation", cell_calculation.title(page, query, key), Text(lines))
-    yield Panel("row", _("The whole row as numbers"), Table(cell_calculation.table(page, found), key))
+    brought = cell_panels().get(page.view.cell)
+    if brought is not None and brought.panels is not None:
+        return list(brought.panels(page, query, key))
+    return list(of_cells.calculation(page, query, key))
 
 
 def of_parts(page: Page) -> Iterator[Panel]:
@@ -196,42 +177,125 @@ def of_parts(page: Page) -> Iterator[Panel]:
             yield from folded.panels(page)
 
 
-def _numbers(page: Page) -> Panel:
-    shown = reading.shown(page)
-    if max(page.attention.mask.shape) > reading.LONGEST:
-        raise NotDrawable(_("Tables are drawn for at most {most} tokens per side.", most=reading.LONGEST))
-    raw = shown.values.ndim == 2
-    table = (
-        export.map_table(page.trace, page.attention, shown.values, shown.keys)
-        if raw
-        else export.row_table(page.trace, page.attention, shown.values, shown.quantity)
+def next_row(page: Page) -> continuations.Row | None:
+    """What a language model predicted after its prompt; None: another model, or it wrote nothing."""
+    return continuations.after(page.trace, page.info.spec.get("suppressed", ())) if page.info.continues else None
+
+
+def of_next(page: Page, row: continuations.Row) -> Panel:
+    """What a language model may write next: its likeliest tokens as bars that move with temperature, top k and top p."""
+    ids = row.likeliest()
+    texts = page.engine.ask(Texts(page.info.name, strip="source", ids=ids, settings=page.view.parsed_settings()))
+    samples = page.view.method == "sample"  # then the sidebar has temperature, top k and top p
+    asked = page.view.decoding() if samples else Decoding()
+    names = dict(zip(ids, map(tokens.word, texts), strict=True))
+    start = asked.temperature, asked.top_k, asked.top_p
+    last = tokens.word(page.trace.tokens["source"].texts[row.place])
+    about = _(
+        "The most likely tokens after “{token}”, as this run samples them. Click or tap a token to continue with it.",
+        token=last,
     )
+    turns = _(
+        "The most likely tokens after “{token}”. Move a slider and the bars follow, without another run. Click or tap a "
+        "token to continue with it.",
+        token=last,
+    )
+    content = Scene("Next", continuations.scene(page.trace, row, names, start, turned=not samples))
+    return Panel("next", _("What comes next"), content, about=about if samples else turns, width="half")
+
+
+def _next(page: Page) -> Panel:
+    if (row := next_row(page)) is None:
+        raise NotDrawable(_("This run generated nothing."))
+    return of_next(page, row)
+
+
+def of_facts(page: Page, shown: Shown) -> Panel:
+    """The statistics of the selected head."""
+    statistics, titles = head_measures.head_statistics(page.trace, page.attention, page.head), measures.titles()
+    texts = [_("not defined") if math.isnan(value) else number(value, ".2f") for value in statistics.values.values()]
+    frame = pd.DataFrame({"": texts}, index=pd.Index([titles[name] for name in statistics.values], name=""))
+    return Panel("facts", _("This head"), Table(frame), join_sentences(notes_of_facts(page, shown)), width="half")
+
+
+def notes_of_facts(page: Page, shown: Shown) -> list[str]:
+    """What to know when reading the statistics of a head, sentence by sentence."""
+    statistics = head_measures.head_statistics(page.trace, page.attention, page.head)
+    notes = [] if reading.is_raw(page, shown) else [weights_alone()]
+    if page.attention.site.stack == "decoder" and not page.trace.of_program:
+        rows = tokens.queries(page.trace, page.attention)
+        row = rows[min(max(page.view.query, 1), len(rows) - 1)]
+        notes.append(_("Rows are labeled “token read → token generated next”, here “{row}”.", row=row))
+    writes = bool(page.trace.steps)
+    what = (
+        _("Attention shows what a head attends to, not why the model chooses a word.")
+        if writes
+        else _("Attention shows what a head attends to, not what the model makes of it.")
+    )
+    return [*notes, measures.over_rows(statistics.rows), what]
+
+
+def weights_alone() -> str:
+    """What is said of statistics beside a reading that is not the weights of the head."""
+    return _("These numbers describe the weights of the heads; they do not depend on the chosen view.")
+
+
+def of_similar(page: Page, similar: tuple[Likeness, ...]) -> Panel:
+    """The heads most similar to the selected one.
+
+    Args:
+        similar: as `viz.metrics.similar_heads.most_alike` finds them.
+    """
+    names = pd.Index([tokens.site(head.site, head.head) for head in similar], name=_("head"))
+    frame = pd.DataFrame({_("divergence (bits)"): [head.divergence for head in similar]}, index=names)
+    words = _("Jensen-Shannon divergence between the rows of two heads, averaged: 0 bits = identical, 1 bit = nothing in common.")
+    about = _("Only heads with the same query and key tokens are compared. Similar heads may still move different things.")
+    return Panel("alike", _("Similar heads"), Table(frame), words, about, width="half")
+
+
+def of_numbers(page: Page, shown: Shown) -> Panel:
+    """The numbers of a reading as a table; with more decimals on the page, which has room for them."""
+    frame = reading.table(page, shown)
     title = _("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)
-    return Panel("numbers", title, Table(table, page.view.query, decimals=2))
+    return Panel("numbers", title, Table(frame, page.view.query, decimals=2), on_page=lambda: Table(frame, decimals=4))
 
 
-def _heads(page: Page) -> Panel:
-    table, titles = heads.all_heads(page.trace), measures.titles()
-    frame = table[list(heads.SHOWN)].rename(columns=titles)
+def _numbers(page: Page) -> Panel:
+    if not reading.fits(page):
+        raise NotDrawable(_("Tables are drawn for at most {most} tokens per side.", most=reading.LONGEST))
+    return of_numbers(page, reading.shown(page))
+
+
+def of_heads(page: Page) -> Panel:
+    """The statistics of all heads; on the page with columns by which they can be sorted."""
+    table, titles = head_measures.all_heads(page.trace), measures.titles()
+    frame = table[list(head_measures.SHOWN)].rename(columns=titles)
     frame.index = pd.Index([tokens.site(Site.parse(site), head) for site, head in table.index], name=_("head"))
     chosen = list(table.index).index((str(page.attention.site), page.head))
-    return Panel("heads", _("Statistics of all heads"), Table(frame, chosen))
+    titles |= {"kind": _("attention"), "pass": _("pass"), "layer": _("layer"), "head": _("head"), "rows": _("rows with a choice")}
+    titles |= {"rows_left_out": _("other rows")}
+    sortable = Table(table, titles=titles, named=False)
+    return Panel("heads", _("Statistics of all heads"), Table(frame, chosen), about=measures.of_rows(), on_page=lambda: sortable)
 
 
 def _lens(page: Page) -> Panel:
-    if reason := logit_lens.reason_against(page):
+    if reason := lens_panels.reason_against(page):
         raise NotDrawable(reason)
-    lens, words = logit_lens.computed(page.view.request(keep=("hidden",)), page.engine, page.info.spec)
-    positions, layers, title = logit_lens.axes(page, lens)
-    likeliest = lens.probabilities[:, :, 0].T  # [position, layer]
-    texts = [
-        [f"{word} {number(share, '.2f')}" for word, share in zip(*row, strict=True)]
-        for row in zip(words[:, :, 0].T, likeliest, strict=True)
-    ]
-    columns = [_("after layer {layer}", layer=layer) for layer in layers]
-    frame = pd.DataFrame(texts, index=pd.Index(positions, name=title), columns=columns)
-    heading = _("Logit lens: the most likely next token after each layer")
-    return Panel("lens", heading, Table(frame, page.view.query, shades=likeliest))
+    return lens_panels.panel(page, lens_panels.of_run(page))
 
 
-_PARTS: Mapping[str, Callable[[Page], Panel]] = {"numbers": _numbers, "heads": _heads, "lens": _lens}
+def _times(page: Page) -> Panel:
+    if hearing(page.trace) is None or not (timed := sound_panels.timed_words(page)).words:
+        raise NotDrawable(_("This run has no words with times."))
+    return sound_panels.of_times(timed)
+
+
+_PARTS: Mapping[str, Callable[[Page], Panel]] = {
+    "next": _next,
+    "facts": lambda page: of_facts(page, reading.shown(page)),
+    "times": _times,
+    "alike": lambda page: of_similar(page, most_alike(page.trace, page.attention, page.head)),
+    "numbers": _numbers,
+    "heads": of_heads,
+    "lens": _lens,
+}

@@ -23,8 +23,8 @@ from viz.labels import tokens
 from viz.labels.images import hidden_positions
 from viz.metrics import aggregation
 from viz.metrics.catalogue import Reading, catalogue
+from viz.panels import needs_network
 from viz.session.state import Page
-from viz.widgets import recorded_run
 
 LONGEST = 256
 """Most tokens on a side of a heatmap here, which labels every token. The atlas opens heads of any size."""
@@ -111,6 +111,13 @@ def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
     return (str(page.attention.site), *head, *reading, *hidden)
 
 
+def table(page: Page, shown: Shown) -> pd.DataFrame:
+    """The numbers of a reading."""
+    if shown.values.ndim == 2:
+        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
+    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
+
+
 def _weights(page: Page) -> Shown:
     return _map(page, "head", page.attention.head(page.head), probabilities=True)
 
@@ -136,7 +143,7 @@ def _value_weighted(page: Page) -> Shown | str:
 
 def _writes(page: Page) -> Shown | str:
     if page.info.recorded:
-        return recorded_run.needs_network()
+        return needs_network()
     if not page.info.writes:
         return _("This model generates no tokens: it has no output layer whose logits a value could raise or lower.")
     decoder = page.info.spec["decoder"]

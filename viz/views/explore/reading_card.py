@@ -2,23 +2,22 @@
 
 from functools import partial
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from model.spec.edits import Silence
 from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.wire import overviews
-from viz.figures import heatmap
-from viz.figures import row_entropy as rows
-from viz.i18n.translate import _, join_sentences, said, titled
-from viz.labels import alt_text, tokens
+from viz.i18n.translate import _, said
+from viz.labels import tokens
 from viz.metrics.catalogue import catalogue
 from viz.metrics.sinks import SMALL_VALUE, Sink, sink
 from viz.session.state import Page, bind, update
 from viz.url.parsers import READINGS
+from viz.views.explore import panels
 from viz.views.explore.reading import LONGEST, Shown, fits, hides, title, with_values
-from viz.widgets.cards import chart, heading
+from viz.widgets.cards import heading
+from viz.widgets.drawn_panels import draw_content
 
 
 def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
@@ -37,7 +36,7 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
         if cells is not None:
             canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
         else:
-            chart(drawn(page, shown), key="heatmap", alt=in_words(page, shown))
+            draw_content(page, panels.of_reading(page, shown), "heatmap", printable=False)
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(
@@ -50,21 +49,6 @@ def draw(page: Page, shown: Shown, cells: bytes | None) -> None:
         st.info(sentence, icon=":material/info:")
     for note in (*shown.notes, *_about_the_head(page, shown)):
         st.caption(tokens.markdown(note))
-
-
-def in_words(page: Page, shown: Shown) -> str:
-    """The picture in words; of derived numbers, where the largest and the smallest are."""
-    if shown.values.ndim == 1:
-        rows = tokens.queries(page.trace, page.attention, longest=None)
-        return titled(title(page, shown), alt_text.bars(rows, shown.values.tolist()))
-    if shown.reading.name == "head" and len(shown.keys) < page.attention.mask.shape[1]:
-        return titled(
-            title(page, shown),
-            join_sentences((*shown.notes, alt_text.kept(page.trace, page.attention, shown.values, shown.keys.tolist()))),
-        )
-    if shown.reading.name == "head":
-        return titled(title(page, shown), alt_text.head(page.trace, page.attention, page.head))
-    return titled(title(page, shown), alt_text.table(shown.values, tokens.key_axis(page.trace, page.attention.site)))
 
 
 def _controls(page: Page, shown: Shown) -> None:
@@ -107,15 +91,6 @@ def _explain(shown: Shown) -> None:
         st.latex(line)
     st.markdown(f":small[{tokens.markdown(shown.reading.meaning)}]")
     st.markdown(f":small[{tokens.markdown(shown.reading.caution)}]")
-
-
-def drawn(page: Page, shown: Shown) -> go.Figure:
-    """The reading as a figure."""
-    trace, attention, query = page.trace, page.attention, page.view.query
-    if shown.most is not None:
-        return rows.entropy(trace, attention, shown.values, shown.most, page.dark, query)
-    cells = heatmap.Cells(shown.values, shown.quantity, shown.probabilities, shown.keys)
-    return heatmap.cells(trace, attention, cells, page.dark, query)
 
 
 def _about_the_head(page: Page, shown: Shown) -> list[str]:

@@ -2,20 +2,19 @@
 
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
-from model.trace.beam_tree import hypotheses, path
+from model.trace.beam_tree import hypotheses
 from model.trace.types import Trace
-from viz import canvas
-from viz.canvas.scenes import beam_tree
 from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.panels import OfRun, Picture
 from viz.session.state import Page, bind, decimals, update
-from viz.widgets import download, numeric_tables
+from viz.views.step import panels
+from viz.widgets import download
 from viz.widgets.cards import card, expander_state
+from viz.widgets.drawn_panels import draw_content
 
 ANOTHER = {"query": -1, "key": -1, "step": -1}
 """Fields that another hypothesis resets: they name rows of the old one."""
@@ -44,17 +43,16 @@ def draw(page: Page) -> None:
                 **bind("hypothesis", **ANOTHER),
             )
         draw_tree(page)
-        with st.expander(_("The search as a table"), icon=":material/table:", **expander_state("part-search")) as part:
+        opened = expander_state("part-search", page.view.opened, ("search",))
+        with st.expander(_("The search as a table"), icon=":material/table:", **opened) as part:
             if part.open:
                 _numbers(page)
 
 
 def draw_tree(page: Page) -> None:
     """Draws the tree of the search; a click on a finished hypothesis shows it, unless the run is recorded."""
-    recorded = page.info.recorded
-    shown = int((page.trace.request.get("decoding") or {}).get("hypothesis", 0)) if recorded else page.view.hypothesis
-    there = 0 if recorded else len(hypotheses(page.trace.tree))
-    canvas.draw("tree", beam_tree.scene(page.trace, shown), key="tree", chosen=partial(_show, there))
+    count = 0 if page.info.recorded else len(hypotheses(page.trace.tree))
+    draw_content(page, panels.tree(page), "tree", chosen=partial(_show, count), printable=False)
 
 
 def _show(count: int, **fields: str | int) -> None:
@@ -65,40 +63,16 @@ def _show(count: int, **fields: str | int) -> None:
 
 def _in_words(trace: Trace, form: str, rank: int) -> str:
     """A hypothesis as one line of text."""
-    place = hypotheses(trace.tree)[rank]
-    node = trace.tree[place]
-    gaps = {"rank": rank + 1, "text": _text(trace, place)}
-    gaps |= {"mean": tokens.number(node.mean, form), "total": tokens.number(node.total, form)}
-    return _("{rank} · {text} · {mean} per token, {total} in total", **gaps)
-
-
-def _text(trace: Trace, place: int) -> str:
-    return tokens.line(trace.tree[one].text for one in path(trace.tree, place))
-
-
-def table(trace: Trace) -> pd.DataFrame:
-    """Table of all nodes of the tree in search order: texts so far, log-probabilities, fate and rank."""
-    fates = {"kept": _("kept"), "finished": _("finished"), "pruned": _("pruned")}
-    rows = [
-        {
-            _("step"): node.step + 1,
-            _("hypothesis so far"): _text(trace, node.parent),
-            _("token"): tokens.word(node.text),
-            _("log-probability"): node.log_probability,
-            _("total"): node.total,
-            _("per token"): node.mean,
-            _("outcome"): fates[node.fate],
-            _("hypothesis"): node.rank + 1 if node.rank >= 0 else None,
-        }
-        for node in trace.tree
-    ]
-    return pd.DataFrame(rows).astype({_("hypothesis"): "Int64"})
+    index = hypotheses(trace.tree)[rank]
+    node, text = trace.tree[index], panels.text_of_hypothesis(trace, index)
+    mean, total = tokens.number(node.mean, form), tokens.number(node.total, form)
+    return _("{rank} · {text} · {mean} per token, {total} in total", rank=rank + 1, text=text, mean=mean, total=total)
 
 
 def _numbers(page: Page) -> None:
     trace = page.trace
-    found = table(trace)
-    numeric_tables.draw(found, hide_index=True, key="search-numbers")
-    download.csv(found, trace, "search", label=_("Download the search as CSV"), key="search-csv")
+    draw_content(page, panels.of_search(trace), "search-numbers")
+    table = panels.table_of_search(trace)
+    download.csv(table, trace, "search", label=_("Download the search as CSV"), key="search-csv")
     printed = OfRun("tree", trace, page.attention.site, page.head, hypothesis=page.view.hypothesis)
     draw_parts("picture", Picture("tree", trace, lambda: [printed]))

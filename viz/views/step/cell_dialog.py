@@ -1,24 +1,21 @@
 """Calculation of one weight, on any page: how it was calculated and what it contributes, recomputed and compared with the run."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import streamlit as st
 
-from model.engine.api import Explain
 from model.errors import HeadlightError
 from model.trace.cell_arithmetic import Explanation
-from model.trace.types import Trace
-from viz.feature import cell_panels
-from viz.figures import arithmetic as figures
+from viz import feature
 from viz.i18n.translate import _, error_message, translated
 from viz.labels import tokens
-from viz.panels import TextLine
+from viz.panels import Text
 from viz.session import patient_engine
 from viz.session.state import Page, bind, update
-from viz.views.step import cell_calculation
-from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, chart, say
+from viz.views.step import cell_panels
+from viz.widgets import download
+from viz.widgets.cards import card, say
+from viz.widgets.drawn_panels import draw, draw_content, draw_text
 
 
 def dialog(page: Page) -> None:
@@ -33,23 +30,23 @@ def dialog(page: Page) -> None:
             st.markdown(f"**{tokens.markdown(tokens.site(page.attention.site, page.head))}**", width="content")
             st.button(_("Close"), key="close-cell", icon=":material/close:", type="tertiary", on_click=_close)
         with patient_engine.show_pending():
-            draw(page, page.view.query, page.view.key)
+            _panel_of_cell(page, page.view.query, page.view.key)
 
 
 def _close() -> None:
     fields: dict[str, Any] = {"key": -1}
-    for panel in cell_panels().values():
+    for panel in feature.cell_panels().values():
         fields |= panel.reset
     update(**fields)
 
 
-def draw(page: Page, query: int, key: int) -> None:
+def _panel_of_cell(page: Page, query: int, key: int) -> None:
     """Draws the calculation of a cell of the page's site and head, or says why there is none.
 
     Args:
         query, key: counted from 0.
     """
-    others = cell_panels()
+    others = feature.cell_panels()
     titles = {"how": _("How it was calculated")} | {name: translated(panel.title) for name, panel in others.items()}
     st.segmented_control(
         _("What the panel shows"),
@@ -67,59 +64,31 @@ def draw(page: Page, query: int, key: int) -> None:
 
 def _calculation(page: Page, query: int, key: int) -> None:
     try:
-        found = page.engine.ask(Explain(page.view.request(), str(page.attention.site), page.head, query, key))
+        cell = cell_panels.explained(page, query, key)
     except HeadlightError as error:
         say(error_message(error))
         return
-    keys = tokens.keys(page.trace, page.attention, longest=None)
     with card("arithmetic", "content"):
-        title = cell_calculation.title(page, query, key)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{tokens.markdown(title)}**", width="content")
-            badge(found)
-        st.caption(_("The query and key vectors of this head, dimension by dimension, and their products:"))
-        names = (page.trace, title)
-        chart(figures.products(found.q, found.k, page.dark), names, key="cell-products")
-        _lines(cell_calculation.score(found))
-        _lines(cell_calculation.weight(found))
-        _moves(found, keys, page.dark, names)
-        _table(page, found)
+            st.markdown(f"**{tokens.markdown(cell_panels.title(page, cell))}**", width="content")
+            badge(cell)
+        products = cell_panels.of_products(page, cell)
+        st.caption(tokens.markdown(products.words))
+        draw_content(page, products, "cell-products")
+        draw_content(page, cell_panels.of_calculation(page, cell), "cell-calculation", sentence=st.caption)
+        draw(page, cell_panels.of_contributions(page, cell), "cell-row")
+        draw_text(Text(list(cell_panels.share(cell))), st.caption)
+        row = cell_panels.of_row(page, cell)
+        with st.expander(row.title, icon=":material/table:"):
+            draw_content(page, row, "cell-numbers")
+            parts = (cell.site, f"head-{cell.head + 1}", f"query-{cell.query + 1}")
+            frame = cell_panels.table(page, cell)
+            download.csv(frame, page.trace, *parts, label=_("Download this row as CSV"), key="cell-csv")
 
 
-def badge(found: Explanation) -> None:
+def badge(cell: Explanation) -> None:
     """Draws whether the calculation, repeated in float64, matches the run: in words, with an icon and a color."""
-    if found.agrees:
-        st.badge(cell_calculation.verdict(found), icon=":material/check:", color="green")
+    if cell.agrees:
+        st.badge(cell_panels.verdict(cell), icon=":material/check:", color="green")
     else:
-        st.badge(cell_calculation.verdict(found), icon=":material/error:", color="red")
-
-
-def _lines(lines: Iterator[TextLine]) -> None:
-    for line in lines:
-        if line.formula:
-            st.latex(line.text)
-        else:
-            st.caption(line.text.replace("_", "\\_"))
-
-
-def _moves(found: Explanation, keys: list[str], dark: bool, printed: tuple[Trace, str]) -> None:
-    st.markdown("**" + _("What this weight contributes") + "**")
-    if found.silenced:
-        st.caption(_("This head is silenced: its output was replaced by zeros, so nothing is moved."))
-    st.caption(
-        _(
-            "The key’s contribution to the residual stream is weight · v, projected by this head’s part of W_O. "
-            "Compare its length with the weight: a large weight on a short value moves almost nothing."
-        )
-    )
-    figure = figures.row(found.weights, found.moved, keys, found.key, dark)
-    chart(figure, printed, key="cell-row")
-    _lines(cell_calculation.share(found))
-
-
-def _table(page: Page, found: Explanation) -> None:
-    table = cell_calculation.table(page, found)
-    with st.expander(_("The whole row as numbers"), icon=":material/table:"):
-        numeric_tables.draw(table)
-        parts = (found.site, f"head-{found.head + 1}", f"query-{found.query + 1}")
-        download.csv(table, page.trace, *parts, label=_("Download this row as CSV"), key="cell-csv")
+        st.badge(cell_panels.verdict(cell), icon=":material/error:", color="red")

@@ -22,7 +22,7 @@ from viz.i18n.translate import _, error_message
 from viz.labels import titles, tokens
 from viz.panels import OfRun, Picture
 from viz.session.state import Page, bind, update
-from viz.views.step import cell_dialog, numbers, sentences
+from viz.views.step import cell_dialog, numbers, sentences, stage_panels
 from viz.views.step import stage as one_stage
 from viz.widgets.cards import one_screen, panel, say
 
@@ -84,7 +84,7 @@ def _followed(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Followed:
         words = [tokens.word(each.text) for each in listed]
     else:
         ids, shares = numbers.likeliest(trace, row)[: motion.LISTED] if trace.logits is not None else [], ()
-        words = one_stage.words(page, trace, ids) if ids else []
+        words = stage_panels.words(page, trace, ids) if ids else []
     taken = ids.index(step.chosen.id) if step is not None else -1
     return Followed(rows, page.head, tuple(zip(ids, words, strict=True)), shares, taken, captions)
 

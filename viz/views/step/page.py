@@ -3,15 +3,14 @@
 import streamlit as st
 
 from model.trace.types import Site
-from viz import canvas
-from viz.canvas.scenes import player
 from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.panels import OfRun, Picture
 from viz.session.state import Page, bind, update
-from viz.views.step import beam_search, cell_dialog, computation
+from viz.views.step import beam_search, cell_dialog, computation, panels
 from viz.widgets.cards import choose_picture, one_screen, panel
+from viz.widgets.drawn_panels import draw_content
 
 MOST_WEIGHTS = 2**24
 """Most weights of a layer for the step player: it holds them all, so that stepping never asks the server."""
@@ -69,8 +68,7 @@ def _player(page: Page) -> bool:
         st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
         return False
     with panel("player"):
-        scene = player.scene(page.trace, page.attention.site, page.head, page.view.step)
-        canvas.draw("player", scene, key="player", chosen=update)
+        draw_content(page, panels.of_player(page), "player", chosen=update, printable=False)
     if page.view.key >= 0:
         cell_dialog.dialog(page)
     if not page.trace.steps:

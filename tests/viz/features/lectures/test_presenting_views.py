@@ -27,6 +27,8 @@ from viz.features.lectures.presenter.html_pages import FOLDER
 from viz.features.lectures.presenter.panels import Picture
 from viz.features.lectures.presenter.pictures import picture
 from viz.features.lectures.script import library, parser
+from viz.labels import measures
+from viz.metrics import heads
 from viz.panels import NotDrawable
 
 HEAD = "---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {model}\n---\n"
@@ -174,6 +176,41 @@ def test_the_parts_that_the_link_opens_are_tables(engine: LocalEngine) -> None:
     lens = header(found, "lens")
     assert len(lens["columns"]) == 3, "a column of positions and one for each layer"
     assert [len(row) for row in lens["shades"]] == [2] * len(lens["rows"])
+
+
+def test_what_stands_on_explore_anyway_is_shown_where_the_link_names_it(engine: LocalEngine) -> None:
+    found = shown(engine, f"/explore?{CROSS}&head=1&query=0&key=1&open=facts+alike+products+moved")
+    names = ["facts", "alike", "products", "calculation", "moved", "row"]
+    assert [panel.scene for panel in found.panels[:6]] == names
+    statistics = header(found, "facts")
+    assert [title for title, _value in statistics["rows"]] == [measures.titles()[name] for name in heads.SHOWN]
+    assert "Mean over the" in found.panels[0].note
+    assert len(header(found, "alike")["rows"]) == 3, "the other heads that read the same tokens"
+    assert [found.panels[at].kind for at in (2, 4)] == ["Plot", "Plot"]
+
+
+def test_what_a_language_model_writes_next_is_a_panel_with_its_knobs(bundled: Engine) -> None:
+    page, view, _problems = parser.parse_link("/explore?model=captions-lm&text=A+dog&decode=greedy&max=2&open=next")
+    found = picture(bundled, page, view)
+    assert (found.panels[0].kind, found.panels[0].heading) == ("Next", "What comes next")
+    assert header(found, "next")["turned"]
+    page, view, _problems = parser.parse_link("/explore?model=reverse-digits&text=12&open=next")
+    with pytest.raises(NotDrawable, match="generated nothing"):
+        picture(bundled, page, view)
+
+
+def test_a_formula_and_the_table_of_a_search_are_panels_where_the_link_names_them(engine: LocalEngine) -> None:
+    stage = shown(engine, "/step?text=w4+w5&clock=computation&stage=output%2Flogits&query=0&open=formula")
+    assert [panel.scene for panel in stage.panels] == ["formula", "numbers", "network"]
+    assert "<math" in header(stage, "formula")["html"]
+    logits = engine.ask(Run(RunRequest("tiny", "w4 w5"))).logits
+    assert logits is not None
+    assert header(stage, "numbers")["values"] == np.sort(logits[0])[::-1][: len(header(stage, "numbers")["values"])].tolist()
+    search = shown(engine, "/step?text=w4+w5&max=3&decode=beam&beam=2&open=search")
+    assert [panel.scene for panel in search.panels] == ["tree", "search", "player"]
+    table = header(search, "search")
+    assert table["columns"][0] == "step"
+    assert {row[-1] for row in table["rows"]} >= {"", "1", "2"}
 
 
 def test_a_chart_that_lectures_have_no_drawing_for_is_shown_as_print_draws_it_in_both_schemes(engine: LocalEngine) -> None:
