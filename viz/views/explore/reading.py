@@ -111,13 +111,6 @@ def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
     return (str(page.attention.site), *head, *reading, *hidden)
 
 
-def table(page: Page, shown: Shown) -> pd.DataFrame:
-    """The numbers of a reading."""
-    if shown.values.ndim == 2:
-        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
-    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
-
-
 def _weights(page: Page) -> Shown:
     return _map(page, "head", page.attention.head(page.head), probabilities=True)
 
