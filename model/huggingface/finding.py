@@ -15,28 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.errors import Phrase, phrase
+from model.errors import phrase
 from model.huggingface import written_out
 from model.huggingface.attention import Call, finding
 from model.huggingface.families import Kind
-from model.huggingface.network import MORE_THAN_PRODUCTS
-from model.huggingface.places import Places, encoder_of, numbered, stacks_of
+from model.huggingface.places import MORE_THAN_PRODUCTS, NotFoundError, Places, encoder_of, numbered, stacks_of
 from model.spec.external import ForeignAttention
 from model.trace.types import Kind as SiteKind
 
 OUTSIDE = phrase("its attention does not go through the library’s attention interface, where edits are made")
-
-
-class NotFoundError(Exception):
-    """The places of a network cannot be told.
-
-    Attributes:
-        why: the reason, for a sentence that begins elsewhere.
-    """
-
-    def __init__(self, why: Phrase) -> None:
-        super().__init__(str(why))
-        self.why = why
 
 
 @dataclass

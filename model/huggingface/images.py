@@ -15,14 +15,15 @@ from torch import Tensor, nn
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
 from model.huggingface.families import TOWERS
-from model.huggingface.folder import Folder, read_json
+from model.huggingface.folder import PREPARATION, Folder, read_json
 from model.spec.external import ForeignImage
 from model.trace.types import Array
 
-FILE = "preprocessor_config.json"
+FILE, WHOLE = PREPARATION
+"""How an image is prepared, and the file that newer versions of the library write instead."""
 
-WHOLE, PART = "processor_config.json", "image_processor"
-"""The file that newer versions of the library write instead, and the place of the same settings in it."""
+PART = "image_processor"
+"""The name of the same settings in the newer file."""
 
 PROCESSORS: Mapping[str, tuple[str, str]] = {
     "ViT": ("vit", "ViTImageProcessorPil"),

@@ -14,7 +14,7 @@ from model.errors import CannotChange, NoArithmetic, Words, phrase
 from model.huggingface import images, sounds
 from model.huggingface.attention import Watch
 from model.huggingface.hooks import register
-from model.huggingface.places import Places, encoder_of
+from model.huggingface.places import MORE_THAN_PRODUCTS, Places, encoder_of
 from model.spec.external import ForeignImage, ForeignSound, ForeignSpec
 from model.trace.types import Site
 from model.transformer.attention import Run
@@ -213,9 +213,6 @@ class ForeignNetwork(LibraryHolder, Changeable):
                 raise CannotChange(name=name, reason=why[pattern])
 
 
-MORE_THAN_PRODUCTS = phrase(
-    "its scores are more than products of queries and keys: the library adds numbers to them or transforms them"
-)
 NO_OUTPUT = phrase("the projection of its context was not recognized")
 NO_SCORES = phrase("the transformers library computes weights in one step and returns no scores")
 PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")

@@ -7,10 +7,27 @@ from typing import Any, Self
 
 from torch import nn
 
+from model.errors import Phrase, phrase
 from model.huggingface.families import Family, Kind
 from model.spec.external import ForeignPositions
 from model.trace.types import Kind as SiteKind
 from model.trace.types import Site
+
+MORE_THAN_PRODUCTS = phrase(
+    "its scores are more than products of queries and keys: the library adds numbers to them or transforms them"
+)
+
+
+class NotFoundError(Exception):
+    """The places of a network cannot be told.
+
+    Attributes:
+        why: the reason, for a sentence that begins elsewhere.
+    """
+
+    def __init__(self, why: Phrase) -> None:
+        super().__init__(str(why))
+        self.why = why
 
 
 @dataclass(frozen=True, eq=False)

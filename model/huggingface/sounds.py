@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
-from model.huggingface.folder import Folder, read_json
-from model.huggingface.images import FILE
+from model.huggingface.folder import PREPARATION, Folder, read_json
 from model.spec.external import ForeignSound
 from model.trace.types import Array
 
-WHOLE, PART = "processor_config.json", "feature_extractor"
-"""The file that newer versions of the library write instead, and the place of the same settings in it."""
+FILE, WHOLE = PREPARATION
+"""How a sound is prepared, and the file that newer versions of the library write instead."""
+
+PART = "feature_extractor"
+"""The name of the same settings in the newer file."""
 
 EXTRACTOR = "WhisperFeatureExtractor"
 """The library's class that is used."""

@@ -16,7 +16,7 @@ from torch import Tensor
 import headlight
 from model.errors import RunFailed, phrase
 from model.huggingface import library
-from model.huggingface.finding import OUTSIDE, NotFoundError, added_positions, found_places
+from model.huggingface.finding import OUTSIDE, added_positions, found_places
 from model.huggingface.network import (
     NETWORKS,
     AnyForeign,
@@ -26,7 +26,7 @@ from model.huggingface.network import (
     ForeignViewer,
     ForeignWriter,
 )
-from model.huggingface.places import Places
+from model.huggingface.places import NotFoundError, Places
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.probe import close_of, example
 from model.spec.external import ForeignAttention, ForeignImage, ForeignSpec, ForeignStack

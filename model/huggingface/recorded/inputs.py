@@ -70,7 +70,7 @@ class Reads:
         return len(self.image.names) if self.image is not None and self.named else self.rows
 
     @property
-    def said(self) -> Words:
+    def note(self) -> Words:
         """Sentence for viewers; empty for ids."""
         high, wide = (self.image.rows, self.image.columns) if self.image else (0, 0)
         bands, joined = (self.sound.bands, self.sound.joined) if self.sound else (0, 0)
@@ -95,6 +95,10 @@ class Reads:
             ),
         }
         return words[self.form]
+
+
+TOKEN_IDS = Reads("ids", "input_ids")
+"""What most networks read."""
 
 
 def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import headlight
 from model.errors import DoesNotFit, RunFailed, Words, phrase
-from model.huggingface.failing import in_one_sentence
+from model.huggingface.attention import in_one_sentence
 from model.huggingface.families import Kind
 from model.huggingface.network import WholeNetwork
 from model.huggingface.places import encoder_of

@@ -26,10 +26,9 @@ from model.errors import (
     UnsupportedModel,
 )
 from model.features.what_if.questions import Heads
-from model.huggingface import library
+from model.huggingface import library, loading
 from model.huggingface.folder import read_json, with_settings
 from model.huggingface.loaded import Foreign
-from model.huggingface.recorded import loading as recorded
 from model.huggingface.sizes import check_sizes
 from model.inference.run import run
 from model.spec.edits import Silence
@@ -222,8 +221,8 @@ def test_an_inspection_tells_of_the_network_without_loading_or_running_it(
         return real(kind, config, weights, *how)
 
     monkeypatch.setattr(library, "filled", filled)
-    monkeypatch.setattr(recorded, "probed", lambda *_: pytest.fail("it was run"))
-    monkeypatch.setattr(recorded, "looks_back_only", lambda *_: pytest.fail("it was run"))
+    monkeypatch.setattr(loading, "probed", lambda *_: pytest.fail("it was run"))
+    monkeypatch.setattr(loading, "looks_back_only", lambda *_: pytest.fail("it was run"))
     found = loader.inspect(shelf / name, {})
     assert sum(tensor.untyped_storage().nbytes() for tensor in given.values()) == 4 * len(given), "one number for each"
     assert {each.name for each in found.tensors} == set(given)

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 from model.checkpoints import loader
 from model.errors import EmptyText, TokenOutOfRange, TooManyTokens
 from model.huggingface.loaded import Foreign
-from model.huggingface.recorded.loading import EXAMPLE
+from model.huggingface.loading import EXAMPLE
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
 from model.spec.request import RunRequest
