@@ -1,28 +1,43 @@
 """Loader for any checkpoint: a native folder, a folder of the transformers library, a GGUF file, or a file of a known layout."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
 import torch
 
 from model import known_models
-from model.checkpoints import native, other_places
+from model.checkpoints import native
 from model.checkpoints.hub import cache, names
 from model.checkpoints.layouts import loading
-from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path
+from model.checkpoints.layouts.given_answers import TextsOf, raw_file, texts_of_a_path, weight_files
 from model.checkpoints.native import Checkpoint
-from model.errors import BadSetting, MissingFile, MustNotBeSet, UnknownModel, phrase
+from model.errors import (
+    BadSetting,
+    DamagedFile,
+    FolderAbove,
+    MissingFile,
+    MustNotBeSet,
+    NotACheckpoint,
+    NothingToOpen,
+    OnlyAnAdapter,
+    UnknownModel,
+    phrase,
+)
 from model.huggingface import folder
 from model.huggingface.gguf.folder import open_gguf
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import AnyForeign, WholeNetwork
+from model.inspection.leftovers import shortened
 from model.inspection.report import Inspection
 from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
 from model.spec.request import Precision
 from model.spec.snapshots import at_step, without_step
+from model.trace.trace_files import is_trace_file
 from model.transformer.build import Network
 
 AnyNetwork: TypeAlias = Network | AnyForeign | WholeNetwork
@@ -90,15 +105,15 @@ def load(
         OpenQuestions: `settings` leave a question open.
         BadSetting: an answer is not allowed.
     """
-    other_places.refuse(path)
+    refuse_what_is_no_checkpoint(path)
     if (whole := native.folder_of_snapshot(path)) is not None:
-        _refuse(settings)
+        _refuse_settings(settings)
         return native.load(whole, device, f"{native.SNAPSHOTS}/{path.name}")
     if (file := raw_weights(path)) is not None:
         if is_gguf(file):
             return _called_as_its_authors_do(load_gguf(read_gguf(file), settings, device), path)
         return loading.load(file, settings, device, texts_of)
-    _refuse(settings)
+    _refuse_settings(settings)
     if not folder.is_here(path):
         return native.load(path, device)
     from model.huggingface import loading as huggingface  # imports the transformers library, which takes seconds
@@ -122,7 +137,7 @@ def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device)
         CheckpointError: it cannot be run.
         BadSetting: there are `settings`; the file holds all of them.
     """
-    _refuse(settings)
+    _refuse_settings(settings)
     from model.huggingface import loading as huggingface
 
     return huggingface.load(open_gguf(file), device)
@@ -135,13 +150,13 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
         CheckpointError: it cannot be read.
         BadSetting: an answer is not allowed.
     """
-    other_places.refuse(path)
+    refuse_what_is_no_checkpoint(path)
     if (whole := native.folder_of_snapshot(path)) is not None:
-        _refuse(settings)
+        _refuse_settings(settings)
         return native.inspect(whole, f"{native.SNAPSHOTS}/{path.name}")
     if (file := raw_weights(path)) is not None:
         return inspect_gguf(read_gguf(file), settings) if is_gguf(file) else loading.inspect(file, settings, texts_of)
-    _refuse(settings)
+    _refuse_settings(settings)
     if not folder.is_here(path):
         return native.inspect(path)
     from model.huggingface import loading as huggingface
@@ -155,7 +170,7 @@ def inspect_gguf(file: GgufFile, settings: Mapping[str, str]) -> Inspection:
     Raises:
         CheckpointError, BadSetting: as for `load_gguf`.
     """
-    _refuse(settings)
+    _refuse_settings(settings)
     from model.huggingface import loading as huggingface
 
     return huggingface.inspect(open_gguf(file))
@@ -168,7 +183,7 @@ def raw_weights(path: Path) -> Path | None:
     return raw_file(path) if path.is_dir() else path
 
 
-def _refuse(settings: Mapping[str, str]) -> None:
+def _refuse_settings(settings: Mapping[str, str]) -> None:
     """Refuses settings for folders and GGUF files, which need none."""
     for name in settings:
         raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))
@@ -197,3 +212,69 @@ def lowered(found: Runner, precision: Precision | None) -> Runner:
             allowed = phrase("float32 for a model that the transformers library runs")
         raise BadSetting(name="precision", found=precision, allowed=allowed)
     return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
+
+
+DEEPEST = 3
+"""Levels below a folder at which others are looked for: a Hub's cache has models--ORG--NAME/snapshots/COMMIT."""
+
+MOST_ENTRIES = 200
+"""Most entries of a folder that are looked at."""
+
+_OF_THE_LIBRARY = (*folder.WEIGHTS[1:], folder.GENERATION, *folder.VOCABULARY_FILES)
+"""Files that lie in folders of the transformers library alone."""
+
+
+def refuse_what_is_no_checkpoint(path: Path) -> None:
+    """Refuses a path at which there is no checkpoint, if it is known what is there instead.
+
+    Raises:
+        NotACheckpoint: it is a trace.
+        OnlyAnAdapter, FolderAbove, NothingToOpen: it is a folder of these.
+        MissingFile: its files are those of a folder of the transformers library, without config.json.
+    """
+    if path.is_file() and is_trace_file(path):
+        raise NotACheckpoint(path=path, found=phrase("a trace, the record of a finished run, which python -m model view shows"))
+    if not path.is_dir() or folder.is_here(path) or (path / native.SPEC).is_file():
+        return
+    if (path / folder.ADAPTER).is_file():
+        base = folder.read_json(path / folder.ADAPTER).get("base_model_name_or_path")
+        owner = phrase("it belongs to {name}", name=str(base)) if base else phrase("it does not say which one it belongs to")
+        raise OnlyAnAdapter(path=path, base=owner)
+    if _is_of_the_library(path):
+        raise MissingFile(path=path / folder.CONFIG, needed=f"{folder.CONFIG}, {folder.WEIGHTS[0]} | {folder.WEIGHTS[2]}")
+    if weight_files(path):
+        return
+    if networks := sorted(_openable_below(path, 1), key=_numbers_in):
+        raise FolderAbove(path=path, there=shortened(networks))
+    if not (path / native.TOKENIZER).is_file():
+        raise NothingToOpen(path=path)
+
+
+def _is_of_the_library(path: Path) -> bool:
+    """Whether files of the transformers library lie here with weights, or its tokenizer.json beside what may be anybody's."""
+    if not any((path / name).is_file() for name in folder.WEIGHTS):
+        return False
+    if any((path / name).is_file() for name in _OF_THE_LIBRARY if name != folder.WEIGHTS[2]):
+        return True
+    try:
+        return (path / folder.TOKENIZER).is_file() and "added_tokens" in folder.read_json(path / folder.TOKENIZER)
+    except DamagedFile:
+        return False
+
+
+def _openable_below(path: Path, level: int) -> Iterator[str]:
+    """Names, relative to `path`, of the folders below it that can be opened."""
+    try:
+        below = [entry for entry in islice(path.iterdir(), MOST_ENTRIES) if entry.is_dir()]
+    except OSError:
+        return
+    for inner in below:
+        if (inner / native.SPEC).is_file() or (folder.is_here(inner) and any((inner / name).is_file() for name in folder.WEIGHTS)):
+            yield inner.name
+        elif level < DEEPEST:
+            yield from (f"{inner.name}/{name}" for name in _openable_below(inner, level + 1))
+
+
+def _numbers_in(name: str) -> list[tuple[int, str]]:
+    """A key that sorts checkpoint-500 before checkpoint-1000."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]

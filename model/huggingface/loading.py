@@ -16,9 +16,11 @@ from model.errors import Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
 from model.huggingface.checks import (
+    check_layers,
     check_report,
     check_room,
     check_size,
+    check_sizes,
     described,
     notes,
     run_by,
@@ -47,7 +49,6 @@ from model.huggingface.recorded.inputs import TOKEN_IDS, Reads, reads
 from model.huggingface.recorded.network import UNCHANGEABLE, RecordedNetwork
 from model.huggingface.recorded.probe import looks_back_only, probed
 from model.huggingface.recorded.spec import spec_of as spec_of_recorded
-from model.huggingface.sizes import check_layers, check_sizes
 from model.huggingface.sounds import sound_reader
 from model.huggingface.tokenizer import notes as notes_of
 from model.huggingface.tokenizer import tokenizers_of

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from model.errors import BadChat, EmptyText, HeadlightError, NoTokenizer, Phrase, TokenWithoutRow, phrase
-from model.huggingface import slow_tokenizers
 from model.huggingface.chat_templates import template_of
-from model.huggingface.folder import TOKENIZER, VOCABULARY_FILES, Folder
+from model.huggingface.folder import TOKENIZER, VOCABULARY_FILES, Folder, read_json
 from model.spec.external import ForeignSpec
 from model.spec.inputs import Chat
 from model.tokenizers.chat import NO_TEMPLATE, ChatTemplate, Rendered
@@ -16,6 +15,81 @@ from model.tokenizers.subwords.writing import written
 from model.tokenizers.vocabulary import IdTokenizer, Specials
 from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Tokens
+
+
+@dataclass(frozen=True)
+class SlowTokenizer:
+    """An architecture's slow tokenizer.
+
+    Attributes:
+        classes: the library's classes; the first is the default.
+        files: the files it needs.
+    """
+
+    classes: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+TOKENIZER_CONFIG = VOCABULARY_FILES[0]
+"""The file that may name the class."""
+
+RENAMED = {"MT5Tokenizer": "T5Tokenizer"}
+"""Classes that the library has renamed."""
+
+_WORD_PIECES = SlowTokenizer(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), ("vocab.txt",))
+_MERGES = ("vocab.json", "merges.txt")
+_ROBERTA = SlowTokenizer(("RobertaTokenizer", "BartTokenizer"), _MERGES)
+_LLAMA = SlowTokenizer(("LlamaTokenizer",), ("tokenizer.model",))
+_T5 = SlowTokenizer(("T5Tokenizer",), ("spiece.model",))
+_QWEN = SlowTokenizer(("Qwen2Tokenizer",), _MERGES)
+_MULTILINGUAL = "sentencepiece.bpe.model"
+
+SLOW_TOKENIZERS: Mapping[str, SlowTokenizer] = {
+    "bert": _WORD_PIECES,
+    "electra": _WORD_PIECES,
+    "distilbert": _WORD_PIECES,
+    "roberta": _ROBERTA,
+    "bart": _ROBERTA,
+    "xlm-roberta": SlowTokenizer(("XLMRobertaTokenizer",), (_MULTILINGUAL,)),
+    "camembert": SlowTokenizer(("CamembertTokenizer",), (_MULTILINGUAL,)),
+    "gpt2": SlowTokenizer(("GPT2Tokenizer",), _MERGES),
+    "opt": SlowTokenizer(("GPT2Tokenizer",), _MERGES),
+    "gpt_neox": SlowTokenizer(("GPTNeoXTokenizer", "GPT2Tokenizer"), _MERGES),
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _QWEN,
+    "qwen3": _QWEN,
+    "gemma": SlowTokenizer(("GemmaTokenizer",), ("tokenizer.model",)),
+    "t5": _T5,
+    "mt5": _T5,
+    "pegasus": SlowTokenizer(("PegasusTokenizer",), ("spiece.model",)),
+    "marian": SlowTokenizer(("MarianTokenizer",), ("source.spm", "target.spm", "vocab.json")),
+    "m2m_100": SlowTokenizer(("M2M100Tokenizer",), (_MULTILINGUAL, "vocab.json")),
+    "mbart": SlowTokenizer(("MBartTokenizer", "MBart50Tokenizer"), (_MULTILINGUAL,)),
+}
+"""By the `model_type` of config.json."""
+
+
+def slow_rules_of(folder: Folder) -> dict[str, str] | None:
+    """Arguments for the tokenizer process; None: files are missing, or the folder names an unsupported class.
+
+    Raises:
+        DamagedFile: tokenizer_config.json is not a JSON object.
+    """
+    slow, path = SLOW_TOKENIZERS.get(folder.model_type), folder.path / TOKENIZER_CONFIG
+    if slow is None:
+        return None
+    named = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
+    asked = named.removesuffix("Fast") if isinstance(named, str) else slow.classes[0]
+    name = RENAMED.get(asked, asked)
+    there = all((folder.path / file).is_file() for file in slow.files)
+    return {"folder": str(folder.path.resolve()), "class": name} if there and name in slow.classes else None
+
+
+def vocabulary_files_of(folder: Folder) -> str:
+    """The files that are needed to read texts without tokenizer.json; empty: no others are read."""
+    slow = SLOW_TOKENIZERS.get(folder.model_type)
+    return ", ".join(slow.files) if slow else ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +230,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
     if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
-        needed = f"{TOKENIZER}, or {slow}" if (slow := slow_tokenizers.needed(folder)) else TOKENIZER
+        needed = f"{TOKENIZER}, or {slow}" if (slow := vocabulary_files_of(folder)) else TOKENIZER
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
@@ -198,5 +272,5 @@ def notes(folder: Folder, tokenizers: Mapping[str, Tokenizer]) -> tuple[Phrase, 
 def _process(folder: Folder, size: int) -> TokenizerProcess | None:
     if (rules := folder.rules) is not None:
         return TokenizerProcess(folder.vocabulary, rules, size)
-    slow = slow_tokenizers.rules_of(folder) if folder.path.is_dir() else None
+    slow = slow_rules_of(folder) if folder.path.is_dir() else None
     return None if slow is None else TokenizerProcess(folder.path.resolve(), slow, size)

@@ -1,7 +1,7 @@
 """Chat templates: what makes one prompt of a conversation, and what a conversation became.
 
 A template is a program of whoever published the model, in the language of Jinja. It is rendered only in the tokenizer's process
-(`model/tokenizers/subwords/chat.py`), by the sandbox of the transformers library.
+(`model/tokenizers/subwords/child.py`), by the sandbox of the transformers library.
 """
 
 import hashlib

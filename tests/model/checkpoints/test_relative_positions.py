@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from model.checkpoints import head_circuits, loader, tensors
-from model.checkpoints.relative_positions import FARTHEST
+from model.checkpoints.tensors import FARTHEST
 from model.errors import UnknownTensor
 from model.trace.types import Site
 from tests import folders, recorded_folders

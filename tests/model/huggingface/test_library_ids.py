@@ -11,7 +11,7 @@ from tokenizers import Tokenizer
 
 from model.checkpoints import loader
 from model.errors import TokenWithoutRow
-from model.huggingface import slow_tokenizers
+from model.huggingface import tokenizer
 from model.huggingface.folder import open_folder
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
@@ -118,7 +118,7 @@ def test_a_token_without_a_row_is_named(tmp_path: Path) -> None:
 def test_vocabulary_files_are_read_for_an_embedding_model_too(tmp_path: Path) -> None:
     """Which has the tokenizer of its family, and is opened like an architecture without a row."""
     (tmp_path / "config.json").write_text('{"model_type": "llama", "architectures": ["LlamaModel"]}')
-    assert slow_tokenizers.needed(open_folder(tmp_path)) == "tokenizer.model"
+    assert tokenizer.vocabulary_files_of(open_folder(tmp_path)) == "tokenizer.model"
     (tmp_path / "config.json").write_text('{"model_type": "falcon"}')
-    assert slow_tokenizers.needed(open_folder(tmp_path)) == ""
-    assert slow_tokenizers.rules_of(open_folder(tmp_path)) is None
+    assert tokenizer.vocabulary_files_of(open_folder(tmp_path)) == ""
+    assert tokenizer.slow_rules_of(open_folder(tmp_path)) is None

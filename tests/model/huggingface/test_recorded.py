@@ -27,9 +27,9 @@ from model.errors import (
 )
 from model.features.what_if.questions import Heads
 from model.huggingface import library, loading
+from model.huggingface.checks import check_sizes
 from model.huggingface.folder import read_json, with_settings
 from model.huggingface.loaded import Foreign
-from model.huggingface.sizes import check_sizes
 from model.inference.run import run
 from model.spec.edits import Silence
 from model.spec.inputs import Features

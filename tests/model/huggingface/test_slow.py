@@ -10,7 +10,7 @@ from sentencepiece import SentencePieceProcessor
 
 from model.checkpoints import loader
 from model.errors import BadSetting, DamagedFile, NoTokenizer
-from model.huggingface import slow_tokenizers
+from model.huggingface import tokenizer
 from model.huggingface.folder import VOCABULARY_FILES, Folder, open_folder
 from model.inference.run import run
 from model.spec.request import RunRequest
@@ -42,7 +42,7 @@ def folder_of(path: Path, family: str, files: dict[str, bytes]) -> Folder:
 
 
 def opened(folder: Folder) -> TokenizerProcess:
-    rules = slow_tokenizers.rules_of(folder)
+    rules = tokenizer.slow_rules_of(folder)
     assert rules is not None
     return TokenizerProcess(folder.path, rules, 1 << 20)
 
@@ -57,7 +57,7 @@ def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 def test_a_text_is_cut_as_the_library_cuts_it(kind: tuple[str, Folder, TokenizerProcess]) -> None:
     family, folder, found = kind
-    named = slow_tokenizers.SLOW_TOKENIZERS[family].classes[1 if family == "electra" else 0]
+    named = tokenizer.SLOW_TOKENIZERS[family].classes[1 if family == "electra" else 0]
     theirs = getattr(transformers, named).from_pretrained(folder.path, local_files_only=True)
     assert found.unknown == (None if family in ("gpt2", "llama") else theirs.unk_token_id)
     assert found.special >= set(theirs.all_special_ids)
@@ -114,9 +114,9 @@ def test_another_vocabulary_is_another_model(translator: Path, tmp_path: Path) -
 
 
 def test_every_architecture_says_which_files_it_is_cut_by() -> None:
-    assert slow_tokenizers.SLOW_TOKENIZERS.keys() == folders.SETTINGS.keys()
-    assert {file for kind in slow_tokenizers.SLOW_TOKENIZERS.values() for file in kind.files} < set(VOCABULARY_FILES)
-    assert all(hasattr(transformers, name) for kind in slow_tokenizers.SLOW_TOKENIZERS.values() for name in kind.classes)
+    assert tokenizer.SLOW_TOKENIZERS.keys() == folders.SETTINGS.keys()
+    assert {file for kind in tokenizer.SLOW_TOKENIZERS.values() for file in kind.files} < set(VOCABULARY_FILES)
+    assert all(hasattr(transformers, name) for kind in tokenizer.SLOW_TOKENIZERS.values() for name in kind.classes)
 
 
 @pytest.mark.parametrize(
