@@ -25,24 +25,24 @@ _KINDS = (
 )
 
 
-def diagnosed(found: Inspection, tensors: Mapping[str, Tensor], network: nn.Module | None) -> Inspection:
-    """`found` with the diagnostics filled in.
+def diagnosed(inspection: Inspection, tensors: Mapping[str, Tensor], network: nn.Module | None) -> Inspection:
+    """The inspection with the diagnostics filled in.
 
     Args:
-        tensors: tensors of the file, by the names in `found`.
+        tensors: tensors of the file, by the names in the inspection.
         network: the network with these numbers; None: it is not known yet, or the file is incomplete.
     """
-    notes = found.notes
-    compared = network is not None and found.parameters <= MOST_NUMBERS
+    notes = inspection.notes
+    compared = network is not None and inspection.parameters <= MOST_NUMBERS
     if network is not None and not compared:
         notes += (phrase("Heads are not compared: the network has more than {most:,} parameters.", most=MOST_NUMBERS),)
     sites = {} if network is None else {str(site): attention.heads for site, attention in head_circuits.sites(network).items()}
     return replace(
-        found,
+        inspection,
         notes=notes,
         parts=parts(network) if network is not None else (),
-        tied=tied(found.tensors, tensors),
-        freshness=freshness(found.tensors),
+        tied=tied(inspection.tensors, tensors),
+        freshness=freshness(inspection.tensors),
         heads=head_circuits.notes(network) if compared and network is not None else (),
         heads_seen=sum(sites.values()) if compared else 0,
         sites=sites,

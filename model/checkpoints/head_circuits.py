@@ -48,18 +48,20 @@ class HeadMaps:
 
 def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
     """The attention sublayers, by their site in the first pass."""
-    found = {}
+    attentions = {}
     for name, module in network.named_modules():
-        if isinstance(module, MultiHeadAttention) and (place := _PLACE.fullmatch(name)):
-            found[Site(place[1] or "decoder", 0, int(place[2]), _KINDS[place[3]])] = module  # type: ignore[arg-type]  # of _KINDS
-    return found
+        if isinstance(module, MultiHeadAttention) and (match := _PLACE.fullmatch(name)):
+            attentions[Site(match[1] or "decoder", 0, int(match[2]), _KINDS[match[3]])] = module  # type: ignore[arg-type]  # of _KINDS
+    return attentions
 
 
 def head_maps(attention: MultiHeadAttention) -> HeadMaps:
     """The matrices of each head, in float64."""
     query = _rows(attention.query, attention.heads)
     groups = attention.heads // attention.key_heads  # heads that share their keys and values
-    key, value = (_rows(each, attention.key_heads).repeat_interleave(groups, 0) for each in (attention.key, attention.value))
+    key, value = (
+        _rows(projection, attention.key_heads).repeat_interleave(groups, 0) for projection in (attention.key, attention.value)
+    )
     output: Tensor = attention.output.weight.detach().cpu().double().unflatten(1, (attention.heads, -1))  # [model, head, head_dim]
     return HeadMaps(query, key, value, output.transpose(0, 1))
 
@@ -68,8 +70,8 @@ def _rows(projection: nn.Linear, heads: int) -> Tensor:
     """A projection by head, [head, head_dim, model]. A shared one is zero outside of the head's own columns of the stream."""
     weight = projection.weight.detach().cpu().double().contiguous()  # kron takes no weights that are stored column by column
     if isinstance(projection, SharedProjection):
-        own = torch.eye(heads, dtype=weight.dtype)
-        return torch.stack([torch.kron(own[head : head + 1], weight) for head in range(heads)])
+        identity = torch.eye(heads, dtype=weight.dtype)
+        return torch.stack([torch.kron(identity[head : head + 1], weight) for head in range(heads)])
     separate: Tensor = weight.unflatten(0, (heads, -1))
     return separate
 

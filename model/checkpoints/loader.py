@@ -64,9 +64,9 @@ def locate(checkpoint: str, bundled: Path) -> Path:
             return path.parent if inside else path
     name, step = without_step(checkpoint)
     for whole in (Path(name), bundled / name):
-        if step is not None and (there := native.snapshot_steps(whole)):
-            if step not in there:
-                raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, each) for each in there))
+        if step is not None and (steps := native.snapshot_steps(whole)):
+            if step not in steps:
+                raise UnknownModel(asked=checkpoint, there=", ".join(at_step(name, existing) for existing in steps))
             return native.snapshot_path(whole, step)
     if hub_name is not None and names.mode() != "off" and (kept := cache.find(hub_name)) is not None:
         return kept
@@ -123,11 +123,11 @@ def load(
     return _called_as_its_authors_do(replace(huggingface.load(opened, device, in_float32), folder=path), path)
 
 
-def _called_as_its_authors_do(found: Foreign, path: Path) -> Foreign:
+def _called_as_its_authors_do(opened: Foreign, path: Path) -> Foreign:
     """A known model that was fetched, with its title; anything else is called as its file."""
-    titles = {place: known_models.catalogue()[name].title for name, place in known_models.fetched().items()}
-    title = titles.get(path, found.info.title)
-    return replace(found, info=replace(found.info, title=title))
+    titles = {folder_of_model: known_models.catalogue()[name].title for name, folder_of_model in known_models.fetched().items()}
+    title = titles.get(path, opened.info.title)
+    return replace(opened, info=replace(opened.info, title=title))
 
 
 def load_gguf(file: GgufFile, settings: Mapping[str, str], device: torch.device) -> Foreign:
@@ -189,13 +189,13 @@ def _refuse_settings(settings: Mapping[str, str]) -> None:
         raise MustNotBeSet(name=name, reason=phrase("the folder’s own files contain all settings"))
 
 
-def own_precision(found: Runner) -> Precision:
+def own_precision(runner: Runner) -> Precision:
     """The precision in which a network was opened."""
-    dtype = next(iter(found.network.parameters())).dtype  # networks are opened in no other type than these
+    dtype = next(iter(runner.network.parameters())).dtype  # networks are opened in no other type than these
     return str(dtype).removeprefix("torch.")  # type: ignore[return-value]
 
 
-def lowered(found: Runner, precision: Precision | None) -> Runner:
+def lowered(runner: Runner, precision: Precision | None) -> Runner:
     """A copy of the checkpoint with its weights in `precision`; itself for the precision in which it was opened.
 
     Args:
@@ -204,14 +204,14 @@ def lowered(found: Runner, precision: Precision | None) -> Runner:
     Raises:
         BadSetting: another program runs the network; it may need some of its numbers in float32.
     """
-    if precision is None or precision == (own := own_precision(found)):
-        return found
-    if isinstance(found, Foreign):
-        allowed = phrase("{own}, in which the weights of this model are stored, or float32", own=own)
-        if own == "float32":
+    if precision is None or precision == (stored_precision := own_precision(runner)):
+        return runner
+    if isinstance(runner, Foreign):
+        allowed = phrase("{own}, in which the weights of this model are stored, or float32", own=stored_precision)
+        if stored_precision == "float32":
             allowed = phrase("float32 for a model that the transformers library runs")
         raise BadSetting(name="precision", found=precision, allowed=allowed)
-    return replace(found, network=deepcopy(found.network).to(getattr(torch, precision)))
+    return replace(runner, network=deepcopy(runner.network).to(getattr(torch, precision)))
 
 
 DEEPEST = 3

@@ -132,15 +132,15 @@ class Checkpoint:
             return replace(self, network=build(self.info.spec).to(device).eval())
 
 
-def check_labels(examples: tuple[str, ...], found: tuple[str, ...]) -> None:
+def check_labels(examples: tuple[str, ...], labels: tuple[str, ...]) -> None:
     """Checks that there is one label per example, or none at all.
 
     Raises:
         BadSetting: there are labels, but not one per example.
     """
-    if found and len(found) != len(examples):
-        gaps = {"found": len(found), "count": len(examples)}
-        raise DoesNotFit(name="example_labels", reason=phrase("there are {found} of them for {count} examples", **gaps))
+    if labels and len(labels) != len(examples):
+        counts = {"found": len(labels), "count": len(examples)}
+        raise DoesNotFit(name="example_labels", reason=phrase("there are {found} of them for {count} examples", **counts))
 
 
 def save(folder: Path, info: Info, weights: Mapping[str, Tensor], by_strip: Mapping[str, WordTokenizer]) -> None:
@@ -183,8 +183,8 @@ def read_info(folder: Path) -> Info:
         MissingFile, DamagedFile: the folder cannot be used.
     """
     data = _read_json(folder, SPEC)
-    if (found := data.pop("format", None)) != FORMAT:
-        wrong = phrase("it has the format {found}, and this version reads {format}", found=repr(found), format=FORMAT)
+    if (version := data.pop("format", None)) != FORMAT:
+        wrong = phrase("it has the format {found}, and this version reads {format}", found=repr(version), format=FORMAT)
         raise DamagedFile(path=folder / SPEC, detail=wrong)
     try:
         return read(Info, data, SPEC)
@@ -274,11 +274,11 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
-            found = {
+            infos = {
                 name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in places else "unexpected")
                 for name, s in slices.items()
             }
-            tensors = tuple(each_measured(found, file.get_tensor))
+            tensors = tuple(each_measured(infos, file.get_tensor))
     except (SafetensorError, OSError, ValueError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
     about = {"title": Phrase(info.title.replace("{", "{{").replace("}", "}}")), "format": FORMAT}  # bundled ones have a translation
@@ -353,10 +353,10 @@ _SNAPSHOT = re.compile(r"([0-9]{6,12})\.safetensors", re.ASCII)
 def snapshot_steps(folder: Path) -> tuple[int, ...]:
     """Training steps with a snapshot, sorted; empty if the folder has none."""
     try:
-        found = [_SNAPSHOT.fullmatch(file.name) for file in (folder / SNAPSHOTS).iterdir()]
+        matches = [_SNAPSHOT.fullmatch(file.name) for file in (folder / SNAPSHOTS).iterdir()]
     except OSError:
         return ()
-    return tuple(sorted(int(name[1]) for name in found if name))
+    return tuple(sorted(int(name[1]) for name in matches if name))
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
@@ -378,10 +378,10 @@ def snapshot_files(folder: Path, file: Path) -> list[Path]:
 def losses(folder: Path) -> tuple[Losses, ...]:
     """The rows of the folder's curve.csv; empty if it is missing or unreadable."""
     try:
-        there = (file := folder / CURVE).stat()
+        status = (file := folder / CURVE).stat()
     except OSError:
         return ()
-    return _losses(file, there.st_ino, there.st_mtime_ns, there.st_ctime_ns, there.st_size)
+    return _losses(file, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
 
 
 @lru_cache(maxsize=256)

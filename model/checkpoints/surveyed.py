@@ -54,12 +54,12 @@ def surveyed_means(folder: Path | None, fingerprint: str) -> SurveyedMeans:
 
     try:
         metadata = parquet.read_schema(path).metadata
-        told, data = json.loads(metadata[ABOUT]), metadata[CONTEXTS]
-        own = told["about"]
-        if own["fingerprint"] != fingerprint or own["edits"]:
+        survey, data = json.loads(metadata[ABOUT]), metadata[CONTEXTS]
+        about = survey["about"]
+        if about["fingerprint"] != fingerprint or about["edits"]:
             raise CannotChange(name="mean", reason=phrase("the stored survey belongs to other weights, or to edited runs"))
         contexts = {Site.parse(site): array for site, array in load(data).items()}
-        return SurveyedMeans(str(own["texts"]), int(told["texts"]), contexts)
+        return SurveyedMeans(str(about["texts"]), int(survey["texts"]), contexts)
     except (OSError, arrow.ArrowException, SafetensorError, KeyError, ValueError, TypeError) as error:
         reason = phrase("the stored survey contains no mean vectors: make it again with python -m model survey")
         raise CannotChange(name="mean", reason=reason) from error

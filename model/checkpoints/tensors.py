@@ -53,9 +53,9 @@ def rotation(network: AnyNetwork, site: Site) -> Tensor | None:
 def _library_rotation(network: ForeignNetwork, site: Site) -> Tensor | None:
     """As `rotation`, from the library's own tables and its own function that exchanges the columns of a pair."""
     places = network.places
-    module = next((module for module, own in places.sites.items() if site in own), None)
+    module = next((module for module, computed in places.sites.items() if site in computed), None)
     exchange = module and getattr(sys.modules[type(module).__module__], "rotate_half", None)
-    if exchange is None or places.positions != "rotary" or places.found:
+    if exchange is None or places.positions != "rotary" or places.found_by_run:
         return None  # in some architectures without a row not every layer turns, or not every column
     config = network.library.config.get_text_config()  # type: ignore[operator, union-attr]  # untyped library
     kind = layers[site.layer] if (layers := getattr(config, "layer_types", None)) else ""
@@ -85,7 +85,7 @@ def biases(network: AnyNetwork, site: Site) -> Tensor | None:
         return _slopes(network, site)
     if not isinstance(network, ForeignNetwork) or network.places.positions != "relative" or site.kind != "self":
         return None
-    modules: dict[Site, Any] = {own: module for module, sites in network.places.sites.items() for own in sites}
+    modules: dict[Site, Any] = {computed: module for module, sites in network.places.sites.items() for computed in sites}
     if site not in modules:
         return None
     with torch.inference_mode():
@@ -131,7 +131,7 @@ def wordless(network: AnyNetwork, site: Site) -> Tensor | None:
     no_words = torch.zeros(1, 2 * FARTHEST + 1, attention.query_proj.in_features).to(attention.query_proj.weight)
     with torch.inference_mode():
         maps = (attention.query_proj, attention.key_proj)
-        query, key = (attention.transpose_for_scores(one(no_words), attention.num_attention_heads) for one in maps)
+        query, key = (attention.transpose_for_scores(projection(no_words), attention.num_attention_heads) for projection in maps)
         apart, vectors = encoder.get_rel_pos(no_words), encoder.get_rel_embedding()
         added = attention.disentangled_attention_bias(query, key, apart, vectors, 1 + len(kinds))  # [head, query, key]
     return added[:, FARTHEST].cpu().double() if kinds else None
@@ -166,32 +166,32 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     Raises:
         UnknownTensor: there is none of that name.
     """
-    what, _, place = name.partition("/")
-    if what in _IN_ATTENTION and (inside := _in_attention(network, what, place)) is not None:
+    what, _, site = name.partition("/")
+    if what in _IN_ATTENTION and (inside := _in_attention(network, what, site)) is not None:
         return inside
     if not isinstance(network, BuiltNetwork):
         more = network.added() if isinstance(network, ForeignNetwork) else {}
-        there = network.tables() | more | dict(network.state_dict())
-        if name not in there:
-            raise UnknownTensor(asked=name, there=", ".join(there))
-        return there[name]
+        tensors = network.tables() | more | dict(network.state_dict())
+        if name not in tensors:
+            raise UnknownTensor(asked=name, there=", ".join(tensors))
+        return tensors[name]
     state: dict[str, Tensor] = network.state_dict()
     if name in state:
         return state[name]
     match = _COMPUTED.fullmatch(name)
-    found = match and (
+    compute = match and (
         _positions(network, match["stack"])
         or _of_head(network, match["site"] or match["of"], match["part"] or match["product"])
         or _near(network, match["strip"], int(match["id"] or 0))
     )
-    if not found:
+    if not compute:
         raise UnknownTensor(asked=name, there=", ".join((*_FORMS, *state)))
-    return found()
+    return compute()
 
 
 def _embeddings(network: Network) -> dict[str, Embedding]:
-    found = {name: getattr(stack, "embedding", None) for name, stack in network.stacks().items()}
-    return {name: embedding for name, embedding in found.items() if isinstance(embedding, Embedding)}
+    embeddings = {name: getattr(stack, "embedding", None) for name, stack in network.stacks().items()}
+    return {name: embedding for name, embedding in embeddings.items() if isinstance(embedding, Embedding)}
 
 
 def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
@@ -202,15 +202,15 @@ def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | No
     return embedding and (lambda: embedding.positions.rows(0, 10**6))
 
 
-def _in_attention(network: AnyNetwork, what: str, place: str) -> Tensor | None:
+def _in_attention(network: AnyNetwork, what: str, text: str) -> Tensor | None:
     """How positions enter the attention of a site."""
-    site = _first_pass(place)
+    site = _first_pass(text)
     return _IN_ATTENTION[what](network, Site.parse(site)) if site else None
 
 
 def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:
     """Projections or singular values of all heads of a site."""
-    attention = {str(each): attention for each, attention in head_circuits.sites(network).items()}.get(_first_pass(site))
+    attention = {str(computed): attention for computed, attention in head_circuits.sites(network).items()}.get(_first_pass(site))
     if attention is None or what is None:
         return None
     maps = head_circuits.head_maps(attention)

@@ -110,13 +110,13 @@ class Watch:
         Raises:
             UnsupportedModel: it runs once more than it has sites.
         """
-        found = next((site for site in self.sites[module] if site not in self.seen), None)
-        if found is None:
+        next_site = next((site for site in self.sites[module] if site not in self.seen), None)
+        if next_site is None:
             raise UnsupportedModel(
                 path="transformers", reason=phrase("{name} runs more often than before", name=type(module).__name__)
             )
-        self.seen.add(found)
-        return found
+        self.seen.add(next_site)
+        return next_site
 
     def masked(self, site: Site, added: Tensor | None, query: Tensor, keys: int) -> tuple[Tensor, dict[str, Tensor]]:
         """[batch, head or 1, query, key] of bool: what a mask of the library allows; and the masks that it was combined from.
@@ -247,11 +247,11 @@ def attended(
 @cache
 def _eager(kind: Any) -> Callable[..., tuple[Tensor, Tensor]]:
     """The eager attention of an architecture, which is in the file of its class, or of a class that this one is made of."""
-    files = (sys.modules[each.__module__] for each in kind.__mro__)
-    found: Callable[..., tuple[Tensor, Tensor]] = next(
+    files = (sys.modules[ancestor.__module__] for ancestor in kind.__mro__)
+    function: Callable[..., tuple[Tensor, Tensor]] = next(
         file.eager_attention_forward for file in files if hasattr(file, "eager_attention_forward")
     )
-    return found
+    return function
 
 
 _MORE = ("softcap", "position_bias", "s_aux")
@@ -291,8 +291,8 @@ def latent_width(module: nn.Module) -> int:
     return int(width)
 
 
-def _close(one: Tensor, other: Tensor, most: float) -> bool:
-    return one.shape == other.shape and torch.allclose(one.float(), other.float(), atol=most, rtol=10 * most)
+def _close(tensor: Tensor, other: Tensor, most: float) -> bool:
+    return tensor.shape == other.shape and torch.allclose(tensor.float(), other.float(), atol=most, rtol=10 * most)
 
 
 @dataclass(frozen=True)
@@ -334,5 +334,5 @@ class Seen:
         if seen is rows:
             return added
         closed = torch.finfo(query.dtype).min
-        own = query.new_zeros(()) if added is None else added.masked_fill(~rows, 0.0)
-        return torch.where(seen, own, closed)
+        added_to_open = query.new_zeros(()) if added is None else added.masked_fill(~rows, 0.0)
+        return torch.where(seen, added_to_open, closed)

@@ -44,10 +44,11 @@ def note(folder: Folder) -> tuple[Phrase, ...]:
     """A sentence about a chat template that is not used; empty: there is none."""
     if (source := _source(folder)) is None or not too_long(source):
         return ()
-    gaps = {"found": len(source), "most": MAX_TEMPLATE}
+    counts = {"found": len(source), "most": MAX_TEMPLATE}
     return (
         phrase(
-            "Its chat template has {found:,} characters, and at most {most:,} are used: the model continues a text instead.", **gaps
+            "Its chat template has {found:,} characters, and at most {most:,} are used: the model continues a text instead.",
+            **counts,
         ),
     )
 
@@ -57,12 +58,12 @@ def sampling_of(folder: Folder) -> Decoding | None:
 
     What they leave out is as the library has it: temperature 1, top k 50, top p 1. Values that no run takes count as left out.
     """
-    told = folder.generation
-    if told.get("do_sample") is not True:
+    settings = folder.generation
+    if settings.get("do_sample") is not True:
         return None
 
     def number(name: str, default: float, lowest: float, highest: float) -> float:
-        value = told.get(name)
+        value = settings.get(name)
         fits = isinstance(value, int | float) and not isinstance(value, bool) and lowest <= value <= highest
         return float(value) if fits and value is not None else default
 
@@ -77,27 +78,27 @@ def sampling_of(folder: Folder) -> Decoding | None:
 def _source(folder: Folder) -> str | None:
     """The text of the template; of several, the one called `default`."""
     if isinstance(folder, GgufFolder):
-        found: Any = folder.file.header.settings.get(IN_GGUF)
+        template: Any = folder.file.header.settings.get(IN_GGUF)
     elif (file := folder.path / OWN_FILE).is_file():
         with file.open(encoding="utf-8", errors="replace") as opened:
-            found = opened.read(MAX_TEMPLATE + 1)
+            template = opened.read(MAX_TEMPLATE + 1)
     else:
-        found = _tokenizer_settings(folder).get("chat_template")
-    if isinstance(found, list):
-        named = {each.get("name"): each.get("template") for each in found if isinstance(each, Mapping)}
-        found = named.get("default")
-    return found if isinstance(found, str) and found.strip() else None
+        template = _tokenizer_settings(folder).get("chat_template")
+    if isinstance(template, list):
+        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, Mapping)}
+        template = named.get("default")
+    return template if isinstance(template, str) and template.strip() else None
 
 
 def _tokenizer_settings(folder: Folder) -> Mapping[str, Any]:
     """The settings of the tokenizer, with the special tokens of older folders."""
     if isinstance(folder, GgufFolder):
         return {}
-    there = [folder.path / name for name in reversed(VOCABULARY_FILES[:2])]
-    return {name: value for file in there if file.is_file() for name, value in read_json(file).items()}
+    files = [folder.path / name for name in reversed(VOCABULARY_FILES[:2])]
+    return {name: value for file in files if file.is_file() for name, value in read_json(file).items()}
 
 
 def _text(token: object) -> str | None:
     """The text of a special token, which is a string or an object with one."""
-    found = token.get("content") if isinstance(token, Mapping) else token
-    return found if isinstance(found, str) else None
+    text = token.get("content") if isinstance(token, Mapping) else token
+    return text if isinstance(text, str) else None

@@ -90,10 +90,12 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
         UnsoundFile: it is larger.
     """
     asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
-    there = sum(tensor.numel() for tensor in weights.values())
-    if asked > 2 * there + SPARE:
+    stored = sum(tensor.numel() for tensor in weights.values())
+    if asked > 2 * stored + SPARE:
         detail = phrase(
-            "it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}", asked=asked, there=there
+            "it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}",
+            asked=asked,
+            there=stored,
         )
         raise UnsoundFile(path=folder.settings, detail=detail)
 
@@ -107,10 +109,10 @@ def check_room(weights: Weights, dtype: torch.dtype) -> None:
     needed = sum(tensor.numel() for tensor in weights.shapes.values()) * dtype.itemsize
     if dtype == weights.dtype or needed <= (free := free_bytes()):
         return
-    own = named(weights.dtype)
+    stored_type = named(weights.dtype)
     allowed = phrase(
         "{own}, as its file has them: in float32 its weights take {needed:.1f} GB, and {free:.1f} GB of memory is free",
-        own=own,
+        own=stored_type,
         needed=needed / 1e9,
         free=free / 1e9,
     )
@@ -138,8 +140,8 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
     """
     wrong: list[Words] = [phrase("it lacks {name}", name=name) for name in sorted(report["missing_keys"])]
     wrong += [
-        phrase("{name} is {found}, not {needed}", name=name, found=list(found), needed=list(needed))
-        for name, found, needed in sorted(report["mismatched_keys"])
+        phrase("{name} is {found}, not {needed}", name=name, found=list(shape), needed=list(needed))
+        for name, shape, needed in sorted(report["mismatched_keys"])
     ]
     wrong += [str(message) for message in report["error_msgs"]]
     if wrong:
@@ -163,9 +165,9 @@ def described(
         )
         for name, tensor in weights.shapes.items()
     }
-    found = list(each_measured(infos, weights.tensors.__getitem__))
-    stored = {info.name: folder.as_stored(info) for info in found}
-    same = tuple(tuple(stored[name].name for name in names) for names in tied(found, weights.tensors))
+    measured = list(each_measured(infos, weights.tensors.__getitem__))
+    stored = {info.name: folder.as_stored(info) for info in measured}
+    same = tuple(tuple(stored[name].name for name in names) for names in tied(measured, weights.tensors))
     return tuple(stored.values()), same
 
 
@@ -175,9 +177,9 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     Args:
         broken: names of the tensors with numbers that are not finite.
     """
-    found: list[Words] = [*folder.said, *chat_templates.note(folder)]
+    sentences: list[Words] = [*folder.notes, *chat_templates.note(folder)]
     if FOREIGN_CODE in folder.config:
-        found.append(
+        sentences.append(
             phrase(
                 "{config} refers to its own Python code ({foreign_code}), which was not run; the library’s class was used instead.",
                 config=CONFIG,
@@ -185,7 +187,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
             )
         )
     if (folder.path / ADAPTER).is_file():
-        found.append(
+        sentences.append(
             phrase(
                 "The adapter of {name} is not applied: what runs are the weights of this folder, which the library would change "
                 "by it.",
@@ -193,7 +195,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
             )
         )
     if not folder.config.get("architectures"):
-        found.append(
+        sentences.append(
             phrase(
                 "{config} does not name the class that saved it. It says only that the weights are of type {model_type}, "
                 "and the files cannot confirm it.",
@@ -202,9 +204,11 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
             )
         )
     if left_out := ignored(folder):
-        found.append(phrase("Decoding here ignores these of the folder’s generation settings: {names}.", names=", ".join(left_out)))
+        sentences.append(
+            phrase("Decoding here ignores these of the folder’s generation settings: {names}.", names=", ".join(left_out))
+        )
     if broken:
-        found.append(
+        sentences.append(
             counted(
                 "{count:,} tensor contains NaN or infinite numbers: {name}.",
                 "{count:,} tensors contain NaN or infinite numbers; the first is {name}.",
@@ -212,7 +216,7 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
                 name=broken[0],
             )
         )
-    return (*found, *noted(left_over))
+    return (*sentences, *noted(left_over))
 
 
 LARGEST = 2**24

@@ -100,7 +100,7 @@ def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
 
     def token_ids(name: str) -> list[int]:
         given = (None if blip else folder.generation.get(name, getattr(config, name, None)), getattr(text, name, None))
-        value = next((each for each in given if each is not None), None)
+        value = next((value for value in given if value is not None), None)
         listed = value[:MOST_ENDS] if isinstance(value, list) else [value]
         return [id_ for id_ in listed if type(id_) is int and 0 <= id_ < vocab]
 
@@ -127,10 +127,10 @@ def alignment(folder: Folder, config: Any, layers: int, heads: int) -> dict[str,
     """By which heads of a decoder of so many layers and heads the folder aligns words with a sound, and how it smooths maps."""
     listed = folder.generation.get("alignment_heads")
     pairs = [tuple(pair) for pair in listed if isinstance(pair, list)] if isinstance(listed, list) else []
-    there = {(layer, head) for layer in range(layers) for head in range(heads)}
+    possible = {(layer, head) for layer in range(layers) for head in range(heads)}
     width = getattr(config, "median_filter_width", None)
     known = type(width) is int and 1 <= width < MOST_SMOOTHED and width % 2 == 1
-    return {"alignment": tuple(pair for pair in pairs if pair in there), **({"median": width} if known else {})}
+    return {"alignment": tuple(pair for pair in pairs if pair in possible), **({"median": width} if known else {})}
 
 
 def _opening(folder: Folder, vocab: int) -> tuple[tuple[int, ...], ...]:
@@ -143,8 +143,8 @@ def _opening(folder: Folder, vocab: int) -> tuple[tuple[int, ...], ...]:
         [tasks.get("transcribe")] if isinstance(tasks, dict) else [],
         [folder.generation.get("no_timestamps_token_id")],
     ]
-    found = [tuple(id_ for id_ in ids if type(id_) is int and 0 <= id_ < vocab) for ids in lists]
-    return tuple(ids for ids in found if ids)
+    choices = [tuple(id_ for id_ in ids if type(id_) is int and 0 <= id_ < vocab) for ids in lists]
+    return tuple(ids for ids in choices if ids)
 
 
 def _suppressed(folder: Folder, vocab: int) -> tuple[int, ...]:

@@ -68,12 +68,12 @@ def check_settings(folder: Folder, config: Any) -> None:
     for name in folder.config.get("architectures") or ():
         kinds = library.model_types(name) if isinstance(name, str) else set()
         if kinds and not kinds & next((alike for alike in _SAME_CODE if folder.model_type in alike), {folder.model_type}):
-            own = ", ".join(sorted(kinds))
+            owners = ", ".join(sorted(kinds))
             reason = phrase(
                 "its config.json contradicts itself: model_type is {model_type}, but {name}, which saved it, belongs to {own}",
                 model_type=folder.model_type,
                 name=name,
-                own=own,
+                own=owners,
             )
             raise folder.unsupported(reason)
     if unread := list(_unread(folder, config)):
@@ -128,7 +128,7 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     prefix = f"{network.base_model_prefix}."
     ignored = library.ignored(network)
     state = network.state_dict().keys()
-    found: dict[str, Phrase | None] = {}
+    descriptions: dict[str, Phrase | None] = {}
     for name in weights:
         bare = name.removeprefix(prefix)
         taken = not {name, bare, prefix + name}.isdisjoint(state)
@@ -136,15 +136,14 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
             continue
         behind = _HEADS.fullmatch(bare) or (getattr(network.config, "vision_use_head", True) is False and _POOLING.fullmatch(bare))
         beside = folder.model_type in TOWERS and _TEXTS.fullmatch(bare)
-        found[name] = BEHIND if behind else _BESIDE if beside else _what_is(bare, weights[name], network)
-    if wrong := [name for name, what in found.items() if not what]:
+        descriptions[name] = BEHIND if behind else _BESIDE if beside else _what_is(bare, weights[name], network)
+    if wrong := [name for name, what in descriptions.items() if not what]:
         names, kind = shortened(wrong), folder.model_type
-        one, several = (
-            phrase("its weights contain {names}, which has no place in {kind}", names=names, kind=kind),
-            phrase("its weights contain {names}, which have no place in {kind}", names=names, kind=kind),
-        )
-        raise folder.unsupported(one if len(wrong) == 1 else several)
-    return {name: what for name, what in found.items() if what}
+        reason = phrase("its weights contain {names}, which have no place in {kind}", names=names, kind=kind)
+        if len(wrong) == 1:
+            reason = phrase("its weights contain {names}, which has no place in {kind}", names=names, kind=kind)
+        raise folder.unsupported(reason)
+    return {name: what for name, what in descriptions.items() if what}
 
 
 def _what_is(name: str, tensor: Tensor, network: nn.Module) -> Phrase | None:

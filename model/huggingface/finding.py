@@ -86,29 +86,32 @@ def found_places(
         call()
     if not seen.calls:
         raise NotFoundError(OUTSIDE)
-    kinds = [_kind(library, names, kind, each, lengths) for each in seen.calls]
-    selves = {stack: [each.module for each, of in zip(seen.calls, kinds, strict=True) if of == (stack, "self")] for stack in stacks}
+    kinds = [_kind(library, names, kind, seen_call, lengths) for seen_call in seen.calls]
+    selves = {
+        stack: [seen_call.module for seen_call, of in zip(seen.calls, kinds, strict=True) if of == (stack, "self")]
+        for stack in stacks
+    }
     layers = {stack: _layers(library, names, seen, modules) for stack, modules in selves.items()}
     crosses = [of for of in kinds if of == ("decoder", "cross")]
     if len(crosses) != (len(layers["decoder"]) if kind == "both" else 0):
         raise NotFoundError(phrase("not each of its decoder’s layers attends to the source"))
     sites = numbered(kinds)
-    if not all(each.weighs for each in seen.calls):
+    if not all(seen_call.weighs for seen_call in seen.calls):
         raise NotFoundError(phrase("its heads do more than weigh values by their weights"))
-    if writing_out and not all(each.product for each in seen.calls):
+    if writing_out and not all(seen_call.product for seen_call in seen.calls):
         raise NotFoundError(MORE_THAN_PRODUCTS)
     of_module: dict[nn.Module, list[int]] = {}
-    for number, each in enumerate(seen.calls):
-        of_module.setdefault(each.module, []).append(number)
+    for number, seen_call in enumerate(seen.calls):
+        of_module.setdefault(seen_call.module, []).append(number)
     places = Places(
         stacks=stacks,
         sites={module: tuple(sites[number] for number in numbers) for module, numbers in of_module.items()},
         outputs={site: output for site, output in zip(sites, seen.outputs, strict=True) if output is not None},
         layers=layers,
         positions="rotary" if rotated else "unknown",
-        found=True,
-        products=all(each.product for each in seen.calls),
-        scales={site: each.scale for site, each in zip(sites, seen.calls, strict=True)},
+        found_by_run=True,
+        products=all(seen_call.product for seen_call in seen.calls),
+        scales={site: seen_call.scale for site, seen_call in zip(sites, seen.calls, strict=True)},
         written_out=bool(writing_out),
     )
     return places, {stack: _attention(stack, kinds, seen.calls) for stack in stacks}
@@ -128,28 +131,35 @@ def added_positions(library: nn.Module, call: Callable[[], object], positions: i
         if "position_embedding" not in name or table.dim() < 2 or table[..., 0].numel() != positions:
             continue
         inside = [name[:at] for at, sign in enumerate(name) if sign == "."]
-        holders = [module for each in inside if not isinstance(module := library.get_submodule(each), nn.Embedding)]
-        owner, own = library.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
+        holders = [module for path in inside if not isinstance(module := library.get_submodule(path), nn.Embedding)]
+        owner, attribute = library.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
         whole = _returned(holders, call)
-        setattr(owner, own, nn.Parameter(torch.zeros_like(table), requires_grad=False))
+        setattr(owner, attribute, nn.Parameter(torch.zeros_like(table), requires_grad=False))
         try:
             without = _returned(holders, call)
         finally:
-            setattr(owner, own, table)
+            setattr(owner, attribute, table)
         rows = table.reshape(1, positions, -1)
-        pairs = [(one, other) for one, other in zip(whole, without, strict=True) if one.shape == other.shape == rows.shape]
-        if any(bool((one - other - rows).abs().max() <= close * max(1.0, float(one.abs().max()))) for one, other in pairs):
+        pairs = [
+            (vectors, changed)
+            for vectors, changed in zip(whole, without, strict=True)
+            if vectors.shape == changed.shape == rows.shape
+        ]
+        if any(
+            bool((vectors - changed - rows).abs().max() <= close * max(1.0, float(vectors.abs().max())))
+            for vectors, changed in pairs
+        ):
             return name
     return ""
 
 
 def _returned(modules: list[nn.Module], call: Callable[[], object]) -> list[Tensor]:
     """The last tensor that each module returns in a run; of one that returns none, an empty one."""
-    found = dict.fromkeys(modules, torch.empty(0))
+    results = dict.fromkeys(modules, torch.empty(0))
 
     def keep(module: nn.Module, _given: Any, made: Any) -> None:
         if isinstance(made, Tensor):
-            found[module] = made
+            results[module] = made
 
     handles = [module.register_forward_hook(keep) for module in modules]
     try:
@@ -157,14 +167,14 @@ def _returned(modules: list[nn.Module], call: Callable[[], object]) -> list[Tens
     finally:
         for handle in handles:
             handle.remove()
-    return list(found.values())
+    return list(results.values())
 
 
 def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call]) -> ForeignAttention:
-    found = {each.attention for each, (own, _kind_) in zip(calls, kinds, strict=True) if own == stack}
-    if len(found) != 1:
+    shapes = {call.attention for call, (stack_of_call, _kind_) in zip(calls, kinds, strict=True) if stack_of_call == stack}
+    if len(shapes) != 1:
         raise NotFoundError(phrase("its layers have different numbers of heads"))
-    return next(iter(found))
+    return next(iter(shapes))
 
 
 @contextmanager
@@ -197,10 +207,10 @@ def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, len
     if kind == "both":
         encoder = names[encoder_of(library)]
         stack = "encoder" if f"{names[call.module]}.".startswith(f"{encoder}.") else "decoder"
-    own = target if stack == "decoder" and kind == "both" else source
+    length = target if stack == "decoder" and kind == "both" else source
     if call.batch != 1:
         raise NotFoundError(phrase("it cuts its input into blocks"))
-    if (call.queries, call.keys) == (own, own):
+    if (call.queries, call.keys) == (length, length):
         return stack, "self"
     if kind == "both" and stack == "decoder" and (call.queries, call.keys) == (target, source):
         return stack, "cross"
@@ -210,7 +220,7 @@ def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, len
             name=names[call.module],
             queries=call.queries,
             keys=call.keys,
-            count=own,
+            count=length,
         )
     )
 
@@ -238,7 +248,9 @@ def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attent
     path = next(iter(lists))
     members = set(library.get_submodule(path).children())
     ran = [entry for entry in seen.entered if entry[0] in members]
-    wanted = [library.get_submodule(f"{path}.{names[each].removeprefix(f'{path}.').split('.')[0]}") for each in attentions]
+    wanted = [
+        library.get_submodule(f"{path}.{names[attention].removeprefix(f'{path}.').split('.')[0]}") for attention in attentions
+    ]
     if [entry[0] for entry in ran] != wanted or any(layer in attentions for layer in wanted):
         raise NotFoundError(phrase("not each of its layers has one self-attention"))
     for (_one, _given, made), (_other, given, _made) in pairwise(ran):

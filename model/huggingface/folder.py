@@ -157,7 +157,7 @@ class Folder:
         return phrase("{name}: a folder of the transformers library, architecture {model_type}.", name=name, model_type=kind)
 
     @property
-    def said(self) -> tuple[Words, ...]:
+    def notes(self) -> tuple[Words, ...]:
         """Notes on what of its numbers is used, or on how they are stored, a sentence each."""
         images_alone = phrase(
             "This folder holds a network of images and one of texts. Neither attends to the other; the one of images is shown."
@@ -249,14 +249,14 @@ def weight_files(path: Path) -> list[Path]:
     Raises:
         MissingFile, DamagedFile: there are none, or their list cannot be used.
     """
-    there = next((path / name for name in WEIGHTS if (path / name).is_file()), None)
-    if there is None:
+    first = next((path / name for name in WEIGHTS if (path / name).is_file()), None)
+    if first is None:
         raise MissingFile(path=path / WEIGHTS[0], needed=f"{CONFIG}, {WEIGHTS[0]} | {WEIGHTS[2]}")
-    if there.suffix != ".json":
-        return [there]
-    names = shards(there, read_json(there))
+    if first.suffix != ".json":
+        return [first]
+    names = shards(first, read_json(first))
     if missing := [name for name in names if not (path / name).is_file()]:
-        raise MissingFile(path=path / missing[0], needed=phrase("every file that {name} lists", name=there.name))
+        raise MissingFile(path=path / missing[0], needed=phrase("every file that {name} lists", name=first.name))
     return [path / name for name in names]
 
 

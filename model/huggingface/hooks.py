@@ -27,18 +27,18 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
     handles = written_out.register(places.sites) if places.written_out else []
     names: defaultdict[nn.Module, list[str]] = defaultdict(list)
     for stack, layers in places.layers.items():
-        entering = tuple(f"embedded/{stack}" if index == 0 else "" for index, each in enumerate(layers) if each is layers[0])
+        entering = tuple(f"embedded/{stack}" if index == 0 else "" for index, layer in enumerate(layers) if layer is layers[0])
         handles.append(layers[0].register_forward_pre_hook(_records_input(entering), with_kwargs=True))
         for index, layer in enumerate(layers):
             names[layer].append(f"hidden/{stack}.0.{index}")
     for site, module in places.outputs.items():
         names[module].append(f"attention/{site}/output")
-    for place, module in places.feed_forwards.items():
-        names[module].append(f"stages/{place}/output")
+    for sublayer, module in places.feed_forwards.items():
+        names[module].append(f"stages/{sublayer}/output")
     for stack, module in places.tables.items():
         names[module].append(f"positions/{stack}")
-    for module, own in names.items():
-        handles.append(module.register_forward_hook(_records_output(tuple(own))))
+    for module, recorded_names in names.items():
+        handles.append(module.register_forward_hook(_records_output(tuple(recorded_names))))
     for module, sites in places.sites.items():
         if latent_width(module):
             made_of = _records_latents(tuple(f"stages/{site}/latents" for site in sites))

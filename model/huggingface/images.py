@@ -265,6 +265,8 @@ def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
     for name in ("rescale_factor", "image_mean", "image_std", "resample"):
         value = settings.get(name)
         listed = value if isinstance(value, list) else [value]
-        if len(listed) > 4 or not all(each is None or (isinstance(each, int | float) and np.isfinite(each)) for each in listed):
+        if len(listed) > 4 or not all(
+            number is None or (isinstance(number, int | float) and np.isfinite(number)) for number in listed
+        ):
             return phrase("{name} in {file} is {found}, which is not a number", name=name, file=FILE, found=repr(value)[:80])
     return None

@@ -171,12 +171,12 @@ def class_name(kind: Kind, config: Any) -> str:
 @cache
 def _model_types() -> Mapping[str, frozenset[str]]:
     """Architectures by class name of the library."""
-    found: dict[str, set[str]] = {}
+    architectures: dict[str, set[str]] = {}
     for table in (value for name, value in vars(modeling_auto).items() if name.endswith("_MAPPING_NAMES")):
         for model_type, classes in table.items():
             for name in (classes,) if isinstance(classes, str) else classes:
-                found.setdefault(name, set()).add(model_type)
-    return {name: frozenset(kinds) for name, kinds in found.items()}
+                architectures.setdefault(name, set()).add(model_type)
+    return {name: frozenset(kinds) for name, kinds in architectures.items()}
 
 
 def model_types(class_name: str) -> frozenset[str]:
@@ -195,8 +195,8 @@ def _class(kind: Kind, config: Any) -> Any:
     if kind == "encoder" and has_no_output(config):
         autos.insert(0, AutoModelForTextEncoding)
     auto = next(auto for auto in autos if type(config) in auto._model_mapping)
-    found = auto._model_mapping[type(config)]
-    return found[0] if isinstance(found, tuple) else found
+    chosen = auto._model_mapping[type(config)]
+    return chosen[0] if isinstance(chosen, tuple) else chosen
 
 
 def _options(kind: Kind, config: Any) -> dict[str, bool]:

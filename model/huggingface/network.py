@@ -113,11 +113,11 @@ class ForeignNetwork(LibraryHolder, Changeable):
 
     def tables(self) -> dict[str, Tensor]:
         """The positional encodings by stack, all positions that it has: [position, model]."""
-        found = {}
+        tables = {}
         for stack, module in self.places.tables.items():
             rows: Tensor = module.weight if isinstance(module, nn.Embedding) else module.get_buffer("weights")
-            found[f"positions/{stack}"] = rows[self._first_position :]
-        return found
+            tables[f"positions/{stack}"] = rows[self._first_position :]
+        return tables
 
     def position_rows(self, stack: str) -> Tensor:
         """The positional encodings that are added to the embeddings of a stack, all that there are: [position, model].
@@ -151,8 +151,8 @@ class ForeignNetwork(LibraryHolder, Changeable):
 
     def added(self) -> dict[str, Tensor]:
         """The positional encodings by stack that no run records: [position, model]."""
-        found = {stack: self.library.get_parameter(name) for stack, name in self.places.added.items()}
-        return {f"positions/{stack}": table.reshape(-1, table.shape[-1]) for stack, table in found.items()}
+        parameters = {stack: self.library.get_parameter(name) for stack, name in self.places.added.items()}
+        return {f"positions/{stack}": table.reshape(-1, table.shape[-1]) for stack, table in parameters.items()}
 
     @property
     def _first_position(self) -> int:
@@ -175,8 +175,8 @@ class ForeignNetwork(LibraryHolder, Changeable):
 
     def scale(self, site: Site) -> float:
         """The factor of a site's products of queries and keys."""
-        found = self.places.scales.get(site)
-        scale: Any = self.places.module(site).scaling if found is None else found
+        measured = self.places.scales.get(site)
+        scale: Any = self.places.module(site).scaling if measured is None else measured
         return float(scale)
 
     def missing(self) -> dict[str, Words]:
@@ -188,15 +188,15 @@ class ForeignNetwork(LibraryHolder, Changeable):
         }
         why = added.get(self.places.positions)
         tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
-        without = {site for own in self.places.sites.values() for site in own} - self.places.outputs.keys()
+        without = {site for sites in self.places.sites.values() for site in sites} - self.places.outputs.keys()
         outputs: dict[str, Words] = {f"attention/{site}/output": NO_OUTPUT for site in sorted(without)}
         stages = SOME_STAGES if self.places.feed_forwards else NO_STAGES
         return {"attention/*/scores": NO_SCORES, "stages": stages} | tables | outputs
 
     def _watch(self, run: Run, stack: str, ids: Tensor, start: int, padding: Mapping[str, Tensor]) -> Watch:
         self.refuse(run.interventions)
-        own = {module: sites for module, sites in self.places.sites.items() if sites[0].stack == stack}
-        return Watch(replace(run, start=start), own, len(ids), {} if self._windowed else padding)
+        sites_of_stack = {module: sites for module, sites in self.places.sites.items() if sites[0].stack == stack}
+        return Watch(replace(run, start=start), sites_of_stack, len(ids), {} if self._windowed else padding)
 
     def refuse(self, interventions: Iterable[str]) -> None:
         """Refuses interventions in values that the library does not expose.
@@ -207,7 +207,7 @@ class ForeignNetwork(LibraryHolder, Changeable):
         why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
         if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.places.sites):
             why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
-        recorded = {f"stages/{place}/output" for place in self.places.feed_forwards}
+        recorded = {f"stages/{sublayer}/output" for sublayer in self.places.feed_forwards}
         for name, pattern in product(set(interventions) - recorded, why):
             if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
                 raise CannotChange(name=name, reason=why[pattern])

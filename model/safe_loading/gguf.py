@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from model.errors import BadGguf, Phrase, phrase
 from model.safe_loading import limits
-from model.safe_loading.plan import shown
+from model.safe_loading.plan import printable
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -122,22 +122,26 @@ def read_header(file: BinaryIO, size: int, path: str) -> GgufHeader:
         raise read.bad(phrase("its numbers are big-endian, and only little-endian is read"))
     if version not in VERSIONS:
         raise read.bad(phrase("it is of version {version}; versions 2 and 3 are read", version=version))
-    tensors, settings = read.numbers("Q", 2)
-    if tensors > limits.MAX_TENSORS:
-        raise read.bad(phrase("it claims {count:,} tensors; at most {most:,} are read", count=tensors, most=limits.MAX_TENSORS))
-    if settings > limits.MAX_SETTINGS:
-        raise read.bad(phrase("it claims {count:,} settings; at most {most:,} are read", count=settings, most=limits.MAX_SETTINGS))
-    told = dict[str, Any]()
-    for _ in range(settings):
-        name = read.name(told)
-        told[name] = read.value(*read.numbers("I", 1))
-    if not isinstance(told.get(ARCHITECTURE), str):
+    tensor_count, setting_count = read.numbers("Q", 2)
+    if tensor_count > limits.MAX_TENSORS:
+        raise read.bad(
+            phrase("it claims {count:,} tensors; at most {most:,} are read", count=tensor_count, most=limits.MAX_TENSORS)
+        )
+    if setting_count > limits.MAX_SETTINGS:
+        raise read.bad(
+            phrase("it claims {count:,} settings; at most {most:,} are read", count=setting_count, most=limits.MAX_SETTINGS)
+        )
+    settings = dict[str, Any]()
+    for _ in range(setting_count):
+        name = read.name(settings)
+        settings[name] = read.value(*read.numbers("I", 1))
+    if not isinstance(settings.get(ARCHITECTURE), str):
         raise read.bad(phrase("it names no architecture"))
     listed = dict[str, tuple[tuple[int, ...], int, int]]()
-    for _ in range(tensors):
+    for _ in range(tensor_count):
         name = read.name(listed)
         listed[name] = read.tensor(name)
-    return GgufHeader(told, _places(read, listed, told.get("general.alignment", ALIGNMENT)))
+    return GgufHeader(settings, _places(read, listed, settings.get("general.alignment", ALIGNMENT)))
 
 
 class _Header:
@@ -181,9 +185,9 @@ class _Header:
         """The next text, if it can be a name that is not `taken`."""
         name = self.text()
         if not name or len(name) > limits.MAX_NAME or not name.isprintable():
-            raise self.bad(phrase("the name {name} is empty, too long or cannot be printed", name=repr(shown(name))))
+            raise self.bad(phrase("the name {name} is empty, too long or cannot be printed", name=repr(printable(name))))
         if name in taken:
-            raise self.bad(phrase("the name {name} occurs twice", name=shown(name)))
+            raise self.bad(phrase("the name {name} occurs twice", name=printable(name)))
         return name
 
     def value(self, kind: int) -> Any:
@@ -212,16 +216,18 @@ class _Header:
         (axes,) = self.numbers("I", 1)
         if not 1 <= axes <= limits.MAX_AXES:
             raise self.bad(
-                phrase("the tensor {name} has {axes:,} axes, not 1 to {most}", name=shown(name), axes=axes, most=limits.MAX_AXES)
+                phrase(
+                    "the tensor {name} has {axes:,} axes, not 1 to {most}", name=printable(name), axes=axes, most=limits.MAX_AXES
+                )
             )
         shape = self.numbers("Q", axes)[::-1]
         (kind,), (offset,) = self.numbers("I", 1), self.numbers("Q", 1)
         if kind not in TYPES:
-            allowed = ", ".join(each for each, _, _ in TYPES.values())
+            allowed = ", ".join(known for known, _, _ in TYPES.values())
             raise self.bad(
                 phrase(
                     "the tensor {name} is of the type number {kind}, and only these are read: {allowed}",
-                    name=shown(name),
+                    name=printable(name),
                     kind=kind,
                     allowed=allowed,
                 )
@@ -233,10 +239,12 @@ def _places(read: _Header, listed: Mapping[str, tuple[tuple[int, ...], int, int]
     """The tensors with their bytes, each inside the file and none inside another."""
     if type(alignment) is not int or not 1 <= alignment <= limits.MAX_ALIGNMENT or alignment & (alignment - 1):
         raise read.bad(
-            phrase("its alignment is {found}, not a power of two up to {most:,}", found=shown(alignment), most=limits.MAX_ALIGNMENT)
+            phrase(
+                "its alignment is {found}, not a power of two up to {most:,}", found=printable(alignment), most=limits.MAX_ALIGNMENT
+            )
         )
     start = -(-read.at // alignment) * alignment
-    found = dict[str, GgufTensor]()
+    places = dict[str, GgufTensor]()
     for name, (shape, number, offset) in listed.items():
         kind, block, bytes_ = TYPES[number]
         count = prod(shape)
@@ -244,7 +252,7 @@ def _places(read: _Header, listed: Mapping[str, tuple[tuple[int, ...], int, int]
             raise read.bad(
                 phrase(
                     "the tensor {name} is {shape}, which blocks of {block} numbers do not fill",
-                    name=shown(name),
+                    name=printable(name),
                     shape="×".join(map(str, shape)),
                     block=block,
                 )
@@ -252,16 +260,16 @@ def _places(read: _Header, listed: Mapping[str, tuple[tuple[int, ...], int, int]
         size = count // block * bytes_
         if start + offset + size > read.size:
             raise read.bad(
-                phrase("the tensor {name} reaches beyond the {size:,} bytes of the file", name=shown(name), size=read.size)
+                phrase("the tensor {name} reaches beyond the {size:,} bytes of the file", name=printable(name), size=read.size)
             )
         if offset % alignment:
             raise read.bad(
-                phrase("the tensor {name} does not begin at a multiple of {alignment}", name=shown(name), alignment=alignment)
+                phrase("the tensor {name} does not begin at a multiple of {alignment}", name=printable(name), alignment=alignment)
             )
-        found[name] = GgufTensor(kind, shape, start + offset, size)
+        places[name] = GgufTensor(kind, shape, start + offset, size)
     end = 0
-    for name, tensor in sorted(found.items(), key=lambda item: item[1].start):
+    for name, tensor in sorted(places.items(), key=lambda item: item[1].start):
         if tensor.start < end:
-            raise read.bad(phrase("the tensor {name} shares bytes with another", name=shown(name)))
+            raise read.bad(phrase("the tensor {name} shares bytes with another", name=printable(name)))
         end = tensor.start + tensor.size
-    return found
+    return places

@@ -48,11 +48,11 @@ class GgufFile:
         """
         from gguf import GGMLQuantizationType, dequantize
 
-        found = self.header.tensors[name]
-        kind, (numbers, size) = GGMLQuantizationType[found.kind], _BLOCKS[found.kind]
-        values, piece = torch.empty(prod(found.shape)), PIECE // numbers * numbers
+        stored = self.header.tensors[name]
+        kind, (numbers, size) = GGMLQuantizationType[stored.kind], _BLOCKS[stored.kind]
+        values, piece = torch.empty(prod(stored.shape)), PIECE // numbers * numbers
         with self.opened() as file:
-            file.seek(found.start)
+            file.seek(stored.start)
             for first in range(0, len(values), piece):
                 part = values[first : first + piece]
                 raw = file.read(len(part) // numbers * size)
@@ -61,7 +61,7 @@ class GgufFile:
                 # One row: the package calls itself for every 16 rows, which for rows of a block takes eight times as long.
                 with np.errstate(all="ignore"):  # a scale may be infinite or NaN: such numbers are counted and told
                     part.numpy()[:] = dequantize(np.frombuffer(raw, np.uint8)[None], kind)[0]
-        return values.reshape(found.shape)
+        return values.reshape(stored.shape)
 
     def fingerprint(self) -> str:
         """SHA-256 of the file, in hexadecimal."""

@@ -56,8 +56,8 @@ def read_image(data: bytes, name: str) -> Pixels:
     Raises:
         BadImage: it is no image, its data end early, it is too large, too long and thin, or takes too much time or memory.
     """
-    said, colors = decoded_apart(CHILD, data, name, BadImage, MOST_BYTES)
-    return Pixels(said["width"], said["height"], said["frames"], colors)
+    reply, colors = decoded_apart(CHILD, data, name, BadImage, MOST_BYTES)
+    return Pixels(reply["width"], reply["height"], reply["frames"], colors)
 
 
 def decoded(file: BinaryIO, path: str) -> Pixels:
@@ -74,13 +74,13 @@ def decoded(file: BinaryIO, path: str) -> Pixels:
     except UnidentifiedImageError as error:
         raise BadImage(path=path, reason=_OTHER) from error
     except (OSError, ValueError, SyntaxError) as error:
-        raise BadImage(path=path, reason=_said(error)) from error
+        raise BadImage(path=path, reason=_reason(error)) from error
     if reason := _too_large(*image.size):
         raise BadImage(path=path, reason=reason)
     try:
         upright = ImageOps.exif_transpose(image).convert("RGB")
     except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise BadImage(path=path, reason=_said(error)) from error
+        raise BadImage(path=path, reason=_reason(error)) from error
     return Pixels(*upright.size, int(getattr(image, "n_frames", 1)), upright.tobytes())
 
 
@@ -101,7 +101,7 @@ def _too_large(width: int, height: int) -> Phrase | None:
     return None
 
 
-def _said(error: Exception) -> Phrase | str:
+def _reason(error: Exception) -> Phrase | str:
     """What Pillow says of a damaged file."""
     words = " ".join(str(error).split()[:30])
     return phrase("it ends before its data are complete") if "truncated" in words.lower() else f"{type(error).__name__}: {words}"
@@ -111,7 +111,7 @@ def main(path: str) -> None:
     """Writes the image on standard input, a file called `path`, to standard output, or an error's class and fields."""
 
     def decode(file: BinaryIO, path: str) -> tuple[dict[str, Any], bytes]:
-        found = decoded(file, path)
-        return {"width": found.width, "height": found.height, "frames": found.frames}, found.colors
+        image = decoded(file, path)
+        return {"width": image.width, "height": image.height, "frames": image.frames}, image.colors
 
     answer(decode, path, BadImage)

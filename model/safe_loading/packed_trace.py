@@ -46,10 +46,10 @@ def entry(file: IO[bytes]) -> zipfile.ZipInfo | None:
         return None
     try:
         with zipfile.ZipFile(file) as archive:
-            found = [each for each in archive.infolist() if each.filename.rpartition("/")[2].endswith(ENDING)]
+            traces = [member for member in archive.infolist() if member.filename.rpartition("/")[2].endswith(ENDING)]
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error):
         return None
-    return found[0] if len(found) == 1 else None
+    return traces[0] if len(traces) == 1 else None
 
 
 def header(file: IO[bytes]) -> tuple[bytes, Any]:
@@ -77,24 +77,25 @@ def unpack(file: IO[bytes], into: IO[bytes]) -> None:
     Raises:
         WireError: it is too large unpacked, or damaged; nothing, or a part of it, is written.
     """
-    found = entry(file)
-    if found is None:
+    member = entry(file)
+    if member is None:
         raise WireError(detail=phrase("its archive is damaged"))
     size = file.seek(0, io.SEEK_END)
-    most = min(MOST_UNPACKED, SPARE + MOST_GAIN * min(size, found.compress_size))
-    if found.file_size > most:
+    most = min(MOST_UNPACKED, SPARE + MOST_GAIN * min(size, member.compress_size))
+    if member.file_size > most:
         raise WireError(
             detail=phrase(
-                "it would have {file_size:,} bytes unpacked; at most {most:,} are read", file_size=found.file_size, most=most
+                "it would have {file_size:,} bytes unpacked; at most {most:,} are read", file_size=member.file_size, most=most
             )
         )
     try:
-        with zipfile.ZipFile(file) as archive, archive.open(found) as packed:
-            begin, said = header(packed)
-            if len(begin) + _length(said) != found.file_size:
+        with zipfile.ZipFile(file) as archive, archive.open(member) as packed:
+            begin, described = header(packed)
+            if len(begin) + _length(described) != member.file_size:
                 raise WireError(
                     detail=phrase(
-                        "it would have {file_size:,} bytes unpacked; its header gives a different length", file_size=found.file_size
+                        "it would have {file_size:,} bytes unpacked; its header gives a different length",
+                        file_size=member.file_size,
                     )
                 )
             into.write(begin)
@@ -115,10 +116,10 @@ def main() -> None:
         sys.exit(json.dumps(WireError(detail=phrase("unpacking it takes too much memory")).to_json()))
 
 
-def _length(said: Any) -> int:
+def _length(described: Any) -> int:
     """Bytes of the tensors that a header lists."""
     try:
-        return max((int(own["data_offsets"][1]) for name, own in said.items() if name != "__metadata__"), default=0)
+        return max((int(tensor["data_offsets"][1]) for name, tensor in described.items() if name != "__metadata__"), default=0)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise WireError(detail=phrase("its header cannot be read ({name})", name=type(error).__name__)) from error
 

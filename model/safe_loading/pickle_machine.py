@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from model.errors import DamagedFile, OverLimit, UnsafeFile, UnsoundFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Storage, Tensor
-from model.safe_loading.plan import shown
+from model.safe_loading.plan import printable
 
 PLAIN = frozenset(code.name for code in opcodes if code.arg and not code.stack_before and code.stack_after not in ([], [anyobject]))
 """Instructions that push their argument: numbers, strings and bytes."""
@@ -217,7 +217,7 @@ class Machine:
         known = self.storages.setdefault(storage.key, storage)
         if (known.dtype, known.count) != (storage.dtype, storage.count):
             raise UnsoundFile(
-                path=self._path, detail=phrase("its storage {name} is described in two ways", name=shown(storage.key))
+                path=self._path, detail=phrase("its storage {name} is described in two ways", name=printable(storage.key))
             )
         return known
 
@@ -240,7 +240,7 @@ class Machine:
                 return Inert(kind.name)
             case name, _ if allowed_names.is_harmless(name):
                 return Inert(name, arguments)
-        raise UnsafeFile(path=self._path, called=shown(function.name))
+        raise UnsafeFile(path=self._path, called=printable(function.name))
 
     def _made(self, kind: Any, arguments: Any) -> Any:
         """An inert new object of the class `kind`; no function of the file is run."""

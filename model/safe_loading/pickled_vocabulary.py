@@ -74,8 +74,8 @@ class Texts:
             case dict() if node and _is_table(node):
                 return node
             case dict() if depth < DEPTH and len(node) <= FEW:
-                found = {key: self.of(value, depth + 1) for key, value in node.items() if type(key) is str and key != UNUSED}
-                return {key: value for key, value in found.items() if value is not None} or None
+                inner = {key: self.of(value, depth + 1) for key, value in node.items() if type(key) is str and key != UNUSED}
+                return {key: value for key, value in inner.items() if value is not None} or None
         return None
 
 

@@ -91,8 +91,10 @@ def from_json(data: Mapping[str, Any]) -> Plan:
         storages={key: Stored(**where) for key, where in data["storages"].items()},
         candidates={
             name: {
-                key: Described(own["storage"], own["dtype"], own["offset"], tuple(own["shape"]), tuple(own["stride"]))
-                for key, own in table.items()
+                key: Described(
+                    tensor["storage"], tensor["dtype"], tensor["offset"], tuple(tensor["shape"]), tuple(tensor["stride"])
+                )
+                for key, tensor in table.items()
             }
             for name, table in data["candidates"].items()
         },
@@ -100,7 +102,7 @@ def from_json(data: Mapping[str, Any]) -> Plan:
     )
 
 
-def shown(text: object, length: int = 80) -> str:
+def printable(text: object, length: int = 80) -> str:
     """Text from a file, made safe for an error: one short line of printable characters."""
     words = "".join(letter if letter.isprintable() else "�" for letter in str(text)[: length + 1])
     return words if len(words) <= length else f"{words[:length]}…"

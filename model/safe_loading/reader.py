@@ -36,13 +36,13 @@ class Problem:
     fields: Mapping[str, object]
 
     @property
-    def said(self) -> Phrase:
+    def sentence(self) -> Phrase:
         """The sentence, for every language."""
         return Phrase(self.template, {name: filling(value) for name, value in self.fields.items()})
 
     def __str__(self) -> str:
         """The sentence in English."""
-        return str(self.said)
+        return str(self.sentence)
 
 
 class NotFinite(Problem):
@@ -104,18 +104,18 @@ class StoredTensors(Mapping[str, Tensor]):
     def __init__(self, path: Path) -> None:
         self._path = path
         with opened(path) as file:
-            found = _describe(file, str(path))
-        self._described = found.candidates.get("") or next(iter(found.candidates.values()))
-        self._storages = found.storages
+            described = _describe(file, str(path))
+        self._described = described.candidates.get("") or next(iter(described.candidates.values()))
+        self._storages = described.storages
         self._last: tuple[str, Tensor] = ("", torch.empty(0, dtype=torch.uint8))
 
     def __getitem__(self, name: str) -> Tensor:
         """A tensor, read now. Tensors that share bytes share memory while they are read one after another."""
-        found = self._described[name]
-        if self._last[0] != found.storage:
+        described = self._described[name]
+        if self._last[0] != described.storage:
             with opened(self._path) as file:
-                self._last = found.storage, _storage(file, self._storages[found.storage], str(self._path))
-        return _tensor(self._last[1], found)
+                self._last = described.storage, _storage(file, self._storages[described.storage], str(self._path))
+        return _tensor(self._last[1], described)
 
     def __iter__(self) -> Iterator[str]:
         """The names, in the order of the file."""
@@ -128,7 +128,8 @@ class StoredTensors(Mapping[str, Tensor]):
     def stand_ins(self) -> dict[str, Tensor]:
         """A tensor of the same shape and dtype for each, made of a single zero: nothing is read."""
         return {
-            name: torch.zeros((), dtype=getattr(torch, found.dtype)).expand(found.shape) for name, found in self._described.items()
+            name: torch.zeros((), dtype=getattr(torch, described.dtype)).expand(described.shape)
+            for name, described in self._described.items()
         }
 
 

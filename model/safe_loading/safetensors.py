@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from model.errors import DamagedFile, OverLimit, UnsoundFile, phrase
 from model.safe_loading import limits
 from model.safe_loading.inert_values import Storage, Tensor
-from model.safe_loading.plan import ITEM_SIZES, Stored, shown
+from model.safe_loading.plan import ITEM_SIZES, Stored, printable
 
 LENGTH = 8
 """Bytes at the beginning of a file that hold the length of its header."""
@@ -72,7 +72,7 @@ def _header(written: bytes, path: str) -> dict[str, Any]:
     except RecursionError as error:
         raise DamagedFile(path=path, detail=phrase("its header is nested too deeply")) from error
     except ValueError as error:
-        raise DamagedFile(path=path, detail=phrase("its header is invalid: {reason}", reason=shown(error))) from error
+        raise DamagedFile(path=path, detail=phrase("its header is invalid: {reason}", reason=printable(error))) from error
     if not isinstance(header, dict) or not _is_metadata(header.get(METADATA, {})):
         raise DamagedFile(path=path, detail=phrase("its header is not a table of tensors"))
     return header
@@ -101,10 +101,10 @@ def _tensor(name: str, entry: Any, data: int, path: str) -> tuple[Tensor, Stored
             dtype = _DTYPES.get(kind, kind)
             count = prod(shape)
         case _:
-            raise DamagedFile(path=path, detail=phrase("its header does not say what {name} is", name=shown(name)))
+            raise DamagedFile(path=path, detail=phrase("its header does not say what {name} is", name=printable(name)))
     if dtype in ITEM_SIZES and count * ITEM_SIZES[dtype] != end - begin:
         raise UnsoundFile(
-            path=path, detail=phrase("the tensor {name} does not fit its {value:,} bytes", name=shown(name), value=end - begin)
+            path=path, detail=phrase("the tensor {name} does not fit its {value:,} bytes", name=printable(name), value=end - begin)
         )
     return Tensor(Storage(name, dtype, count), dtype, 0, tuple(shape), _strides(shape)), Stored(data + begin, end - begin)
 
@@ -122,7 +122,7 @@ def _check_cover(stored: Mapping[str, Stored], start: int, size: int, path: str)
     for name, where in sorted(stored.items(), key=lambda item: (item[1].start, item[1].size)):
         if where.start != start:
             raise UnsoundFile(
-                path=path, detail=phrase("the bytes of the tensor {name} overlap others or leave a hole", name=shown(name))
+                path=path, detail=phrase("the bytes of the tensor {name} overlap others or leave a hole", name=printable(name))
             )
         start += where.size
     if start != size:

@@ -26,7 +26,7 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary", "g
         CheckpointError: the file cannot be opened; the error says why and what to do.
     """
     file.seek(0)
-    command = bare_python(CHILD, str(ROOT), plan.shown(path, 500), what)
+    command = bare_python(CHILD, str(ROOT), plan.printable(path, 500), what)
     try:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -45,7 +45,7 @@ def _ended(path: str, done: "subprocess.CompletedProcess[bytes]") -> CheckpointE
     if done.stderr.rstrip().endswith(b"MemoryError"):
         reason = phrase("inspecting it needs more than {bytes:,} bytes of memory", bytes=limits.MAX_MEMORY)
         return OverLimit(path=path, reason=reason)
-    known = {-each.value: each.name for each in signal.Signals}
+    known = {-number.value: number.name for number in signal.Signals}
     return OpeningEnded(path=path, how=known.get(done.returncode, f"exit {done.returncode}"))
 
 
@@ -74,8 +74,8 @@ def unpacked(file: IO[bytes], path: str) -> bytes:
         except subprocess.TimeoutExpired as error:
             raise slow from error
         if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise errors.from_json(json.loads(said)) if said.startswith("{") else _ended(path, done)
+            message = done.stderr.decode("utf-8", "replace").strip()
+            raise errors.from_json(json.loads(message)) if message.startswith("{") else _ended(path, done)
         into.seek(0)
         return into.read()
 

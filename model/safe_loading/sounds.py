@@ -64,8 +64,8 @@ def read_sound(data: bytes, name: str) -> Samples:
     Raises:
         BadSound: it is no sound, is empty or too long, holds NaN, its data end early, or it takes too much time or memory.
     """
-    said, numbers = decoded_apart(CHILD, data, name, BadSound, MOST_BYTES)
-    return Samples(said["rate"], said["channels"], numbers)
+    reply, numbers = decoded_apart(CHILD, data, name, BadSound, MOST_BYTES)
+    return Samples(reply["rate"], reply["channels"], numbers)
 
 
 def decoded(file: BinaryIO, path: str) -> Samples:
@@ -90,10 +90,10 @@ def decoded(file: BinaryIO, path: str) -> Samples:
                 raise BadSound(path=path, reason=phrase("some of its samples are NaN or infinite"))
             return Samples(sound.samplerate, sound.channels, mono.astype("<f4").tobytes())
     except soundfile.LibsndfileError as error:
-        said = " ".join(error.error_string.split()[:30])
+        message = " ".join(error.error_string.split()[:30])
         file.seek(0)
         damaged = is_sound("", file.read(12))
-        raise BadSound(path=path, reason=said if damaged else _OTHER) from error
+        raise BadSound(path=path, reason=message if damaged else _OTHER) from error
 
 
 _OTHER = phrase("it is not an audio file of one of these kinds: {kinds}", kinds=", ".join(FORMATS))
@@ -117,15 +117,15 @@ def _not_read(sound: Any) -> Phrase | None:
 
 def _shortened(log: str) -> bool:
     """Whether libsndfile says that a WAV file's data are shorter than its header; a header without a length says nothing."""
-    said = [line for line in log.splitlines() if line.strip().startswith("data :") and "should be" in line]
-    return any("4294967295" not in line for line in said)
+    complaints = [line for line in log.splitlines() if line.strip().startswith("data :") and "should be" in line]
+    return any("4294967295" not in line for line in complaints)
 
 
 def main(path: str) -> None:
     """Writes the sound on standard input, a file called `path`, to standard output, or an error's class and fields."""
 
     def decode(file: BinaryIO, path: str) -> tuple[dict[str, Any], bytes]:
-        found = decoded(file, path)
-        return {"rate": found.rate, "channels": found.channels}, found.numbers
+        sound = decoded(file, path)
+        return {"rate": sound.rate, "channels": sound.channels}, sound.numbers
 
     answer(decode, path, BadSound)

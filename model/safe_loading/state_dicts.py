@@ -6,7 +6,7 @@ from typing import Any
 from model.errors import NoWeights, NumpyArrays, Phrase, UnsoundFile, WholeObject, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Inert, Named, Tensor
-from model.safe_loading.plan import OtherEntry, shown
+from model.safe_loading.plan import OtherEntry, printable
 
 FEW = 16
 """Longest list whose items may be state dicts; longer lists are data."""
@@ -56,7 +56,7 @@ class Search:
             raise UnsoundFile(path=self._path, detail=phrase("two of its tables are called {name}", name=repr(name)))
         for key, value in entries:
             if not (is_table and type(key) is str and isinstance(value, Tensor)):
-                self.look(value, f"{name}.{shown(_word(key))}".removeprefix("."), depth + 1)
+                self.look(value, f"{name}.{printable(_word(key))}".removeprefix("."), depth + 1)
 
     def _note(self, node: Any, name: str, is_known: bool) -> None:
         if len(self.others) < limits.MAX_OTHER_ENTRIES:
@@ -83,7 +83,7 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Other
     if isinstance(root, Inert):
         search.objects.append(root.kind)
     if search.objects:
-        raise WholeObject(path=path, found=shown(search.objects[0]))
+        raise WholeObject(path=path, found=printable(search.objects[0]))
     if arrays := [entry.name for entry in search.others if entry.kind in ARRAYS]:
         raise NumpyArrays(path=path, names=", ".join(arrays[:3]) + (", …" if len(arrays) > 3 else ""))
     raise NoWeights(path=path, found=_summary(root))
@@ -112,8 +112,8 @@ def _other_entry(node: Any, name: str, is_known: bool) -> OtherEntry:
     if _is_optimizer(node):
         return OtherEntry(name, OPTIMIZER, size=0 if is_known else sum(map(_size, _tensors_of_optimizer(node))))
     if isinstance(node, Inert | Named):
-        return OtherEntry(name, shown(node.kind if isinstance(node, Inert) else node.name))
-    value = shown(node, 200) if isinstance(node, str) else node
+        return OtherEntry(name, printable(node.kind if isinstance(node, Inert) else node.name))
+    value = printable(node, 200) if isinstance(node, str) else node
     is_plain = isinstance(value, str | float | bool) or (isinstance(value, int) and abs(value) < 2**63)
     return OtherEntry(name, type(node).__name__, value if is_plain else None)
 
@@ -139,11 +139,11 @@ def _summary(root: Any) -> Phrase:
     if isinstance(root, Tensor):
         return phrase("one tensor without a name")
     if isinstance(root, dict) and root:
-        first = [f"{shown(_word(key), 40)} ({_kind(value)})" for key, value in list(root.items())[:5]]
+        first = [f"{printable(_word(key), 40)} ({_kind(value)})" for key, value in list(root.items())[:5]]
         return phrase("a table of other things: {names}", names=", ".join(first))
     return phrase("a value of the type {name}", name=_kind(root))
 
 
 def _kind(node: Any) -> str:
     """The type of a value, as Python calls it: one that was not made has the name of its class."""
-    return shown(node.kind if isinstance(node, Inert) else node.name if isinstance(node, Named) else type(node).__name__)
+    return printable(node.kind if isinstance(node, Inert) else node.name if isinstance(node, Named) else type(node).__name__)

@@ -6,7 +6,7 @@ from math import prod
 from model.errors import DamagedFile, OverLimit, Phrase, UnreadableNumbers, UnsoundFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.inert_values import Tensor
-from model.safe_loading.plan import ITEM_SIZES, Described, Stored, shown
+from model.safe_loading.plan import ITEM_SIZES, Described, Stored, printable
 
 LARGEST = 2**62
 """Largest size, stride or offset."""
@@ -45,20 +45,22 @@ class Checks:
                 path=self._path,
                 reason=phrase(
                     "the tensor {name} is of type {dtype}; only these types are read: {allowed}",
-                    name=shown(name),
-                    dtype=shown(tensor.dtype),
+                    name=printable(name),
+                    dtype=printable(tensor.dtype),
                     allowed=", ".join(ITEM_SIZES),
                 ),
             )
         capacity = self._capacity(name, tensor)
         if not _is_view(tensor):
-            raise self._unsound(phrase("the shape, strides or offset of the tensor {name} is invalid", name=shown(name)))
+            raise self._unsound(phrase("the shape, strides or offset of the tensor {name} is invalid", name=printable(name)))
         written_out = self._check_size(name, tensor)
         needed = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True)) + 1
         if written_out and needed > capacity:
             raise self._unsound(
                 phrase(
-                    "the tensor {name} reaches beyond the {capacity:,} numbers of its storage", name=shown(name), capacity=capacity
+                    "the tensor {name} reaches beyond the {capacity:,} numbers of its storage",
+                    name=printable(name),
+                    capacity=capacity,
                 )
             )
         return Described(tensor.storage.key, tensor.dtype, tensor.offset, tensor.shape, tensor.stride)
@@ -68,25 +70,27 @@ class Checks:
         if self._count > limits.MAX_TENSORS:
             raise OverLimit(path=self._path, reason=phrase("it has more than {most:,} tensors", most=limits.MAX_TENSORS))
         if len(name) > limits.MAX_NAME or not name.isprintable():
-            raise self._unsound(phrase("the name of the tensor {name} is too long or cannot be printed", name=shown(name)))
+            raise self._unsound(phrase("the name of the tensor {name} is too long or cannot be printed", name=printable(name)))
 
     def _capacity(self, name: str, tensor: Tensor) -> int:
         """Numbers in the tensor's storage."""
         storage, item_size = tensor.storage, ITEM_SIZES[tensor.dtype]
         where = self._stored.get(storage.key)
         if where is None:
-            raise DamagedFile(path=self._path, detail=phrase("the bytes of the tensor {name} are missing", name=shown(name)))
+            raise DamagedFile(path=self._path, detail=phrase("the bytes of the tensor {name} are missing", name=printable(name)))
         if storage.count * allowed_names.item_size(storage.dtype) != where.size or where.size % item_size:
             raise DamagedFile(
                 path=self._path,
                 detail=phrase(
-                    "the tensor {name} does not fit the {size:,} bytes of its storage", name=shown(name), size=where.size
+                    "the tensor {name} does not fit the {size:,} bytes of its storage", name=printable(name), size=where.size
                 ),
             )
         if self._dtypes.setdefault(storage.key, tensor.dtype) != tensor.dtype:
             raise self._unsound(
                 phrase(
-                    "the bytes of the tensor {name} are also read as {dtypes}", name=shown(name), dtypes=self._dtypes[storage.key]
+                    "the bytes of the tensor {name} are also read as {dtypes}",
+                    name=printable(name),
+                    dtypes=self._dtypes[storage.key],
                 )
             )
         return where.size // item_size
@@ -99,7 +103,7 @@ class Checks:
             raise self._unsound(
                 phrase(
                     "the tensor {name} would take {written_out:,} bytes, and the file has {size:,}",
-                    name=shown(name),
+                    name=printable(name),
                     written_out=written_out,
                     size=self._size,
                 )

@@ -7,7 +7,7 @@ from model.errors import DamagedFile, phrase
 from model.safe_loading import allowed_names, limits
 from model.safe_loading.file_type import LEGACY_MAGIC
 from model.safe_loading.pickle_machine import Machine
-from model.safe_loading.plan import Stored, shown
+from model.safe_loading.plan import Stored, printable
 
 PROTOCOL = 1001
 """The version of torch's older format, the only one there is."""
@@ -34,14 +34,17 @@ def read_stream(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, St
     for key in keys:
         storage = machine.storages.get(key) if isinstance(key, str) and key not in stored else None
         if storage is None:
-            raise DamagedFile(path=path, detail=phrase("its list of storages names {name}, which no tensor uses", name=shown(key)))
+            raise DamagedFile(
+                path=path, detail=phrase("its list of storages names {name}, which no tensor uses", name=printable(key))
+            )
         file.seek(position)
         count = int.from_bytes(file.read(COUNT), "little")
         where = Stored(position + COUNT, count * allowed_names.item_size(storage.dtype))
         position = where.start + where.size
         if count != storage.count or position > size:
             raise DamagedFile(
-                path=path, detail=phrase("the bytes of its storage {name} are truncated or have the wrong length", name=shown(key))
+                path=path,
+                detail=phrase("the bytes of its storage {name} are truncated or have the wrong length", name=printable(key)),
             )
         stored[key] = where
     return root, stored

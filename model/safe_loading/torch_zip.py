@@ -12,7 +12,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from model.errors import DamagedFile, NotACheckpoint, OverLimit, Phrase, UnreadableNumbers, UnsoundFile, phrase
 from model.safe_loading import limits
 from model.safe_loading.pickle_machine import Machine
-from model.safe_loading.plan import Stored, shown
+from model.safe_loading.plan import Stored, printable
 
 END, LOCATOR, RECORD = 22, 20, 56
 """Bytes of the three records at the end of an archive: end record, zip64 locator, zip64 record."""
@@ -48,8 +48,8 @@ def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, S
     if pickle.checksum and zlib.crc32(written) != pickle.checksum:
         raise DamagedFile(path=path, detail=phrase("the checksum of its data.pkl is wrong"))
     root = Machine(path).follow(BytesIO(written))
-    place = f"{folder}/data/"
-    return root, {name.removeprefix(place): where for name, where in entries.items() if name.startswith(place)}
+    prefix = f"{folder}/data/"
+    return root, {name.removeprefix(prefix): where for name, where in entries.items() if name.startswith(prefix)}
 
 
 def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
@@ -58,7 +58,7 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
     try:
         archive = ZipFile(file)
     except (BadZipFile, NotImplementedError, ValueError, IndexError, OverflowError, OSError, struct.error) as error:
-        raise DamagedFile(path=path, detail=phrase("its directory is invalid: {reason}", reason=shown(error))) from error
+        raise DamagedFile(path=path, detail=phrase("its directory is invalid: {reason}", reason=printable(error))) from error
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     if other := _other_program([info.orig_filename for info in infos]):
         raise NotACheckpoint(path=path, found=other)
@@ -66,7 +66,7 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
         if flaw := _flaw(info):
             raise UnsoundFile(path=path, detail=flaw)
     if len({info.orig_filename for info in infos}) < len(infos):
-        raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=shown(_double(infos))))
+        raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=printable(_double(infos))))
     if (total := sum(info.file_size for info in infos)) > size:
         raise UnsoundFile(
             path=path, detail=phrase("its entries claim {total:,} bytes, and the file has {size:,}", total=total, size=size)
@@ -119,22 +119,22 @@ def _flaw(info: ZipInfo) -> Phrase | None:
     """A property of the entry that torch.save never writes; None: it has none."""
     name = info.orig_filename
     if info.flag_bits & 0x1:
-        return phrase("its entry {name} is encrypted", name=shown(name))
+        return phrase("its entry {name} is encrypted", name=printable(name))
     if info.compress_type != ZIP_STORED or info.file_size != info.compress_size:
         return phrase(
             "its entry {name} is compressed: {packed:,} bytes would become {unpacked:,}",
-            name=shown(name),
+            name=printable(name),
             packed=info.compress_size,
             unpacked=info.file_size,
         )
     if name.startswith("/") or ".." in name.split("/") or any(letter in name for letter in "\\:\0"):
-        return phrase("its entry {name} leads out of the archive", name=shown(name))
+        return phrase("its entry {name} leads out of the archive", name=printable(name))
     return None
 
 
 def _double(infos: Iterable[ZipInfo]) -> str:
     names = sorted(info.orig_filename for info in infos)
-    return next(one for one, other in pairwise(names) if one == other)
+    return next(name for name, other in pairwise(names) if name == other)
 
 
 def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str) -> dict[str, Stored]:
@@ -143,11 +143,11 @@ def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str)
     for info in infos:
         name = info.orig_filename
         if info.header_offset < behind:
-            raise UnsoundFile(path=path, detail=phrase("its entry {name} shares bytes with another", name=shown(name)))
+            raise UnsoundFile(path=path, detail=phrase("its entry {name} shares bytes with another", name=printable(name)))
         file.seek(min(info.header_offset, directory))
         header = file.read(LOCAL)
         if header[:4] != b"PK\x03\x04" or len(header) < LOCAL:
-            raise DamagedFile(path=path, detail=phrase("its entry {name} is not where its directory says", name=shown(name)))
+            raise DamagedFile(path=path, detail=phrase("its entry {name} is not where its directory says", name=printable(name)))
         start = info.header_offset + LOCAL + sum(struct.unpack_from("<HH", header, 26))
         behind = start + info.file_size
         places[name] = Stored(start, info.file_size, info.CRC)
@@ -170,7 +170,7 @@ def _check_order(order: bytes, path: str) -> None:
     if order not in (b"", b"little"):
         raise UnreadableNumbers(
             path=path,
-            reason=phrase("their byte order is “{order}”; only little-endian is read", order=shown(order.decode("latin-1"))),
+            reason=phrase("their byte order is “{order}”; only little-endian is read", order=printable(order.decode("latin-1"))),
         )
 
 

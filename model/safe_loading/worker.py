@@ -187,9 +187,9 @@ class _Idle:
     def put(self, worker: Worker) -> None:
         """Marks a worker as used, and ends surplus processes."""
         with self._lock:
-            known = [ref for ref in self._workers if (there := ref()) is not None and there is not worker and there.pid]
+            known = [ref for ref in self._workers if (idle := ref()) is not None and idle is not worker and idle.pid]
             surplus, kept = known[: max(0, len(known) + 1 - MOST_IDLE)], known[max(0, len(known) + 1 - MOST_IDLE) :]
-            busy = [ref for ref in surplus if (there := ref()) is not None and not there.close()]
+            busy = [ref for ref in surplus if (idle := ref()) is not None and not idle.close()]
             self._workers = [*busy, *kept, weakref.ref(worker)]
 
 

@@ -73,10 +73,10 @@ def speller(vocabulary: Sequence[str], joins: Sequence[str]) -> Speller:
     rules = Tokenizer(BPE(ids, _pairs(joins), unk_token=vocabulary[0], continuing_subword_prefix=CONTINUING))
 
     def spell(word: str) -> list[tuple[str, int]]:
-        found = rules.encode(word, add_special_tokens=False)
+        encoding = rules.encode(word, add_special_tokens=False)
         return [
             (f"{CONTINUING if start else ''}{word[start:end]}", id_)
-            for id_, (start, end) in zip(found.ids, found.offsets, strict=True)
+            for id_, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
         ]
 
     return spell

@@ -72,11 +72,11 @@ def read_vocabulary(path: Path, name: str) -> tuple[str, ...]:
     return vocabulary_in(content, str(path), name, merges)
 
 
-def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = None) -> tuple[str, ...]:
+def vocabulary_in(content: bytes, path: str, name: str, merges: bytes | None = None) -> tuple[str, ...]:
     """Reads a vocabulary from the bytes of its file; also from the tokenizer.json of a checkpoint folder of our own.
 
     Args:
-        shown: name of the file, for errors.
+        path: name of the file, for errors.
         name: name of the setting that gave it, for errors.
         merges: bytes of the merges.txt beside it, if there is one.
 
@@ -86,20 +86,20 @@ def vocabulary_in(content: bytes, shown: str, name: str, merges: bytes | None = 
     Raises:
         BadSetting, TokenizerFailed: as for `read_vocabulary`.
     """
-    if PurePath(shown).suffix.lower() in PIECES:
-        return _subwords({"pieces": base64.b64encode(content).decode()}, shown, name)
+    if PurePath(path).suffix.lower() in PIECES:
+        return _subwords({"pieces": base64.b64encode(content).decode()}, path, name)
     if is_pickled(content):
-        return _of_pickle(content, shown, name)
+        return _of_pickle(content, path, name)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         joins = None if merges is None else merges.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise _unreadable(shown, name, error) from error
+        raise _unreadable(path, name, error) from error
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return _of_lines(text.removesuffix("\n").split("\n"), shown, name)
-    return _of_json(data, text, shown, name, joins)
+        return _of_lines(text.removesuffix("\n").split("\n"), path, name)
+    return _of_json(data, text, path, name, joins)
 
 
 def is_pickled(content: bytes) -> bool:
@@ -107,50 +107,50 @@ def is_pickled(content: bytes) -> bool:
     return content[:1] == b"\x80" or content.startswith(ZIP)
 
 
-def holds_pickled_vocabulary(content: bytes, shown: str) -> bool:
+def holds_pickled_vocabulary(content: bytes, path: str) -> bool:
     """Whether the bytes are a pickle with a vocabulary of a known form, and nothing unsafe. Nothing in it is executed."""
     try:
-        return is_pickled(content) and read_pickled_vocabulary(content, shown) is not None
+        return is_pickled(content) and read_pickled_vocabulary(content, path) is not None
     except CheckpointError:
         return False
 
 
-def _of_pickle(content: bytes, shown: str, name: str) -> tuple[str, ...]:
+def _of_pickle(content: bytes, path: str, name: str) -> tuple[str, ...]:
     """The texts in a pickle, which the sandbox reads without executing anything."""
     try:
-        data = read_pickled_vocabulary(content, shown)
+        data = read_pickled_vocabulary(content, path)
     except CheckpointError as error:
-        raise BadSetting(name=name, found=shown, allowed=_NO_TEXTS) from error
+        raise BadSetting(name=name, found=path, allowed=_NO_TEXTS) from error
     if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
-        raise BadSetting(name=name, found=shown, allowed=_NO_TEXTS)
+        raise BadSetting(name=name, found=path, allowed=_NO_TEXTS)
     if set(BYTES) <= set(texts):
-        raise BadSetting(name=name, found=shown, allowed=_NO_MERGES)
+        raise BadSetting(name=name, found=path, allowed=_NO_MERGES)
     return texts
 
 
-def _of_lines(lines: list[str], shown: str, name: str) -> tuple[str, ...]:
-    if lines[0].startswith("#version:") or PurePath(shown).name == MERGES:
-        raise BadSetting(name=name, found=shown, allowed=_MERGES_ALONE)
+def _of_lines(lines: list[str], path: str, name: str) -> tuple[str, ...]:
+    if lines[0].startswith("#version:") or PurePath(path).name == MERGES:
+        raise BadSetting(name=name, found=path, allowed=_MERGES_ALONE)
     if "[UNK]" in lines and any(line.startswith("##") for line in lines):
-        return _subwords({"rules": json.dumps(_word_pieces(lines))}, shown, name)
+        return _subwords({"rules": json.dumps(_word_pieces(lines))}, path, name)
     counted = [_COUNTED.fullmatch(line) for line in lines]
     texts = tuple(match[1] for match in counted if match)
     if len(texts) < len(lines):
         return tuple(lines)
-    fairseq = re.fullmatch(r"dict(\.[\w-]+)?\.txt", PurePath(shown).name) and not set(FAIRSEQ) & set(texts)
+    fairseq = re.fullmatch(r"dict(\.[\w-]+)?\.txt", PurePath(path).name) and not set(FAIRSEQ) & set(texts)
     return (*FAIRSEQ, *texts) if fairseq else texts
 
 
-def _of_json(data: Any, content: str, shown: str, name: str, merges: str | None) -> tuple[str, ...]:
+def _of_json(data: Any, content: str, path: str, name: str, merges: str | None) -> tuple[str, ...]:
     if isinstance(data, Mapping) and isinstance(data.get("model"), Mapping):
-        return _subwords({"rules": content}, shown, name)
+        return _subwords({"rules": content}, path, name)
     if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
-        raise BadSetting(name=name, found=shown, allowed=_FORMS)
+        raise BadSetting(name=name, found=path, allowed=_FORMS)
     if not set(BYTES) <= set(texts):
         return texts
     if merges is None:
-        raise BadSetting(name=name, found=shown, allowed=_NO_MERGES)
-    return _subwords({"rules": json.dumps(_byte_pairs(texts, merges))}, shown, name)
+        raise BadSetting(name=name, found=path, allowed=_NO_MERGES)
+    return _subwords({"rules": json.dumps(_byte_pairs(texts, merges))}, path, name)
 
 
 def _part(data: Any, strip: str) -> Any:
@@ -177,13 +177,13 @@ def _texts(data: Any) -> tuple[str, ...] | None:
     return tuple(by_id[id_] for id_ in range(len(by_id))) if known else None
 
 
-def _subwords(rules: Mapping[str, Any], shown: str, name: str) -> Subwords:
+def _subwords(rules: Mapping[str, Any], path: str, name: str) -> Subwords:
     try:
-        return Subwords.of(TokenizerProcess(shown, rules, MOST_IDS))
+        return Subwords.of(TokenizerProcess(path, rules, MOST_IDS))
     except DamagedFile as error:
         raise DoesNotFit(
             name=name,
-            reason=phrase("{path} is not a tokenizer that can be read: {reason}", path=shown, reason=error.fields["detail"]),
+            reason=phrase("{path} is not a tokenizer that can be read: {reason}", path=path, reason=error.fields["detail"]),
         ) from error
 
 
@@ -220,7 +220,7 @@ def _byte_pairs(texts: tuple[str, ...], merges: str) -> dict[str, Any]:
     }
 
 
-def _unreadable(shown: str, name: str, error: Exception) -> BadSetting:
+def _unreadable(path: str, name: str, error: Exception) -> BadSetting:
     return DoesNotFit(
-        name=name, reason=phrase("{path} is not a text file that can be read ({error})", path=shown, error=type(error).__name__)
+        name=name, reason=phrase("{path} is not a text file that can be read ({error})", path=path, error=type(error).__name__)
     )

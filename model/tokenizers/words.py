@@ -102,8 +102,8 @@ class SpacySplit:
 def _suffix(suffixes: re.Pattern[str], word: str) -> re.Match[str] | None:
     """The match of `suffixes.search(word)`, found faster: every alternative of the pattern ends with $."""
     near = max(0, len(word) - LONGEST_SUFFIX)
-    found = suffixes.search(word, near)
-    return suffixes.search(word) if found and found.start() == near else found  # dots may begin earlier
+    match = suffixes.search(word, near)
+    return suffixes.search(word) if match and match.start() == near else match  # dots may begin earlier
 
 
 def _words(text: str) -> list[str]:
@@ -187,12 +187,12 @@ class WordTokenizer:
         words = split_words(text, self.split)
         if self.joins:  # runs of blanks are dropped where words are split into pieces
             spell = spell or self._spell
-            found = [piece for word in words if not word.isspace() for piece in spell(word)]
+            pieces = [piece for word in words if not word.isspace() for piece in spell(word)]
         else:
-            found = [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
-        if not found:
+            pieces = [(word, self.ids.get(word, SPECIALS.index(UNKNOWN))) for word in words]
+        if not pieces:
             raise EmptyText(strip=name)
-        texts, ids = zip(*found, strict=True)
+        texts, ids = zip(*pieces, strict=True)
         strip = Tokens(name, ids, texts, (False,) * len(ids), tuple(id_ == SPECIALS.index(UNKNOWN) for id_ in ids))
         if not self.framed:
             return strip
@@ -264,10 +264,10 @@ def from_json(data: Any) -> WordTokenizer:
     """
     tokenizer = read(WordTokenizer, data, "tokenizer")
     if tokenizer.vocabulary[: len(SPECIALS)] != SPECIALS:
-        found = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
+        first = ", ".join(tokenizer.vocabulary[: len(SPECIALS)])
         raise BadSetting(
             name="tokenizer.vocabulary",
-            found=found,
+            found=first,
             allowed=phrase("a list of strings that begins with {names}", names=", ".join(SPECIALS)),
         )
     if tokenizer.joins and (wrong := bpe.misfit(tokenizer.vocabulary, tokenizer.joins)) is not None:

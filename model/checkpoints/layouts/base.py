@@ -64,24 +64,24 @@ class Shapes:
         Raises:
             MissingTensor: a layer is missing.
         """
-        found = {int(match[1]) for name in self.of if (match := _compiled(pattern).fullmatch(name))}
-        for number in range(len(found)):
-            if number not in found:
+        numbers = {int(match[1]) for name in self.of if (match := _compiled(pattern).fullmatch(name))}
+        for number in range(len(numbers)):
+            if number not in numbers:
                 raise MissingTensor(pattern.replace("#", str(number)))
-        return len(found)
+        return len(numbers)
 
 
 def renamed(shapes: Shapes, rules: Rules) -> dict[str, tuple[str, ...]]:
     """Our names for each foreign name that a rule covers."""
-    found: dict[str, tuple[str, ...]] = {}
+    ours_by_name: dict[str, tuple[str, ...]] = {}
     for name in shapes.of:
-        for pattern, ours in rules.items():
+        for pattern, ours in rules.items():  # the first rule that fits, so a table lists exceptions before the rule
             if match := _compiled(pattern).fullmatch(name):
                 parts = (ours,) if isinstance(ours, str) else ours
                 filled = tuple(_filled(part, match.groups()) for part in parts)
-                found[name] = ByKeyHead(filled) if isinstance(ours, ByKeyHead) else filled
+                ours_by_name[name] = ByKeyHead(filled) if isinstance(ours, ByKeyHead) else filled
                 break
-    return found
+    return ours_by_name
 
 
 def _filled(ours: str, groups: tuple[str, ...]) -> str:
@@ -107,10 +107,10 @@ def requires(*patterns: str) -> Callable[[Shapes], Match]:
     """A `match` that requires a name for each pattern."""
 
     def match(shapes: Shapes) -> Match:
-        there = [pattern for pattern in patterns if shapes.has(pattern)]
+        present = [pattern for pattern in patterns if shapes.has(pattern)]
         return Match(
-            tuple(phrase("it has {pattern}", pattern=pattern) for pattern in there),
-            tuple(phrase("it lacks {pattern}", pattern=pattern) for pattern in patterns if pattern not in there),
+            tuple(phrase("it has {pattern}", pattern=pattern) for pattern in present),
+            tuple(phrase("it lacks {pattern}", pattern=pattern) for pattern in patterns if pattern not in present),
         )
 
     return match
@@ -129,7 +129,7 @@ class Layout:
         read: makes the spec from the answers.
         notes: remarks on their arithmetic for viewers, a sentence each.
         starts, ends: strips whose typed texts get a start or an end token.
-        told: the layout file that it was made from.
+        file: the layout file that it was made from.
         recomputed: patterns of tensors that their program recomputes and never reads from a file.
     """
 
@@ -143,7 +143,7 @@ class Layout:
     starts: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
-    told: LayoutFile | None = None
+    file: LayoutFile | None = None
 
     def recomputes(self, name: str) -> bool:
         """Whether their program recomputes this tensor."""
@@ -161,11 +161,12 @@ def attention(answers: Answers, heads: str, width: int, bias: bool) -> Attention
     """
     count = answers.number(heads)
     head_dim = width // count
-    told = answers.optional_number("head_dim")
-    if told is not None and told != head_dim:
-        gaps = {"name": heads, "count": count, "width": width, "fits": head_dim}
-        allowed = phrase("{fits}, the width of a head where {name}={count} and there are {width:,} columns", **gaps)
-        raise BadSetting(name="head_dim", found=told, allowed=allowed)
+    # the number of heads decides; a width that somebody gave as well must fit it
+    given_width = answers.optional_number("head_dim")
+    if given_width is not None and given_width != head_dim:
+        fields = {"name": heads, "count": count, "width": width, "fits": head_dim}
+        allowed = phrase("{fits}, the width of a head where {name}={count} and there are {width:,} columns", **fields)
+        raise BadSetting(name="head_dim", found=given_width, allowed=allowed)
     return AttentionSpec(count, head_dim, bias)
 
 
@@ -181,16 +182,16 @@ def grouped_attention(answers: Answers, queries: int, keys: int, bias: bool) -> 
     count = answers.number("n_heads")
     head_dim = queries // count
     key_heads = keys // head_dim
-    for name, found in (("head_dim", head_dim), ("key_heads", key_heads)):
-        if (told := answers.optional_number(name)) not in (None, found):
+    for name, fitting in (("head_dim", head_dim), ("key_heads", key_heads)):
+        if (given := answers.optional_number(name)) not in (None, fitting):
             allowed = phrase(
                 "{found}, which fits n_heads={count} with {queries:,} columns of queries and {keys:,} of keys",
-                found=found,
+                found=fitting,
                 count=count,
                 queries=queries,
                 keys=keys,
             )
-            raise BadSetting(name=name, found=told, allowed=allowed)
+            raise BadSetting(name=name, found=given, allowed=allowed)
     return AttentionSpec(count, head_dim, bias, key_heads=None if key_heads == count else key_heads)
 
 

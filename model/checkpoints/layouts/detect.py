@@ -60,9 +60,9 @@ class Chosen:
         """Names and shapes."""
         return shapes_of(self.tensors)
 
-    def left_over(self, told: Mapping[str, str]) -> dict[str, Phrase]:
+    def left_over(self, settings: Mapping[str, str]) -> dict[str, Phrase]:
         """Descriptions of unused tensors that do not affect attention, by name."""
-        names = renamed(self.shapes, self.layout.rules(self.shapes, told))
+        names = renamed(self.shapes, self.layout.rules(self.shapes, settings))
         harmless = {name: what for name in self.tensors if name not in names and (what := what_is(name, self.tensors[name]))}
         recomputed = {name: RECOMPUTED for name in self.tensors if self.layout.recomputes(name)}
         return {name: BEHIND for name, ours in names.items() if not ours} | harmless | recomputed
@@ -74,13 +74,13 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> Shapes:
 
 
 def choose(
-    candidates: Mapping[str, Mapping[str, Tensor]], told: Mapping[str, str], path: str, among: Sequence[Layout] = ()
+    candidates: Mapping[str, Mapping[str, Tensor]], settings: Mapping[str, str], path: str, among: Sequence[Layout] = ()
 ) -> Chosen:
     """The layout that a file has.
 
     Args:
         candidates: state dicts by the keys that lead to them.
-        told: all settings; `layout` and `candidate` choose among several.
+        settings: all settings; `layout` and `candidate` choose among several.
         among: the layouts to choose from; empty: all known ones.
 
     Raises:
@@ -89,20 +89,20 @@ def choose(
         BadSetting: `layout` or `candidate` names nothing that exists.
         BadLayoutFile: the layout comes from a file, and does not fit.
     """
-    layouts = _told(told, "layout", {layout.name: layout for layout in among or LAYOUTS})
-    tables = _told(told, "candidate", with_generator(candidates))
-    every = [one for name, table in tables.items() for one in _readings(table, name, layouts.values(), told)]
-    fitting = [one for one in every if one.match]
-    if not fitting and among and among[0].told:
-        raise BadLayoutFile(path=among[0].name, detail=min((one.match.against for one in every), key=len)[0])
+    layouts = _chosen_by_setting(settings, "layout", {layout.name: layout for layout in among or LAYOUTS})
+    tables = _chosen_by_setting(settings, "candidate", with_generator(candidates))
+    every = [reading for name, table in tables.items() for reading in _readings(table, name, layouts.values(), settings)]
+    fitting = [reading for reading in every if reading.match]
+    if not fitting and among and among[0].file:
+        raise BadLayoutFile(path=among[0].name, detail=min((reading.match.against for reading in every), key=len)[0])
     if not fitting:
-        raise _unknown(every, told, path)
+        raise _unknown(every, settings, path)
     for kind, setting, names in (
-        (SeveralTables, "candidate", [one.candidate or "(the file itself)" for one in fitting]),
-        (SeveralLayouts, "layout", [one.layout.name for one in fitting]),
+        (SeveralTables, "candidate", [reading.candidate or "(the file itself)" for reading in fitting]),
+        (SeveralLayouts, "layout", [reading.layout.name for reading in fitting]),
     ):
-        if len(there := list(dict.fromkeys(names))) > 1:
-            raise kind(path=path, there=", ".join(there), setting=setting)
+        if len(alternatives := list(dict.fromkeys(names))) > 1:
+            raise kind(path=path, there=", ".join(alternatives), setting=setting)
     return fitting[0]
 
 
@@ -117,72 +117,74 @@ def with_generator(candidates: Mapping[str, Mapping[str, Tensor]]) -> Mapping[st
     return {name: table for name, table in candidates.items() if name != "generator"} | {"model": whole}
 
 
-def _told(told: Mapping[str, str], setting: str, there: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The entry of `there` that a setting names, or all without the setting."""
-    if (name := told.get(setting)) is None:
-        return there
-    if name not in there:
-        raise BadSetting(name=setting, found=name, allowed=", ".join(there))
-    return {name: there[name]}
+def _chosen_by_setting(settings: Mapping[str, str], setting: str, entries: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The entry that a setting names, or all without the setting."""
+    if (name := settings.get(setting)) is None:
+        return entries
+    if name not in entries:
+        raise BadSetting(name=setting, found=name, allowed=", ".join(entries))
+    return {name: entries[name]}
 
 
-def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Layout], told: Mapping[str, str]) -> list[Chosen]:
+def _readings(table: Mapping[str, Tensor], candidate: str, layouts: Iterable[Layout], settings: Mapping[str, str]) -> list[Chosen]:
     """The state dict read by each layout, with wrappers removed until one matches."""
-    found: list[Chosen] = []
-    for reading in readings(table):
-        tensors = {name: table[own] for name, own in reading.names.items()}
-        found += [Chosen(layout, tensors, reading.removed, candidate, _evidence(layout, tensors, told)) for layout in layouts]
-        if any(one.match for one in found):
+    chosen: list[Chosen] = []
+    for reading in readings(table):  # as it is first, then without one wrapper after the other
+        tensors = {name: table[stored] for name, stored in reading.names.items()}
+        chosen += [Chosen(layout, tensors, reading.removed, candidate, _evidence(layout, tensors, settings)) for layout in layouts]
+        if any(choice.match for choice in chosen):
             break
-    return found
+    return chosen
 
 
-def _evidence(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> Match:
+def _evidence(layout: Layout, table: Mapping[str, Tensor], settings: Mapping[str, str]) -> Match:
     """Evidence for and against a layout. Tensors without a place in it are evidence against it, whatever the settings."""
     if layout.name == LISTED:
         return Match((), ())
-    if layout.told is not None:
+    if layout.file is not None:
         harmless = [name for name, tensor in table.items() if what_is(name, tensor)]
-        return Match((), tuple(one.detail for one in mistakes(layout.told, shapes_of(table).of, harmless)))
-    match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, told)
+        return Match((), tuple(mistake.detail for mistake in mistakes(layout.file, shapes_of(table).of, harmless)))
+    match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, settings)
     known = (phrase("{known} of {count} names are known", known=len(table) - len(foreign), count=len(table)),)
     names = shortened(foreign)
-    one, several = (
-        phrase("{names} has no place in it", names=names),
-        phrase("{names} have no place in it", names=names),
-    )
-    against = (one if len(foreign) == 1 else several,) if foreign else ()
+    misfit = phrase("{names} have no place in it", names=names)
+    if len(foreign) == 1:
+        misfit = phrase("{names} has no place in it", names=names)
+    against = (misfit,) if foreign else ()
     return Match(match.in_favour + known, match.against + against)
 
 
-def foreign_names(layout: Layout, table: Mapping[str, Tensor], told: Mapping[str, str]) -> tuple[str, ...]:
+def foreign_names(layout: Layout, table: Mapping[str, Tensor], settings: Mapping[str, str]) -> tuple[str, ...]:
     """Names that a layout does not know and that are not harmless."""
     shapes = shapes_of(table)
-    known = renamed(shapes, layout.rules(shapes, told))
+    known = renamed(shapes, layout.rules(shapes, settings))
     unknown = [name for name in table if name not in known and not layout.recomputes(name)]
     return tuple(name for name in unknown if not what_is(name, table[name]))
 
 
-def _unknown(every: Sequence[Chosen], told: Mapping[str, str], path: str) -> CheckpointError:
+def _unknown(every: Sequence[Chosen], settings: Mapping[str, str], path: str) -> CheckpointError:
     """The error that says whose weights these are, or which layout is the nearest and why it does not match."""
-    tables = [one.tensors for one in every]
+    tables = [reading.tensors for reading in every]
     if any(map(_holds_adapter, tables)):
         return OnlyAnAdapter(path=path, base=phrase("it does not say which one it belongs to"))
-    near = [one for one in every if _is_near(one, told)]
+    near = [reading for reading in every if _is_near(reading, settings)]
+    # a near layout is likelier than a network of the library whose names lack everything around its layers
     for bare in (False,) if near else (False, True):
-        if kinds := next(filter(None, (_library_kinds(one.shapes, bare) for one in every)), ()):
+        if kinds := next(filter(None, (_library_kinds(reading.shapes, bare) for reading in every)), ()):
             return LibraryWeights(path=path, kinds=", ".join(kinds))
     if not near:
-        return UnknownLayout(path=path, names=shortened(max(every, key=lambda one: len(one.tensors)).tensors))
-    nearest = min(near, key=lambda one: (len(foreign_names(one.layout, one.tensors, told)), len(one.match.against)))
+        return UnknownLayout(path=path, names=shortened(max(every, key=lambda reading: len(reading.tensors)).tensors))
+    nearest = min(
+        near, key=lambda reading: (len(foreign_names(reading.layout, reading.tensors, settings)), len(reading.match.against))
+    )
     return NearLayout(path=path, nearest=nearest.layout.name, reason=nearest.match.against)
 
 
-def _is_near(one: Chosen, told: Mapping[str, str]) -> bool:
+def _is_near(reading: Chosen, settings: Mapping[str, str]) -> bool:
     """Whether at least half of a layout fits: half of the names have a place in it, and half of what it requires is there."""
-    required = one.layout.match(one.shapes)
-    unknown = len(foreign_names(one.layout, one.tensors, told))
-    return 2 * unknown <= len(one.tensors) and len(required.in_favour) >= len(required.against)
+    required = reading.layout.match(reading.shapes)
+    unknown = len(foreign_names(reading.layout, reading.tensors, settings))
+    return 2 * unknown <= len(reading.tensors) and len(required.in_favour) >= len(required.against)
 
 
 def _holds_adapter(names: Iterable[str]) -> bool:

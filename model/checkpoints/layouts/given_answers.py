@@ -43,9 +43,11 @@ class GivenAnswers:
 
     def with_answers(self, saved: Mapping[str, SavedAnswer]) -> "GivenAnswers":
         """Adds the answers in the file itself; given settings take precedence."""
-        origins = {name: phrase("{where} in the file", where=one.where) for name, one in saved.items()}
+        origins = {name: phrase("{where} in the file", where=answer.where) for name, answer in saved.items()}
         return replace(
-            self, settings={name: one.value for name, one in saved.items()} | self.settings, origins=origins | dict(self.origins)
+            self,
+            settings={name: answer.value for name, answer in saved.items()} | self.settings,
+            origins=origins | dict(self.origins),
         )
 
     def with_special_ids(self, questions: Sequence[Question]) -> "GivenAnswers":
@@ -61,9 +63,9 @@ class GivenAnswers:
             "unk_id": place_of(written, UNKNOWNS),
         }
         given = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
-        found = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in given}
+        new_ids = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in given}
         return replace(
-            self, settings=found | self.settings, origins=dict.fromkeys(found, phrase("the vocabulary")) | dict(self.origins)
+            self, settings=new_ids | self.settings, origins=dict.fromkeys(new_ids, phrase("the vocabulary")) | dict(self.origins)
         )
 
 
@@ -119,13 +121,13 @@ def parse_settings(given: Sequence[str]) -> dict[str, str]:
     Raises:
         BadSetting: one has another form, or a name is given twice.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
-        if not equals or not name or not value or name in found:
+        if not equals or not name or not value or name in settings:
             raise BadSetting(name="--set", found=text, allowed=phrase("NAME=VALUE, each name once"))
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 # --- Files of a folder: weights, and the JSON file beside them ----------------------------------------------------------------
@@ -169,19 +171,19 @@ def raw_file(folder: Path) -> Path | None:
         SeveralFiles: it has several weight files.
         DamagedFile: the folder cannot be read.
     """
-    found = weight_files(folder)
+    files = weight_files(folder)
     if any((folder / name).is_file() for name in _NOT_RAW) or _describes_a_network(folder / ANSWERS):
         return None
-    if len(found) > 1:
-        raise SeveralFiles(path=folder, there=", ".join(path.name for path in found))
-    return found[0] if found else None
+    if len(files) > 1:
+        raise SeveralFiles(path=folder, there=", ".join(path.name for path in files))
+    return files[0] if files else None
 
 
 def answers_file(weights: Path) -> Path | None:
     """The answers file of a weight file; None: there is none."""
-    own, shared = weights.with_name(f"{weights.stem}.{ANSWERS}"), weights.with_name(ANSWERS)
-    if own.is_file():
-        return own
+    of_this_file, shared = weights.with_name(f"{weights.stem}.{ANSWERS}"), weights.with_name(ANSWERS)
+    if of_this_file.is_file():
+        return of_this_file
     return shared if shared.is_file() and weight_files(weights.parent) == [weights] else None
 
 

@@ -33,7 +33,7 @@ class Placement:
     misshapen: Mapping[str, str]
 
 
-def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[str] = ()) -> Placement:
+def place_tensors(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[str] = ()) -> Placement:
     """Compares names and shapes with the network's; reads no numbers.
 
     Args:
@@ -41,15 +41,16 @@ def place(shapes: Shapes, rules: Rules, spec: ModelSpec, left_over: Collection[s
     """
     network = needed(spec)
     state, tables = network.state_dict(), dict(network.named_buffers())
-    there = {name: tuple(tensor.shape) for name, tensor in (state | tables).items()}
+    sizes = {name: tuple(tensor.shape) for name, tensor in (state | tables).items()}
     names = renamed(shapes, rules)
-    ours = {theirs: parts for theirs, parts in names.items() if parts and all(part in there for part in parts)}
+    ours = {theirs: parts for theirs, parts in names.items() if parts and all(part in sizes for part in parts)}
+    # names of ours that share their tensor with another one, such as a tied output layer, need none of their own
     tied = dict(network.named_parameters(remove_duplicate=False)).keys() - dict(network.named_parameters()).keys()
     placed = {part for parts in ours.values() for part in parts}
     misshapen = {}
     for theirs, parts in ours.items():
-        whole = (sum(there[part][0] for part in parts), *there[parts[0]][1:])
-        if not (_fits(shapes.of[theirs], whole) or all(_fits(shapes.of[theirs], there[part]) for part in parts)):
+        whole = (sum(sizes[part][0] for part in parts), *sizes[parts[0]][1:])
+        if not (_fits(shapes.of[theirs], whole) or all(_fits(shapes.of[theirs], sizes[part]) for part in parts)):
             misshapen[theirs] = f"{theirs} is {list(shapes.of[theirs])}, not {list(whole)}"
     key_heads = spec.writer.attention.key_heads or spec.writer.attention.heads
     return Placement(
@@ -71,6 +72,7 @@ def fill(network: nn.Module, tensors: Mapping[str, Tensor], placement: Placement
     state = network.state_dict() | dict(network.named_buffers())
     with torch.no_grad():
         for theirs, parts in placement.ours.items():
+            # as large as one of ours: each gets a copy; else ours lie below each other in it
             whole = tensors[theirs].numel() == state[parts[0]].numel()
             rows = [len(state[part]) for part in parts]
             values = [tensors[theirs]] * len(parts) if whole else _cut(tensors[theirs], rows, placement.groups.get(theirs, 1))

@@ -85,10 +85,10 @@ LLAMA = layout(
 
 
 def _litgpt_stacked(shapes: Shapes) -> Words | None:
-    there = [name for name in ("qkv", "attn") if shapes.has(f"transformer.h.#.attn.{name}.weight")]
-    if len(there) == 1:
+    variants = [name for name in ("qkv", "attn") if shapes.has(f"transformer.h.#.attn.{name}.weight")]
+    if len(variants) == 1:
         return None
-    return phrase("it has both attn.qkv and attn.attn") if there else phrase("it lacks attn.qkv and attn.attn")
+    return phrase("it has both attn.qkv and attn.attn") if variants else phrase("it lacks attn.qkv and attn.attn")
 
 
 LITGPT = layout(

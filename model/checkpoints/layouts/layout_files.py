@@ -27,12 +27,12 @@ LISTED = "custom"
 _UNTABLED = ("sinusoidal", "sinusoidal-column", "sinusoidal-from-2", "rotary", "rotary-pairs", "none")
 
 
-def layout_of(told: LayoutFile) -> Layout:
+def layout_of(file: LayoutFile) -> Layout:
     """The layout that a layout file describes; `detect` checks each tensor and its shape."""
-    model, encoder = told.network == "language model", told.network == "encoder"
+    model, encoder = file.network == "language model", file.network == "encoder"
     table = RoleTable(
-        told.network,
-        told.roles,
+        file.network,
+        file.roles,
         asks=(
             heads_of_all,
             norm_order(),
@@ -47,18 +47,18 @@ def layout_of(told: LayoutFile) -> Layout:
             *(() if encoder else (_tied,)),
             texts,
         ),
-        facts=told.facts,
+        facts=file.facts,
         fixed={"max_positions": str(LONGEST)},
-        grouped=None if told.network != "translator" else False,
+        grouped=None if file.network != "translator" else False,
     )
     return layout(
         table,
-        name=told.name,
-        title=phrase("layout file {name}", name=told.name),
-        notes=(phrase("The layout file {name} says what each tensor is. The maps are right only if it is right.", name=told.name),),
+        name=file.name,
+        title=phrase("layout file {name}", name=file.name),
+        notes=(phrase("The layout file {name} says what each tensor is. The maps are right only if it is right.", name=file.name),),
         starts=("source", "target"),
-        ends=("source", "target") if told.network == "translator" else (),
-        told=told,
+        ends=("source", "target") if file.network == "translator" else (),
+        file=file,
     )
 
 
@@ -69,8 +69,8 @@ def listing() -> Layout:
         name=LISTED,
         title="names and shapes, without a layout",
         match=lambda shapes: Match((), ()),
-        rules=lambda shapes, told: {},
-        ask=lambda shapes, told: (asked,),
+        rules=lambda shapes, settings: {},
+        ask=lambda shapes, settings: (asked,),
         read=lambda shapes, answers: ModelSpec(None),  # never reached: the question above stays open
     )
 

@@ -14,7 +14,7 @@ from model.checkpoints.layouts import saved_settings
 from model.checkpoints.layouts.base import Layout, MissingTensor, Shapes, renamed
 from model.checkpoints.layouts.detect import Chosen, choose
 from model.checkpoints.layouts.given_answers import GivenAnswers, TextsOf, gather_answers, texts_of_a_path
-from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, place
+from model.checkpoints.layouts.key_mapping import DTYPES, Placement, fill, place_tensors
 from model.checkpoints.layouts.layout_files import LISTED, SETTING, layout_of, listing
 from model.checkpoints.layouts.questions import Answers, Question, answer_of, settle
 from model.checkpoints.layouts.saved_settings import SavedAnswer
@@ -87,7 +87,7 @@ class Diagnosis:
     def placement(self, spec: ModelSpec) -> Placement:
         """The key mapping of the weights."""
         rules = self.chosen.layout.rules(self.shapes, self.given.settings)
-        return place(self.shapes, rules, spec, self.chosen.left_over(self.given.settings))
+        return place_tensors(self.shapes, rules, spec, self.chosen.left_over(self.given.settings))
 
     def notes(self) -> tuple[Words, ...]:
         """Notes for viewers, a sentence each: on the layout, the file's settings, and unused tensors."""
@@ -135,7 +135,7 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
     """
     saved = saved_settings.saved_answers(opened.others)
     agreed = saved_settings.agreed(saved)
-    known = {name: one.value for name, one in agreed.items()} | given.settings
+    known = {name: answer.value for name, answer in agreed.items()} | given.settings
     chosen = choose(opened.candidates, given.steering | known, str(path), _layouts(given))
     try:
         questions = chosen.layout.ask(chosen.shapes, known)
@@ -148,13 +148,13 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
     contradictions = {
         name: values for name, values in saved.items() if len(values) > 1 and any(name in (q.name, *q.also) for q in questions)
     }
-    return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(each.said for each in opened.problems))
+    return Diagnosis(path, chosen, given, questions, contradictions, taken, tuple(problem.sentence for problem in opened.problems))
 
 
 def _layouts(given: GivenAnswers) -> tuple[Layout, ...]:
     """The layout of a layout file, if one was given; that which lists names, if it was asked for; else none."""
-    if told := given.texts.get(SETTING):
-        return (layout_of(parse("".join(told).encode(), PurePath(given.steering[SETTING]).name)),)
+    if lines := given.texts.get(SETTING):
+        return (layout_of(parse("".join(lines).encode(), PurePath(given.steering[SETTING]).name)),)
     return (listing(),) if given.steering.get("layout") == LISTED else ()
 
 
@@ -171,7 +171,7 @@ def load(path: Path, settings: Mapping[str, str], device: torch.device, texts_of
     return checkpoint_of(diagnose(path, settings, texts_of), digest, device)
 
 
-def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
+def checkpoint_of(diagnosis: Diagnosis, digest: str, device: torch.device) -> Checkpoint:
     """The network of a diagnosed file; it computes in float32, whatever the dtype of its weights.
 
     Args:
@@ -180,22 +180,22 @@ def checkpoint_of(found: Diagnosis, digest: str, device: torch.device) -> Checkp
     Raises:
         IncompleteWeights, OpenQuestions, BadSetting: as for `load`.
     """
-    path = found.path
-    answers = found.answers()
-    spec = found.spec(answers)
-    placement = found.placement(spec)
-    if flaw := found.flaw(placement):
+    path = diagnosis.path
+    answers = diagnosis.answers()
+    spec = diagnosis.spec(answers)
+    placement = diagnosis.placement(spec)
+    if flaw := diagnosis.flaw(placement):
         raise flaw
-    network = _filled(found, spec, placement)
+    network = _filled(diagnosis, spec, placement)
     strips = {"source": "source"} if spec.encoder is None or spec.decoder is None else {"source": "source", "target": "target"}
-    info = Info(path.name, path.name, found.chosen.layout.title, strips, (), {}, spec)
-    tokenizers = tokenizers_of(spec, answers, found.given.texts, found.chosen.layout)
-    return Checkpoint(info, ready(network, device), tokenizers, _fingerprint(digest, found.given), found.notes())
+    info = Info(path.name, path.name, diagnosis.chosen.layout.title, strips, (), {}, spec)
+    tokenizers = tokenizers_of(spec, answers, diagnosis.given.texts, diagnosis.chosen.layout)
+    return Checkpoint(info, ready(network, device), tokenizers, _fingerprint(digest, diagnosis.given), diagnosis.notes())
 
 
-def _filled(found: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
+def _filled(diagnosis: Diagnosis, spec: ModelSpec, placement: Placement) -> Network:
     network = build(spec)
-    fill(network, found.chosen.tensors, placement)
+    fill(network, diagnosis.chosen.tensors, placement)
     return network
 
 
@@ -215,47 +215,47 @@ def inspect(path: Path, settings: Mapping[str, str], texts_of: TextsOf = texts_o
     return inspection_of(diagnose(path, settings, texts_of))
 
 
-def inspection_of(found: Diagnosis) -> Inspection:
+def inspection_of(diagnosis: Diagnosis) -> Inspection:
     """A diagnosis as an inspection report; open questions are listed, not raised.
 
     Raises:
         IncompleteWeights: a tensor that tells a size is missing.
         BadSetting: an answer is not allowed, or a vocabulary has another length than the embedding.
     """
-    layout, settings = found.chosen.layout, found.given.settings
-    names = renamed(found.shapes, layout.rules(found.shapes, settings))
-    left_over = found.chosen.left_over(settings)
+    layout, settings = diagnosis.chosen.layout, diagnosis.given.settings
+    names = renamed(diagnosis.shapes, layout.rules(diagnosis.shapes, settings))
+    left_over = diagnosis.chosen.left_over(settings)
     try:
-        answers = found.answers()
-        spec = found.spec(answers)
-        tokenizers_of(spec, answers, found.given.texts, layout)  # a vocabulary of another length is refused before it is used
+        answers = diagnosis.answers()
+        spec = diagnosis.spec(answers)
+        tokenizers_of(spec, answers, diagnosis.given.texts, layout)  # a vocabulary of another length is refused before it is used
     except OpenQuestions:
         placement, flaw, spec_json, parameters, network = None, None, {}, 0, None
     else:
-        placement, spec_json = found.placement(spec), specs.to_json(spec)
+        placement, spec_json = diagnosis.placement(spec), specs.to_json(spec)
         parameters = sum(parameter.numel() for parameter in needed(spec).parameters())
-        flaw = found.flaw(placement)
-        network = None if flaw else _filled(found, spec, placement)
+        flaw = diagnosis.flaw(placement)
+        network = None if flaw else _filled(diagnosis, spec, placement)
     described = {
         name: _describe(name, tensor, names.get(name), name in left_over, placement)
-        for name, tensor in found.chosen.tensors.items()
+        for name, tensor in diagnosis.chosen.tensors.items()
     }
     inspection = Inspection(
-        what=phrase("{name}: {title}.", name=found.path.name, title=layout.title),
+        what=phrase("{name}: {title}.", name=diagnosis.path.name, title=layout.title),
         spec=spec_json,
         parameters=parameters,
-        tensors=tuple(each_measured(described, found.chosen.tensors.__getitem__)),
+        tensors=tuple(each_measured(described, diagnosis.chosen.tensors.__getitem__)),
         missing=placement.missing if placement else (),
-        ask=tuple(_asked(question, found.given) for question in found.questions),
+        ask=tuple(_asked(question, diagnosis.given) for question in diagnosis.questions),
         layout=layout.name,
-        in_favour=found.chosen.match.in_favour,
-        against=found.chosen.match.against,
-        notes=(*found.notes(), *found.problems),
-        prefix=found.chosen.prefix,
-        candidate=found.chosen.candidate,
+        in_favour=diagnosis.chosen.match.in_favour,
+        against=diagnosis.chosen.match.against,
+        notes=(*diagnosis.notes(), *diagnosis.problems),
+        prefix=diagnosis.chosen.prefix,
+        candidate=diagnosis.chosen.candidate,
         problem=flaw.to_json() if flaw else {},
     )
-    return diagnosed(inspection, found.chosen.tensors, network)
+    return diagnosed(inspection, diagnosis.chosen.tensors, network)
 
 
 def _describe(
@@ -288,7 +288,7 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
     Raises:
         BadSetting: a vocabulary has another number of texts than the network has ids.
     """
-    found: dict[str, Tokenizer] = {}
+    tokenizers: dict[str, Tokenizer] = {}
     splits = answers.of.get("tokenizer", "split").split(",")
     for strip, split, stack in zip(("source", "target"), (splits[0], splits[-1]), spec.stacks.values(), strict=False):
         pad_id = spec.source_padding if strip == "source" else spec.pad_id
@@ -300,28 +300,28 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
                 reason=phrase("it has {found:,} entries, and the network has {ids:,} ids", found=len(vocabulary), ids=stack.vocab),
             )
         if vocabulary is not None:
-            specials = _of_its_own(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
+            specials = _of_vocabulary(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
             starts, ends = strip in layout.starts, strip in layout.ends
             if isinstance(vocabulary, Subwords):
                 # its own pieces tell how a text is split, whatever the setting says
                 start, end = (() if id_ is None else (id_,) for id_ in (specials.start, specials.end))
-                own = (specials.pad, specials.start, specials.end)
-                special = vocabulary.process.special.union(id_ for id_ in own if id_ is not None)
+                ids_of_network = (specials.pad, specials.start, specials.end)
+                special = vocabulary.process.special.union(id_ for id_ in ids_of_network if id_ is not None)
                 unknown = vocabulary.process.unknown if specials.unknown is None else specials.unknown
-                found[strip] = SubwordTokenizer(vocabulary, special, unknown, start if starts else (), end if ends else ())
+                tokenizers[strip] = SubwordTokenizer(vocabulary, special, unknown, start if starts else (), end if ends else ())
             else:
-                found[strip] = VocabularyTokenizer(split, vocabulary, specials, starts, ends)
+                tokenizers[strip] = VocabularyTokenizer(split, vocabulary, specials, starts, ends)
         elif stack.vocab:
-            found[strip] = IdTokenizer(stack.vocab, specials)
-    return found
+            tokenizers[strip] = IdTokenizer(stack.vocab, specials)
+    return tokenizers
 
 
-def _of_its_own(told: Specials, vocabulary: tuple[str, ...]) -> Specials:
+def _of_vocabulary(specials: Specials, vocabulary: tuple[str, ...]) -> Specials:
     """Special ids of the source vocabulary, which may differ from those of the target, the network's own."""
     start, end, unknown = (place_of(vocabulary, names) for names in (STARTS, ENDS, UNKNOWNS))
     return Specials(
-        told.pad,
-        told.start if start is None else start,
-        told.end if end is None else end,
-        told.unknown if unknown is None else unknown,
+        specials.pad,
+        specials.start if start is None else start,
+        specials.end if end is None else end,
+        specials.unknown if unknown is None else unknown,
     )

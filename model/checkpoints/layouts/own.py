@@ -6,7 +6,7 @@ from typing import get_args
 
 from model.checkpoints.layouts.base import Layout, Shapes
 from model.checkpoints.layouts.questions import LONGEST, Question, activation, embed_scale, norm_order
-from model.checkpoints.layouts.role_tables import RoleTable, Sizes, decoding, heads_of_all, layout, padding, place, texts
+from model.checkpoints.layouts.role_tables import RoleTable, Sizes, decoding, heads_of_all, layout, our_name, padding, texts
 from model.errors import phrase
 from model.spec.layout_file import BEHIND, LAYER, STACKED, Network, roles
 from model.spec.network import Positions
@@ -14,7 +14,7 @@ from model.spec.network import Positions
 _PASSES = Question("decoder_passes", phrase("How often the decoder’s layers are applied."), ("1", "2"))
 
 
-def _waves(sizes: Sizes, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _waves(sizes: Sizes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
     asked = Question("positions", phrase("The kind of positional encoding; the file contains no learned one."), kinds)
     return () if all(map(sizes.has_table, sizes.table.stacks)) else (asked,)
@@ -23,7 +23,7 @@ def _waves(sizes: Sizes, told: Mapping[str, str]) -> tuple[Question, ...]:
 def _layout(network: Network, *more: Question) -> Layout:
     every = [role for role in roles(network) if STACKED not in role and "gate" not in role and role != BEHIND]
     nameless = RoleTable(network, roles={}, asks=())
-    ours = {role: place(nameless, role, f"{LAYER}.@" if f"{role} bias" in every else LAYER) for role in every}
+    ours = {role: our_name(nameless, role, f"{LAYER}.@" if f"{role} bias" in every else LAYER) for role in every}
     table = RoleTable(
         network,
         roles={name.replace("#", LAYER): role for role, name in ours.items() if not role.endswith(" bias")},
@@ -51,7 +51,7 @@ def _of(shapes: Shapes) -> Layout:
 OWN = replace(
     _TRANSLATOR,
     match=lambda shapes: _of(shapes).match(shapes),
-    rules=lambda shapes, told: _of(shapes).rules(shapes, told),
-    ask=lambda shapes, told: _of(shapes).ask(shapes, told),
+    rules=lambda shapes, settings: _of(shapes).rules(shapes, settings),
+    ask=lambda shapes, settings: _of(shapes).ask(shapes, settings),
     read=lambda shapes, answers: _of(shapes).read(shapes, answers),
 )

@@ -50,7 +50,7 @@ class Question:
         """An answer as this question writes it: numbers are compared as numbers, 1e-5 is 1e-05. None: it is not allowed."""
         if self.allowed:
             number = _number(value)
-            alike = (each for each in self.allowed if number is not None and _number(each) == number)
+            alike = (answer for answer in self.allowed if number is not None and _number(answer) == number)
             return value if value in self.allowed else next(alike, None)
         if self.highest is None:
             return value
@@ -67,9 +67,9 @@ class Question:
         Raises:
             BadSetting: it is not allowed.
         """
-        if (found := self.plain(value)) is None:
+        if (answer := self.plain(value)) is None:
             raise BadSetting(name=self.name, found=value, allowed=self.words)
-        return found
+        return answer
 
 
 def _number(text: str) -> float | None:
@@ -123,7 +123,7 @@ _FIELDS: Mapping[str, Callable[[str], Any]] = {
 """How the text of an answer becomes the value of a stack's field."""
 
 
-def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, layout: str) -> Answers:
+def settle(questions: Sequence[Question], settings: Mapping[str, str], path: str, layout: str) -> Answers:
     """Answers to all questions.
 
     Raises:
@@ -131,11 +131,11 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
         OpenQuestions: a required question is open; the error lists each and how to answer it.
     """
     names = [name for question in questions for name in (question.name, *question.also)]
-    for name in told:
+    for name in settings:
         if name not in names:
             raise UnknownField(name=layout, found=name, allowed=", ".join(dict.fromkeys(names)))
-    found = {question.name: answer for question in questions if (answer := answer_of(question, told)) is not None}
-    unanswered = [question for question in questions if question.needed and question.name not in found]
+    answers = {question.name: answer for question in questions if (answer := answer_of(question, settings)) is not None}
+    unanswered = [question for question in questions if question.needed and question.name not in answers]
     if unanswered:
         raise OpenQuestions(
             path=path,
@@ -143,18 +143,18 @@ def settle(questions: Sequence[Question], told: Mapping[str, str], path: str, la
             open=", ".join(question.name for question in unanswered),
             settings=" ".join(question.form for question in unanswered),
         )
-    return Answers(found)
+    return Answers(answers)
 
 
-def answer_of(question: Question, told: Mapping[str, str]) -> str | None:
+def answer_of(question: Question, settings: Mapping[str, str]) -> str | None:
     """The given answer, else the default; None: the question is open.
 
     Raises:
         BadSetting: the given answer is not allowed.
     """
     for name in (question.name, *question.also):
-        if name in told:
-            return question.check(told[name])
+        if name in settings:
+            return question.check(settings[name])
     return question.default
 
 
@@ -163,9 +163,9 @@ def divisors(number: int) -> tuple[str, ...]:
     return tuple(str(candidate) for candidate in range(1, min(number, 1000) + 1) if number % candidate == 0)
 
 
-def heads(name: str, width: int, told: Mapping[str, str], also: tuple[str, ...] = ()) -> Question:
+def heads(name: str, width: int, settings: Mapping[str, str], also: tuple[str, ...] = ()) -> Question:
     """The number of heads that share `width` columns. A given head_dim answers it too."""
-    head_dim = told.get("head_dim", "")
+    head_dim = settings.get("head_dim", "")
     known = str(width // int(head_dim)) if head_dim in divisors(width) else None
     consequence = phrase(
         "Splits {width:,} columns into heads. A wrong number gives wrong maps, which still look plausible.", width=width
@@ -181,11 +181,11 @@ def head_dim(*widths: int) -> Question:
     )
 
 
-def heads_of_both(encoder: int, decoder: int, told: Mapping[str, str]) -> tuple[Question, ...]:
+def heads_of_both(encoder: int, decoder: int, settings: Mapping[str, str]) -> tuple[Question, ...]:
     """How many heads share the columns of a translator's encoder and decoder; one answer, n_heads, serves both."""
     return (
-        heads("encoder_heads", encoder, told, also=("n_heads",)),
-        heads("decoder_heads", decoder, told, also=("n_heads",)),
+        heads("encoder_heads", encoder, settings, also=("n_heads",)),
+        heads("decoder_heads", decoder, settings, also=("n_heads",)),
         head_dim(encoder, decoder),
     )
 
@@ -291,12 +291,12 @@ def head_widths(queries: int, keys: int) -> tuple[int, ...]:
     return tuple(int(width) for width in divisors(keys) if int(width) % 2 == 0 and queries // int(width) <= 1000)
 
 
-def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Question, ...]:
+def grouped_heads(queries: int, keys: int, settings: Mapping[str, str]) -> tuple[Question, ...]:
     """The number of heads where several may share keys and values; one of three answers gives the others.
 
     Args:
         queries, keys: columns of all heads' queries, and of all heads' keys.
-        told: settings, of which n_heads, key_heads and head_dim count.
+        settings: of which n_heads, key_heads and head_dim count.
     """
     widths = head_widths(queries, keys)
     fitting = {
@@ -304,7 +304,7 @@ def grouped_heads(queries: int, keys: int, told: Mapping[str, str]) -> tuple[Que
         "key_heads": [str(keys // width) for width in widths],
         "head_dim": [str(width) for width in widths],
     }
-    known = next((values.index(told[name]) for name, values in fitting.items() if told.get(name) in values), None)
+    known = next((values.index(settings[name]) for name, values in fitting.items() if settings.get(name) in values), None)
     consequences = {
         "n_heads": phrase(
             "Splits {queries:,} columns of queries and {keys:,} columns of keys into heads. A wrong number gives wrong maps.",

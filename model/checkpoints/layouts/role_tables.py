@@ -30,10 +30,10 @@ from model.transformer.positions import FAIRSEQ_FIRST
 _PLACES = {
     "embedding": "embedding.token",
     "positions": "embedding.positions",
-    "query": "{own}.query",
-    "key": "{own}.key",
-    "value": "{own}.value",
-    "output": "{own}.output",
+    "query": "{attention}.query",
+    "key": "{attention}.key",
+    "value": "{attention}.value",
+    "output": "{attention}.output",
     "attention norm": "{residual}.norm",
     "cross query": "cross_attention.query",
     "cross key": "cross_attention.key",
@@ -83,7 +83,11 @@ class RoleTable:
 
     def patterns(self, role: str) -> list[str]:
         """The patterns of the tensors with a role, as `Rules` has them."""
-        return [pattern.replace(LAYER, "#").replace("@", "weight") for pattern, own in self.roles.items() if own == role]
+        return [
+            pattern.replace(LAYER, "#").replace("@", "weight")
+            for pattern, role_of_pattern in self.roles.items()
+            if role_of_pattern == role
+        ]
 
 
 class Sizes:
@@ -92,11 +96,11 @@ class Sizes:
     def __init__(self, table: RoleTable, shapes: Shapes) -> None:
         self.table, self._shapes = table, shapes
         self._names = filled(table.roles, shapes.of)
-        self._there = {role for role, _layer in self._names}
+        self._roles = {role for role, _layer in self._names}
 
     def has(self, role: str) -> bool:
         """Whether a tensor has the role, or must have it."""
-        return role in self._there or _split(role)[1] in self.table.always
+        return role in self._roles or _split(role)[1] in self.table.always
 
     def of(self, role: str, axis: int) -> int:
         """The size of one axis of the role's tensor."""
@@ -109,7 +113,7 @@ class Sizes:
     def query(self, stack: str) -> str:
         """The role of the tensor with a stack's queries, alone or with its keys and values."""
         every = [f"{stack}{role}" for role in ("query", STACKED, GROUPED) if f"{stack}{role}" in self.table.roles.values()]
-        return next((role for role in every if role in self._there), every[0])
+        return next((role for role in every if role in self._roles), every[0])
 
     def queries(self, stack: str) -> int:
         """Columns of all heads' queries."""
@@ -137,11 +141,11 @@ class Sizes:
             MissingTensor: one between them is missing.
         """
         query = self.query(stack)
-        found = {layer for role, layer in self._names if role == query}
-        for number in range(len(found)):
-            if number not in found:
+        numbers = {layer for role, layer in self._names if role == query}
+        for number in range(len(numbers)):
+            if number not in numbers:
                 raise MissingTensor(self._name(query, number))
-        return len(found)
+        return len(numbers)
 
     def rows(self, stack: str) -> int:
         """The number of positions in a stack's table, whose other axes are its width and perhaps a batch of one.
@@ -156,35 +160,35 @@ class Sizes:
 
     def has_table(self, stack: str) -> bool:
         """Whether a file holds the table of a stack's positions."""
-        return f"{stack}positions" in self._there
+        return f"{stack}positions" in self._roles
 
 
 Asks: TypeAlias = Callable[[Sizes, Mapping[str, str]], tuple[questions.Question, ...]]
 """Makes the questions that a layout leaves open, from the sizes of its tensors and the answers given so far."""
 
 
-def heads_of_all(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+def heads_of_all(sizes: Sizes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
     """How many heads each stack has."""
     if sizes.table.network == "translator":
-        return questions.heads_of_both(sizes.queries("encoder "), sizes.queries("decoder "), told)
+        return questions.heads_of_both(sizes.queries("encoder "), sizes.queries("decoder "), settings)
     queries = sizes.queries("")
     if sizes.grouped(""):
-        return questions.grouped_heads(queries, sizes.keys(""), told)
-    return questions.heads("n_heads", queries, told), questions.head_dim(queries)
+        return questions.grouped_heads(queries, sizes.keys(""), settings)
+    return questions.heads("n_heads", queries, settings), questions.head_dim(queries)
 
 
-def padding(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+def padding(sizes: Sizes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
     """The ids of padding."""
     return questions.padding_ids(*(sizes.of(f"{stack}embedding", 0) for stack in sizes.table.stacks))
 
 
-def decoding(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
+def decoding(sizes: Sizes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
     """The ids that decoding needs."""
     return questions.decoding_ids(sizes.of(f"{sizes.table.stacks[-1]}embedding", 0))
 
 
-def texts(sizes: Sizes, told: Mapping[str, str]) -> tuple[questions.Question, ...]:
-    """The questions.vocabularies."""
+def texts(sizes: Sizes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
+    """The vocabularies, and how texts are split."""
     return questions.vocabularies(*("source_vocab", "target_vocab")[: len(sizes.table.stacks)])
 
 
@@ -198,27 +202,27 @@ def layout(
     starts: tuple[str, ...] = (),
     ends: tuple[str, ...] = (),
     recomputed: tuple[str, ...] = (),
-    told: LayoutFile | None = None,
+    file: LayoutFile | None = None,
 ) -> Layout:
     """The layout that a table describes.
 
     Args:
         needs: roles without which a file is not of this program.
         objection: evidence against it that the roles do not give.
-        name, title, notes, starts, ends, recomputed, told: as in `Layout`.
+        name, title, notes, starts, ends, recomputed, file: as in `Layout`.
     """
     needed = requires(*(pattern for role in needs for pattern in table.patterns(role)))
 
     def match(shapes: Shapes) -> Match:
-        found = needed(shapes)
-        objections = (one,) if (one := objection(shapes)) else ()
-        if table.grouped and found and not objections and not _fits_heads(Sizes(table, shapes)):
+        required = needed(shapes)
+        objections = (reason,) if (reason := objection(shapes)) else ()
+        if table.grouped and required and not objections and not _fits_heads(Sizes(table, shapes)):
             objections = (questions.NO_HEADS,)
-        return Match(found.in_favour, found.against + objections)
+        return Match(required.in_favour, required.against + objections)
 
     rules = _rules(table)
     ask, read = partial(_ask, table), partial(_read, table)
-    return Layout(name, title, match, lambda shapes, settings: rules, ask, read, notes, starts, ends, recomputed, told)
+    return Layout(name, title, match, lambda shapes, settings: rules, ask, read, notes, starts, ends, recomputed, file)
 
 
 def _fits_heads(sizes: Sizes) -> bool:
@@ -229,26 +233,27 @@ def _fits_heads(sizes: Sizes) -> bool:
 
 
 def _rules(table: RoleTable) -> Rules:
-    found: dict[str, str | tuple[str, ...]] = {}
+    rules: dict[str, str | tuple[str, ...]] = {}
     for pattern, role in table.roles.items():
-        stacked = next((each for each in (GROUPED, STACKED) if each in role), None)
+        # queries, keys and values in one tensor: below each other, or group by group where heads share keys
+        stacked = next((stack_kind for stack_kind in (GROUPED, STACKED) if stack_kind in role), None)
         parts = [role.replace(stacked, part) for part in STACKED.split(", ")] if stacked else [role][: role != BEHIND]
-        places = tuple(place(table, part, pattern) for part in parts)
+        places = tuple(our_name(table, part, pattern) for part in parts)
         ours = ByKeyHead(places) if stacked == GROUPED else places
-        found[pattern.replace(LAYER, "#")] = places[0] if len(places) == 1 else ours
-    return found
+        rules[pattern.replace(LAYER, "#")] = places[0] if len(places) == 1 else ours
+    return rules
 
 
-def place(table: RoleTable, role: str, pattern: str) -> str:
+def our_name(table: RoleTable, role: str, pattern: str) -> str:
     """Our name of a role's tensor: in layers with `#` for the number, or the only layer's where the pattern has no number."""
     kind = "@" if "@" in pattern else "bias" if role.endswith(" bias") else "weight"
     stack, part = _split(role.removesuffix(" bias"))
     if part == "positions" and not table.table.startswith("learned"):
         kind = "table"
-    own, residual = ("self_attention", "self_residual") if stack == "decoder" else ("attention", "attention_residual")
+    attention_name, residual = ("self_attention", "self_residual") if stack == "decoder" else ("attention", "attention_residual")
     before = f"{stack or ('encoder' if table.network == 'encoder' else '')}.".removeprefix(".") if part != "vocabulary" else ""
     layer = f"layers.{'#' if LAYER in pattern else '0'}." if in_layers(role) else ""
-    return f"{before}{layer}{_PLACES[part].format(own=own, residual=residual)}.{kind}"
+    return f"{before}{layer}{_PLACES[part].format(attention=attention_name, residual=residual)}.{kind}"
 
 
 def _split(role: str) -> tuple[str, str]:
@@ -259,31 +264,33 @@ def _split(role: str) -> tuple[str, str]:
 
 def _ask(table: RoleTable, shapes: Shapes, settings: Mapping[str, str]) -> tuple[questions.Question, ...]:
     sizes, known = Sizes(table, shapes), {**table.facts, **settings}
-    asked = [one for each in table.asks for one in ((each,) if isinstance(each, questions.Question) else each(sizes, known))]
+    asked = [question for ask in table.asks for question in ((ask,) if isinstance(ask, questions.Question) else ask(sizes, known))]
     return tuple(  # a fact answers its question, unless a setting says otherwise
-        replace(one, default=one.check(table.facts[one.name])) if one.name in table.facts else one for one in asked
+        replace(question, default=question.check(table.facts[question.name])) if question.name in table.facts else question
+        for question in asked
     )
 
 
 def _read(table: RoleTable, shapes: Shapes, answers: questions.Answers) -> ModelSpec:
-    sizes, told = Sizes(table, shapes), {**table.fixed, **answers.of}
-    found = {stack.strip(): _stack(sizes, stack, answers, told) for stack in table.stacks}
+    sizes, known = Sizes(table, shapes), {**table.fixed, **answers.of}
+    stacks = {stack.strip(): _stack(sizes, stack, answers, known) for stack in table.stacks}
     if table.network == "encoder":
-        return model_spec(answers, found[""], None, None)
+        return model_spec(answers, stacks[""], None, None)
     output = OutputSpec(tied=not sizes.has("vocabulary"), bias=sizes.has("vocabulary bias"))
-    no_output = told.get("output_layer") == "none"
-    return model_spec(answers, found.get("encoder"), found.get("decoder") or found[""], None if no_output else output)
+    no_output = known.get("output_layer") == "none"
+    return model_spec(answers, stacks.get("encoder"), stacks.get("decoder") or stacks[""], None if no_output else output)
 
 
-def _stack(sizes: Sizes, stack: str, answers: questions.Answers, told: Mapping[str, str]) -> StackSpec:
-    values = questions.Answers(told).fields()
+def _stack(sizes: Sizes, stack: str, answers: questions.Answers, known: Mapping[str, str]) -> StackSpec:
+    values = questions.Answers(known).fields()
     values.setdefault("norm", "standard" if sizes.has(f"{stack}attention norm bias") else "bias-free")
-    if sizes.has_table(stack) or "positions" not in told:
+    # a table in the file decides; without one the answer does, and where nothing was asked the file lacks its table
+    if sizes.has_table(stack) or "positions" not in known:
         values |= {"positions": sizes.table.table, "max_positions": sizes.rows(stack)}
     else:
-        values["positions"] = told["positions"]
+        values["positions"] = known["positions"]
     if stack == "decoder ":
-        values |= {"passes": int(told.get("decoder_passes", 1)), "decode_positions": told.get("decode_positions", "running")}
+        values |= {"passes": int(known.get("decoder_passes", 1)), "decode_positions": known.get("decode_positions", "running")}
     queries, bias = sizes.queries(stack), sizes.has(f"{sizes.query(stack)} bias")
     return StackSpec(
         vocab=sizes.of(f"{stack}embedding", 0),

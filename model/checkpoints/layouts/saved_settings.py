@@ -69,17 +69,17 @@ class SavedAnswer:
 
 def saved_answers(entries: Sequence[OtherEntry]) -> dict[str, tuple[SavedAnswer, ...]]:
     """Answers in a file by question; several if its places disagree."""
-    found: dict[str, dict[str, SavedAnswer]] = {}
+    values_of_question: dict[str, dict[str, SavedAnswer]] = {}
     for entry in entries:
         *parents, last = entry.name.split(".")
-        question, said = _QUESTIONS.get(last.lower(), ""), entry.value
-        if last in _REVERSED and isinstance(said, bool):
-            question, said = _REVERSED[last], not said
+        question, value_in_file = _QUESTIONS.get(last.lower(), ""), entry.value
+        if last in _REVERSED and isinstance(value_in_file, bool):
+            question, value_in_file = _REVERSED[last], not value_in_file
         if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
             question = _of_a_stack(question, parents)
-            if value := _in_words(question, said):
-                found.setdefault(question, {}).setdefault(value, SavedAnswer(value, entry.name))
-    return {question: tuple(values.values()) for question, values in found.items()}
+            if value := _in_words(question, value_in_file):
+                values_of_question.setdefault(question, {}).setdefault(value, SavedAnswer(value, entry.name))
+    return {question: tuple(values.values()) for question, values in values_of_question.items()}
 
 
 def _of_a_stack(question: str, parents: Iterable[str]) -> str:
@@ -128,22 +128,22 @@ def answers(
     """
     for question in questions:
         names = (question.name, *question.also)
-        found = next((saved[name] for name in names if name in saved), None)
+        saved_answer = next((saved[name] for name in names if name in saved), None)
         given = next((given_settings[name] for name in names if name in given_settings), None)
-        if found is None or (question.highest is not None and not question.allows(found.value)):
+        if saved_answer is None or (question.highest is not None and not question.allows(saved_answer.value)):
             continue  # ids outside any vocabulary, such as -100, mean none
-        if not question.allows(found.value):
+        if not question.allows(saved_answer.value):
             kind = ContradictsItself if "head" in question.name else NotComputedHere  # shapes decide which numbers of heads fit
-            raise kind(path=path, name=question.name, said=found.value, where=found.where, allowed=question.words)
-        if given is not None and question.plain(given) != question.plain(found.value):
-            raise ContradictsFile(path=path, name=question.name, said=found.value, where=found.where, given=given)
+            raise kind(path=path, name=question.name, said=saved_answer.value, where=saved_answer.where, allowed=question.words)
+        if given is not None and question.plain(given) != question.plain(saved_answer.value):
+            raise ContradictsFile(path=path, name=question.name, said=saved_answer.value, where=saved_answer.where, given=given)
         if given is None:
-            yield question.name, found
+            yield question.name, saved_answer
 
 
 def noted(saved: Mapping[str, tuple[SavedAnswer, ...]], taken: Mapping[str, SavedAnswer]) -> tuple[str, ...]:
     """Notes for viewers, a sentence each: answers taken, and contradictions in the file."""
-    listed = ", ".join(f"{name}={one.value} ({one.where})" for name, one in taken.items())
+    listed = ", ".join(f"{name}={answer.value} ({answer.where})" for name, answer in taken.items())
     several = {name: values for name, values in saved.items() if len(values) > 1}
     return (
         *((phrase("The file itself answers: {answers}.", answers=listed),) if taken else ()),

@@ -36,7 +36,7 @@ def _block(theirs: str, ours: str, attention: str, residual: str) -> Rules:
     }
 
 
-def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+def _rules(shapes: Shapes, settings: Mapping[str, str]) -> Rules:
     decoder = "decoder.layers.#."
     return {
         "encoder.embedding_layer.embed.weight": "encoder.embedding.token.weight",
@@ -80,7 +80,7 @@ def _heads(shapes: Shapes, stack: str) -> int:
     return width // piece
 
 
-def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _ask(shapes: Shapes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     counts = {stack: str(_heads(shapes, stack)) for stack in _WORDS}
     certain = phrase("Only this number of heads fits the matrices in the file.")
     return (

@@ -85,16 +85,17 @@ class Around:
 
     Args:
         shapes: names and shapes of the file.
-        found: its stacks.
-        told: settings: role -> tensor name, or none.
+        stacks: its stacks.
+        settings: role -> tensor name, or none.
     """
 
-    def __init__(self, shapes: Shapes, found: Stacks, told: Mapping[str, str]) -> None:
-        self._shapes, self._found, self._told = shapes, found, told
-        self._width = shapes.size(found.width, -1)
-        inside = tuple(f"{p}{part}" for p in (found.encoder, found.decoder) if p is not None for part in ("layers.", "norm."))
-        names = () if found.lone else [n for n in shapes.of if not n.startswith(inside) and not looks_harmless(n)]
+    def __init__(self, shapes: Shapes, stacks: Stacks, settings: Mapping[str, str]) -> None:
+        self._shapes, self._stacks, self._settings = shapes, stacks, settings
+        self._width = shapes.size(stacks.width, -1)
+        inside = tuple(f"{p}{part}" for p in (stacks.encoder, stacks.decoder) if p is not None for part in ("layers.", "norm."))
+        names = () if stacks.lone else [n for n in shapes.of if not n.startswith(inside) and not looks_harmless(n)]
         self._outside = tuple(names)
+        # an embedding has no bias and an output layer may have one; both have a row for each word of the vocabulary
         wide = [n for n in names if len(shapes.of[n]) == 2 and shapes.of[n][1] == self._width and not _is_table(n)]
         self._unbiased = tuple(n for n in wide if not self.bias_of(n) and not _HEAD.fullmatch(n))
         vocabularies = {shapes.of[n][0] for n in self._unbiased}
@@ -104,8 +105,8 @@ class Around:
     @property
     def embeddings(self) -> tuple[str, ...]:
         """The embeddings that the stacks can have."""
-        there = (self._found.encoder, self._found.decoder)
-        return tuple(role for role, prefix in zip(EMBEDDINGS, there, strict=True) if prefix is not None)
+        prefixes = (self._stacks.encoder, self._stacks.decoder)
+        return tuple(role for role, prefix in zip(EMBEDDINGS, prefixes, strict=True) if prefix is not None)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -146,7 +147,7 @@ class Around:
 
     def answer(self, role: str) -> str | None:
         """The given or evident tensor, "none", or None while open."""
-        return self._told.get(role) or self.evident(role)
+        return self._settings.get(role) or self.evident(role)
 
     @property
     def filled(self) -> dict[str, str]:
@@ -189,8 +190,8 @@ class Around:
         places |= {TABLES[role]: f"{stack}embedding.positions.{kind}" for role, stack in stack_of.items() if role in filled}
         rules: dict[str, str | tuple[str, ...]] = dict.fromkeys(self._waiting(), WAITING)
         for tensor in filled.values():
-            if own := tuple(places[role] for role, name in filled.items() if name == tensor and role in places):
-                rules[tensor] = own
+            if our_names := tuple(places[role] for role, name in filled.items() if name == tensor and role in places):
+                rules[tensor] = our_names
         if (output := filled.get("output_layer")) and (bias := self.bias_of(output)):
             rules[bias] = "output.bias"
         return dict.fromkeys(self.heads(), ()) | rules

@@ -50,66 +50,66 @@ def _layer_rules(theirs: str, ours: str, attentions: Mapping[str, tuple[str, str
     return rules
 
 
-def _writes(found: Stacks, around: Around, told: Mapping[str, str]) -> bool:
+def _writes(stacks: Stacks, around: Around, settings: Mapping[str, str]) -> bool:
     """Whether an nn.TransformerEncoder without a decoder is a language model: its mask is causal, or there is an output layer."""
-    return found.decoder is None and (told.get("causal") == "true" or "output_layer" in around.filled)
+    return stacks.decoder is None and (settings.get("causal") == "true" or "output_layer" in around.filled)
 
 
 def _match(shapes: Shapes) -> Match:
     if TORCH_LM.match(shapes):
         return Match((), (phrase("it has the names of the layout {name}", name=TORCH_LM.name),))
-    found = find_stacks(shapes)
-    if found is None:
+    stacks = find_stacks(shapes)
+    if stacks is None:
         return Match((), (phrase("it lacks layers.#.{name}, or has several groups of them", name=IN_PROJECTION),))
-    prefixes = [prefix for prefix in (found.encoder, found.decoder) if prefix is not None]
+    prefixes = [prefix for prefix in (stacks.encoder, stacks.decoder) if prefix is not None]
     return Match(
-        tuple(phrase("it has {pattern}", pattern=found.layer(prefix) + IN_PROJECTION) for prefix in prefixes),
+        tuple(phrase("it has {pattern}", pattern=stacks.layer(prefix) + IN_PROJECTION) for prefix in prefixes),
         (),
     )
 
 
-def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
-    if (found := find_stacks(shapes)) is None:
+def _rules(shapes: Shapes, settings: Mapping[str, str]) -> Rules:
+    if (stacks := find_stacks(shapes)) is None:
         return {}
-    around = Around(shapes, found, told)
-    reads, number = "" if _writes(found, around, told) else "encoder.", "0" if found.lone else "#"
+    around = Around(shapes, stacks, settings)
+    reads, number = "" if _writes(stacks, around, settings) else "encoder.", "0" if stacks.lone else "#"
     rules: dict[str, str | tuple[str, ...]] = {}
-    if found.encoder is not None:
-        rules |= _layer_rules(found.layer(found.encoder), f"{reads}layers.{number}.", _ENCODER)
-        rules[f"{found.encoder}norm.@"] = f"{reads}final_norm.@"
-    if found.decoder is not None:
-        rules |= _layer_rules(found.layer(found.decoder), f"decoder.layers.{number}.", _DECODER)
-        rules[f"{found.decoder}norm.@"] = "decoder.final_norm.@"
-    return {**rules, **around.rules(reads, "weight" if _positions(around, told) == "learned" else "table")}
+    if stacks.encoder is not None:
+        rules |= _layer_rules(stacks.layer(stacks.encoder), f"{reads}layers.{number}.", _ENCODER)
+        rules[f"{stacks.encoder}norm.@"] = f"{reads}final_norm.@"
+    if stacks.decoder is not None:
+        rules |= _layer_rules(stacks.layer(stacks.decoder), f"decoder.layers.{number}.", _DECODER)
+        rules[f"{stacks.decoder}norm.@"] = "decoder.final_norm.@"
+    return {**rules, **around.rules(reads, "weight" if _positions(around, settings) == "learned" else "table")}
 
 
-def _positions(around: Around, told: Mapping[str, str]) -> str | None:
+def _positions(around: Around, settings: Mapping[str, str]) -> str | None:
     """The kind of positional encoding; a table that is a parameter was learned, a buffer holds sinusoids."""
     learned = any(table.endswith("weight") for table in around.tables)
-    return told.get("positions") or (None if not around.tables else "learned" if learned else "sinusoidal")
+    return settings.get("positions") or (None if not around.tables else "learned" if learned else "sinusoidal")
 
 
-def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
-    found = find_stacks(shapes)
-    if found is None:
+def _ask(shapes: Shapes, settings: Mapping[str, str]) -> tuple[Question, ...]:
+    stacks = find_stacks(shapes)
+    if stacks is None:
         return ()
-    width, around = shapes.size(found.width, -1), Around(shapes, found, told)
+    width, around = shapes.size(stacks.width, -1), Around(shapes, stacks, settings)
     future = phrase(
         "Whether a position is prevented from attending to later ones (causal mask; in a decoder: to its own later positions). In "
         "PyTorch, the caller passes the mask."
     )
     return (
-        heads("n_heads", width, told),
+        heads("n_heads", width, settings),
         head_dim(width),
         norm_order(),
         activation(),
         causal(None, future),
         *around.questions(),
-        *_about_words(shapes, around, told),
+        *_about_words(shapes, around, settings),
     )
 
 
-def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _about_words(shapes: Shapes, around: Around, settings: Mapping[str, str]) -> tuple[Question, ...]:
     """Questions of a model that reads ids."""
     filled = around.filled
     embeddings = {role: shapes.size(filled[role], 0) for role in EMBEDDINGS if role in filled}
@@ -122,22 +122,22 @@ def _about_words(shapes: Shapes, around: Around, told: Mapping[str, str]) -> tup
     names = [asked[role] for role in embeddings]  # a decoder without an encoder reads a target, whatever it attends to
     return (
         embed_scale(),
-        Question("positions", waves, ("learned", "sinusoidal", "none"), default=_positions(around, told)),
+        Question("positions", waves, ("learned", "sinusoidal", "none"), default=_positions(around, settings)),
         *(id_(name, size, padding, also=("pad_id",)) for (name, _), size in zip(names, embeddings.values(), strict=True)),
         *decoding_ids(vocab),
         *vocabularies(*(name for _, name in names)),
     )
 
 
-def _stack(shapes: Shapes, found: Stacks, prefix: str, role: str, around: Around, answers: Answers) -> StackSpec:
-    width = shapes.size(found.width, -1)
+def _stack(shapes: Shapes, stacks: Stacks, prefix: str, role: str, around: Around, answers: Answers) -> StackSpec:
+    width = shapes.size(stacks.width, -1)
     embedding, table = around.filled.get(role), around.filled.get(TABLES[role])
     rows = next(size for size in shapes.of[table] if size != 1) if table else LONGEST
-    first = found.layer(prefix, "0")
+    first = stacks.layer(prefix, "0")
     return StackSpec(
         vocab=shapes.size(embedding, 0) if embedding else 0,
         d_model=width,
-        layers=1 if found.lone else shapes.layers(f"{found.layer(prefix)}{IN_PROJECTION}"),
+        layers=1 if stacks.lone else shapes.layers(f"{stacks.layer(prefix)}{IN_PROJECTION}"),
         attention=attention(answers, "n_heads", width, shapes.has(f"{first}self_attn.in_proj_bias")),
         hidden=shapes.size(f"{first}linear1.weight", 0),
         bias=shapes.has(f"{first}linear1.bias"),
@@ -150,18 +150,18 @@ def _stack(shapes: Shapes, found: Stacks, prefix: str, role: str, around: Around
 
 
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
-    found = find_stacks(shapes)
-    assert found is not None
-    around = Around(shapes, found, answers.of)
+    prefixes = find_stacks(shapes)
+    assert prefixes is not None
+    around = Around(shapes, prefixes, answers.of)
     stacks = {
-        name: _stack(shapes, found, prefix, role, around, answers)
-        for name, prefix, role in zip(("encoder", "decoder"), (found.encoder, found.decoder), EMBEDDINGS, strict=True)
+        name: _stack(shapes, prefixes, prefix, role, around, answers)
+        for name, prefix, role in zip(("encoder", "decoder"), (prefixes.encoder, prefixes.decoder), EMBEDDINGS, strict=True)
         if prefix is not None
     }
     encoder, decoder = stacks.get("encoder"), stacks.get("decoder")
     if encoder is None and decoder is not None:  # a decoder alone looks at features in place of an encoder's output
         encoder = replace(decoder, vocab=0, layers=0, final_norm=False, positions="none")
-    elif _writes(found, around, answers.of):
+    elif _writes(prefixes, around, answers.of):
         encoder, decoder = None, encoder
     output = around.filled.get("output_layer") if decoder is not None and decoder.vocab else None
     return model_spec(answers, encoder, decoder, OutputSpec(bias=bool(around.bias_of(output))) if output else None)

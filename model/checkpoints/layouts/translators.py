@@ -69,7 +69,7 @@ _D2L_FUTURE = phrase(
 )
 
 
-def _d2l_padding(sizes: Sizes, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _d2l_padding(sizes: Sizes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     words = phrase("Source positions with this id are masked if no valid length is given.")
     return (id_("source_pad_id", sizes.of("encoder embedding", 0), words, also=("pad_id",)),)
 
@@ -133,7 +133,7 @@ FAIRSEQ = layout(
             padding,
             decoding,
             # a stack has one norm more only if it is pre-norm
-            lambda sizes, told: (norm_order("pre" if sizes.has("encoder final norm") else "post"),),
+            lambda sizes, settings: (norm_order("pre" if sizes.has("encoder final norm") else "post"),),
             *_ASKED[3:],
         ),
         # its dictionary fixes the ids of special tokens; decoding begins with the token that ends
@@ -187,7 +187,7 @@ JOEYNMT = layout(
 )
 
 
-def _opennmt_scale(sizes: Sizes, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _opennmt_scale(sizes: Sizes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     """Its positional encoding scales the embeddings."""
     return (embed_scale("sqrt" if any(map(sizes.has_table, sizes.table.stacks)) else None),)
 

@@ -31,20 +31,22 @@ def _is_decoder(shapes: Shapes) -> bool:
 
 def _match(shapes: Shapes) -> Match:
     names = ("layers.#.self_attention.fc_q.weight", "self_attention.fc_q.weight", "fc_q.weight")
-    there = tuple(name for name in names if shapes.has(name))
+    present = tuple(name for name in names if shapes.has(name))
     return Match(
-        tuple(phrase("it has {pattern}", pattern=name) for name in there),
-        () if there else (phrase("it lacks {pattern}", pattern=", ".join(names)),),
+        tuple(phrase("it has {pattern}", pattern=name) for name in present),
+        () if present else (phrase("it lacks {pattern}", pattern=", ".join(names)),),
     )
 
 
-def _rules(shapes: Shapes, told: Mapping[str, str]) -> Rules:
+def _rules(shapes: Shapes, settings: Mapping[str, str]) -> Rules:
     if _is_module(shapes):
         places = {"q": "query", "k": "key", "v": "value", "o": "output"}
         return {f"fc_{theirs}.@": f"encoder.layers.0.attention.{ours}.@" for theirs, ours in places.items()}
     theirs, number = ("layers.#.", "#") if _prefix(shapes) else ("", "0")
     whole = f"{'decoder' if _is_decoder(shapes) else 'encoder'}.layers.#."
-    rules = {name: ours for name, ours in TUTORIAL.rules(shapes, told).items() if name.startswith(whole) and isinstance(ours, str)}
+    rules = {
+        name: ours for name, ours in TUTORIAL.rules(shapes, settings).items() if name.startswith(whole) and isinstance(ours, str)
+    }
     return {name.replace(whole, theirs): ours.replace("#", number) for name, ours in rules.items()}
 
 
@@ -52,9 +54,9 @@ def _query(shapes: Shapes) -> str:
     return "fc_q.weight" if _is_module(shapes) else f"{_prefix(shapes)}self_attention.fc_q.weight"
 
 
-def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
+def _ask(shapes: Shapes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     columns = shapes.size(_query(shapes), 0)
-    cut = (heads("n_heads", columns, told), head_dim(columns))
+    cut = (heads("n_heads", columns, settings), head_dim(columns))
     if _is_module(shapes):
         return cut
     future = causal(
@@ -70,7 +72,7 @@ def _ask(shapes: Shapes, told: Mapping[str, str]) -> tuple[Question, ...]:
 def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     query = _query(shapes)
     width = shapes.size(query, 1)
-    one = StackSpec(
+    attention_alone = StackSpec(
         vocab=0,
         d_model=width,
         layers=shapes.layers("layers.#.self_attention.fc_q.weight") or 1,
@@ -81,9 +83,9 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
         max_positions=LONGEST,
     )
     if _is_module(shapes):
-        return model_spec(answers, one, None, None)
+        return model_spec(answers, attention_alone, None, None)
     hidden = shapes.size(f"{_prefix(shapes)}positionwise_feedforward.fc_1.weight", 0)
-    whole = replace(one, wiring="standard", hidden=hidden, **answers.fields())
+    whole = replace(attention_alone, wiring="standard", hidden=hidden, **answers.fields())
     if not _is_decoder(shapes):
         return model_spec(answers, whole, None, None)
     return model_spec(answers, replace(whole, layers=0, causal=True), whole, None)

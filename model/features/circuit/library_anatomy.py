@@ -48,7 +48,7 @@ def library_anatomy(network: ForeignNetwork) -> Anatomy | None:
     library: Any = network.library
     config = library.config
     family = FAMILIES.get(config.model_type)
-    if family is None or network.places.found:
+    if family is None or network.places.found_by_run:
         return None
     reader = _Reader(network, library, family)
     stacks = {name: reader.stack(name) for name in network.spec.stacks}

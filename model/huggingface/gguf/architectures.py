@@ -35,9 +35,9 @@ class Architecture:
 
     def name(self, stored: str) -> str:
         """The library's name of a stored tensor; an unknown name stays as it is."""
-        if (found := _STORED.fullmatch(stored)) is None:
+        if (match := _STORED.fullmatch(stored)) is None:
             return stored
-        number, name, ending = found["number"], found["name"], found["ending"]
+        number, name, ending = match["number"], match["name"], match["ending"]
         if number is None:
             return f"{self.around[name]}{ending}" if name in self.around else stored
         return f"{self.layers}.{int(number)}.{self.inside[name]}{ending}" if name in self.inside else stored
@@ -49,8 +49,8 @@ class Architecture:
             stored: its name in the file.
             heads, key_heads: numbers of query and key heads.
         """
-        found = _STORED.fullmatch(stored)
-        name = found["name"] if found else stored
+        match = _STORED.fullmatch(stored)
+        name = match["name"] if match else stored
         if self.interleaved and name in ("attn_q", "attn_k"):
             return _halves(tensor, heads if name == "attn_q" else key_heads)
         if name in self.transposed and tensor.dim() == 2:

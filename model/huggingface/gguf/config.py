@@ -27,7 +27,7 @@ def config_of(file: GgufFile, architecture: Architecture) -> dict[str, Any]:
     causal = read.get("attention.causal")
     if causal is not None and bool(causal) is (read.architecture == "bert"):
         raise read.refused("attention.causal", causal)
-    found = {
+    config = {
         "model_type": architecture.model_type,
         "architectures": [architecture.class_name],
         "vocab_size": file.header.tensors[EMBEDDING].shape[0],
@@ -36,7 +36,7 @@ def config_of(file: GgufFile, architecture: Architecture) -> dict[str, Any]:
         **_READ.get(read.architecture, _rotating)(read),
     }
     read.check_rest()
-    return found
+    return config
 
 
 def special_ids(file: GgufFile, vocab: int) -> dict[str, int | None]:

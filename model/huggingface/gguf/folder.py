@@ -18,7 +18,7 @@ from model.huggingface.gguf.vocabulary import tokenizer_json
 from model.inspection.report import TensorInfo
 from model.safe_loading.gguf import ARCHITECTURE
 from model.safe_loading.gguf_tensors import GgufFile
-from model.safe_loading.plan import shown
+from model.safe_loading.plan import printable
 from model.safe_loading.reader import is_finite
 
 
@@ -77,7 +77,7 @@ class GgufFolder(Folder):
         return phrase("{name}: a GGUF file, architecture {model_type}.", name=self.path.name, model_type=self.model_type)
 
     @property
-    def said(self) -> tuple[Words, ...]:
+    def notes(self) -> tuple[Words, ...]:
         """How the numbers are stored, and what runs."""
         stored = self.file.header.tensors.values()
         kinds = Counter(tensor.kind for tensor in stored)
@@ -130,11 +130,11 @@ def open_gguf(file: GgufFile) -> GgufFolder:
     settings = file.header.settings
     name = settings[ARCHITECTURE]
     if (parts := settings.get("split.count", 1)) not in (0, 1):
-        reason = phrase("it is one of {parts} parts: join them with llama-gguf-split --merge", parts=shown(parts))
+        reason = phrase("it is one of {parts} parts: join them with llama-gguf-split --merge", parts=printable(parts))
         raise UnsupportedGguf(path=file.path, reason=reason)
     if (architecture := ARCHITECTURES.get(name)) is None:
         allowed = ", ".join(ARCHITECTURES)
-        reason = phrase("its architecture is {name}, and those that run here are: {allowed}", name=shown(name), allowed=allowed)
+        reason = phrase("its architecture is {name}, and those that run here are: {allowed}", name=printable(name), allowed=allowed)
         raise UnsupportedGguf(path=file.path, reason=reason)
     config = config_of(file, architecture)
     heads = config.get("num_attention_heads", config.get("n_head", 1))

@@ -32,9 +32,9 @@ def scaling(read: Settings, head: int, positions: int) -> dict[str, Any]:
     kind, factor = read.get("rope.scaling.type"), read.get("rope.scaling.factor")
     before = read.whole("rope.scaling.original_context_length", positions)
     if read.has(SHORT) and read.has(LONG):
-        found = {name: read.file.tensor(tensor).tolist() for name, tensor in (("short_factor", SHORT), ("long_factor", LONG))}
-        told = {"rope_type": "longrope", **found, "attention_factor": read.real("rope.scaling.attn_factor", 1.0)}
-        return {"rope_scaling": told | {"original_max_position_embeddings": before}, "original_max_position_embeddings": before}
+        factors = {name: read.file.tensor(tensor).tolist() for name, tensor in (("short_factor", SHORT), ("long_factor", LONG))}
+        longrope = {"rope_type": "longrope", **factors, "attention_factor": read.real("rope.scaling.attn_factor", 1.0)}
+        return {"rope_scaling": longrope | {"original_max_position_embeddings": before}, "original_max_position_embeddings": before}
     if read.has(FREQUENCIES):
         return _llama_3(read, head)
     if kind in (None, "none") or factor in (None, 0, 1):

@@ -6,7 +6,7 @@ from typing import Any
 from model.errors import UnsupportedGguf, phrase
 from model.safe_loading.gguf import ARCHITECTURE
 from model.safe_loading.gguf_tensors import GgufFile
-from model.safe_loading.plan import shown
+from model.safe_loading.plan import printable
 
 _UNREAD = (
     "vocab_size",
@@ -52,10 +52,10 @@ class Settings:
             UnsupportedGguf: it is missing without a default, differs between layers, or is none.
         """
         value = self.get(name)
-        found = default if value is None else value
-        if type(found) is not int or found < 1:
-            raise self.refused(name, found)
-        return found
+        number = default if value is None else value
+        if type(number) is not int or number < 1:
+            raise self.refused(name, number)
+        return number
 
     def real(self, name: str, default: float | None = None) -> float:
         """A number, finite and above 0.
@@ -64,17 +64,17 @@ class Settings:
             UnsupportedGguf: as for `whole`.
         """
         value = self.get(name)
-        found = default if value is None else value
-        if not isinstance(found, int | float) or not math.isfinite(found) or found <= 0:
-            raise self.refused(name, found)
-        return float(found)
+        number = default if value is None else value
+        if not isinstance(number, int | float) or not math.isfinite(number) or number <= 0:
+            raise self.refused(name, number)
+        return float(number)
 
-    def refused(self, name: str, found: Any) -> UnsupportedGguf:
+    def refused(self, name: str, value: Any) -> UnsupportedGguf:
         """The error about a value that no such network has."""
         full = f"{self.architecture}.{name}"
-        if found is None:
+        if value is None:
             return UnsupportedGguf(path=self.file.path, reason=phrase("its setting {name} is missing", name=full))
-        reason = phrase("its setting {name} is {found}, which is not read here", name=full, found=shown(found))
+        reason = phrase("its setting {name} is {found}, which is not read here", name=full, found=printable(value))
         return UnsupportedGguf(path=self.file.path, reason=reason)
 
     def check_rest(self) -> None:

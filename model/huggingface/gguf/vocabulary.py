@@ -52,40 +52,44 @@ def tokenizer_json(settings: Mapping[str, Any]) -> str | None:
     Returns:
         None: the file has no vocabulary, or one of a kind that is not read here.
     """
-    told = {name.removeprefix("tokenizer.ggml."): value for name, value in settings.items() if name.startswith("tokenizer.ggml.")}
-    tokens = told.get("tokens")
+    entries = {
+        name.removeprefix("tokenizer.ggml."): value for name, value in settings.items() if name.startswith("tokenizer.ggml.")
+    }
+    tokens = entries.get("tokens")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return None
-    match told.get("model"):
-        case "gpt2" if told.get("pre") in PATTERNS and isinstance(told.get("merges"), list):
-            found = _byte_level(tokens, told)
+    match entries.get("model"):
+        case "gpt2" if entries.get("pre") in PATTERNS and isinstance(entries.get("merges"), list):
+            tokenizer = _byte_level(tokens, entries)
         case "llama":
-            found = _sentence_pieces(tokens, told, str(settings[ARCHITECTURE]).startswith("gemma"))
+            tokenizer = _sentence_pieces(tokens, entries, str(settings[ARCHITECTURE]).startswith("gemma"))
         case "bert":
-            found = _word_pieces(tokens, told)
+            tokenizer = _word_pieces(tokens, entries)
         case _:
             return None
-    return json.dumps({"version": "1.0", "truncation": None, "padding": None, **found}, ensure_ascii=False)
+    return json.dumps({"version": "1.0", "truncation": None, "padding": None, **tokenizer}, ensure_ascii=False)
 
 
-def _byte_level(tokens: Sequence[str], told: Mapping[str, Any]) -> dict[str, Any]:
+def _byte_level(tokens: Sequence[str], entries: Mapping[str, Any]) -> dict[str, Any]:
     """Byte pair encoding of bytes, each written as one character."""
-    pre = str(told["pre"])
-    splits = [{"type": "Split", "pattern": {"Regex": each}, "behavior": "Isolated", "invert": False} for each in PATTERNS[pre]]
+    pre = str(entries["pre"])
+    splits = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in PATTERNS[pre]
+    ]
     as_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
     begins = pre in _WHOLE_WORDS[:-1]
-    merges = [merge.split(" ", 1) for merge in told["merges"] if isinstance(merge, str)]
+    merges = [merge.split(" ", 1) for merge in entries["merges"] if isinstance(merge, str)]
     return {
-        "added_tokens": _added(tokens, told),
+        "added_tokens": _added(tokens, entries),
         "normalizer": {"type": "NFC"} if pre in ("qwen2", "deepseek-r1-qwen") else None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, as_bytes]},
-        "post_processor": _around(tokens, told, begins),
+        "post_processor": _around(tokens, entries, begins),
         "decoder": as_bytes,
         "model": _merging({token: id_ for id_, token in enumerate(tokens)}, merges, ignore_merges=pre in _WHOLE_WORDS),
     }
 
 
-def _sentence_pieces(tokens: Sequence[str], told: Mapping[str, Any], gemma: bool) -> dict[str, Any]:
+def _sentence_pieces(tokens: Sequence[str], entries: Mapping[str, Any], gemma: bool) -> dict[str, Any]:
     """SentencePiece's byte pair encoding, whose merges are all ways to make a token of two others, the best token first.
 
     Args:
@@ -93,28 +97,28 @@ def _sentence_pieces(tokens: Sequence[str], told: Mapping[str, Any], gemma: bool
     """
     pieces = [BLANK * len(token) if gemma and token and not token.strip(" ") else token for token in tokens]
     vocab = {piece: id_ for id_, piece in enumerate(pieces)}
-    scores = told.get("scores")
+    scores = entries.get("scores")
     ranked = not gemma and isinstance(scores, list) and len(scores) == len(tokens)
     ranks = dict(zip(pieces, scores if ranked and scores else range(0, -len(pieces), -1), strict=True))
-    spaced = bool(told.get("add_space_prefix", not gemma))
+    spaced = bool(entries.get("add_space_prefix", not gemma))
     prefix = [{"type": "Prepend", "prepend": BLANK}] if spaced else []
     blanks = {"type": "Replace", "pattern": {"String": " "}, "content": BLANK}
     back = [{"type": "Replace", "pattern": {"String": BLANK}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]
     strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if spaced else []
-    unknown = _token(tokens, told.get("unknown_token_id", 0))
+    unknown = _token(tokens, entries.get("unknown_token_id", 0))
     return {
-        "added_tokens": _added(pieces, told),
+        "added_tokens": _added(pieces, entries),
         "normalizer": {"type": "Sequence", "normalizers": [*prefix, blanks]},
         "pre_tokenizer": None,
-        "post_processor": _around(pieces, told, begins=True),
+        "post_processor": _around(pieces, entries, begins=True),
         "decoder": {"type": "Sequence", "decoders": [*back, *strip]},
         "model": _merging(vocab, _merges(vocab, ranks), unk_token=unknown, fuse_unk=True, byte_fallback=True),
     }
 
 
-def _word_pieces(tokens: Sequence[str], told: Mapping[str, Any]) -> dict[str, Any]:
+def _word_pieces(tokens: Sequence[str], entries: Mapping[str, Any]) -> dict[str, Any]:
     """BERT's word pieces. llama.cpp marks the beginnings of words, BERT the other pieces."""
-    control = {id_ for id_, kind in enumerate(told.get("token_type") or ()) if kind == _CONTROL}
+    control = {id_ for id_, kind in enumerate(entries.get("token_type") or ()) if kind == _CONTROL}
     special = control | {id_ for id_, token in enumerate(tokens) if token.startswith("[") and token.endswith("]")}
     pieces = [
         token if id_ in special else token.removeprefix(BLANK) if token.startswith(BLANK) else f"##{token}"
@@ -131,11 +135,11 @@ def _word_pieces(tokens: Sequence[str], told: Mapping[str, Any]) -> dict[str, An
             "lowercase": lower,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": _around(pieces, {"eos_token_id": told.get("seperator_token_id"), **told}, begins=True, ends=True),
+        "post_processor": _around(pieces, {"eos_token_id": entries.get("seperator_token_id"), **entries}, begins=True, ends=True),
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
         "model": {
             "type": "WordPiece",
-            "unk_token": _token(pieces, told.get("unknown_token_id")) or "[UNK]",
+            "unk_token": _token(pieces, entries.get("unknown_token_id")) or "[UNK]",
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 100,
             "vocab": {piece: id_ for id_, piece in enumerate(pieces)},
@@ -152,18 +156,18 @@ def _merging(vocab: Mapping[str, int], merges: Sequence[Sequence[str]], **differ
 
 def _merges(vocab: Mapping[str, int], ranks: Mapping[str, float]) -> list[tuple[str, str]]:
     """All pairs of tokens that make a token: the highest rank first, then longer parts, then the order of the vocabulary."""
-    found = list[tuple[float, int, int, int, int, str, str]]()
+    pairs = list[tuple[float, int, int, int, int, str, str]]()
     for token, rank in ranks.items():
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
             if left in vocab and right in vocab:
-                found.append((-rank, -len(left), -len(right), vocab[left], vocab[right], left, right))
-    return [(left, right) for *_, left, right in sorted(found)]
+                pairs.append((-rank, -len(left), -len(right), vocab[left], vocab[right], left, right))
+    return [(left, right) for *_, left, right in sorted(pairs)]
 
 
-def _added(tokens: Sequence[str], told: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _added(tokens: Sequence[str], entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Tokens that are found in a text before it is split: special ones, and those that a user has defined."""
-    types: Iterable[Any] = told.get("token_type") or ()
+    types: Iterable[Any] = entries.get("token_type") or ()
     return [
         _as_added(id_, token, special=kind == _CONTROL)
         for id_, (token, kind) in enumerate(zip(tokens, types, strict=False))
@@ -176,15 +180,15 @@ def _as_added(id_: int, token: str, special: bool) -> dict[str, Any]:
     return {"id": id_, "content": token, **flags}
 
 
-def _around(tokens: Sequence[str], told: Mapping[str, Any], begins: bool, ends: bool = False) -> dict[str, Any] | None:
+def _around(tokens: Sequence[str], entries: Mapping[str, Any], begins: bool, ends: bool = False) -> dict[str, Any] | None:
     """The tokens before and after every text; None: there are none.
 
     Args:
         begins, ends: whether there are any where the file does not say.
     """
     parts = [
-        (told.get("add_bos_token", begins), told.get("bos_token_id")),
-        (told.get("add_eos_token", ends) or told.get("add_sep_token", False), told.get("eos_token_id")),
+        (entries.get("add_bos_token", begins), entries.get("bos_token_id")),
+        (entries.get("add_eos_token", ends) or entries.get("add_sep_token", False), entries.get("eos_token_id")),
     ]
     first, last = ([(_token(tokens, id_), id_)] if asked and _token(tokens, id_) else [] for asked, id_ in parts)
     if not first and not last:

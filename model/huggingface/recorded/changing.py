@@ -46,7 +46,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     Raises:
         NotFoundError: its places cannot be told, or a run of it is another than the library's own.
     """
-    own: Any = recorded.library
+    library_network: Any = recorded.library
     image, sound = recorded.reads.image, recorded.reads.sound
     if recorded.reads.form != "ids" and image is None and sound is None:
         raise NotFoundError(phrase("it reads neither tokens nor patches nor frames of a sound"))
@@ -56,28 +56,32 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     if image is not None:  # a row for each position, as a run has it
         given = replace(given, source=torch.cat([given.source.new_zeros(1, len(image.added), image.width), given.source], dim=1))
     lengths = given.source.shape[1], 0 if given.target is None else given.target.shape[1]
-    rotated = bool(getattr(own.config.get_text_config(), "rope_parameters", None))
+    rotated = bool(getattr(library_network.config.get_text_config(), "rope_parameters", None))
     with torch.inference_mode():
         wanted = recorded(given)
         with _said_by_the_library():
-            writing_out = [] if interface else [own.get_submodule(site.module) for site in sites]
-            places, attentions = found_places(own, recorded.kind, lambda: recorded(given), lengths, rotated, writing_out)
-            if image is not None and (name := added_positions(own, lambda: recorded(given), lengths[0], close_of(own))):
+            writing_out = [] if interface else [library_network.get_submodule(site.module) for site in sites]
+            places, attentions = found_places(
+                library_network, recorded.kind, lambda: recorded(given), lengths, rotated, writing_out
+            )
+            if image is not None and (
+                name := added_positions(library_network, lambda: recorded(given), lengths[0], close_of(library_network))
+            ):
                 places = replace(places, added={"encoder": name})
         spec = _described(recorded.spec, places, attentions)
         if image is not None and not recorded.reads.named:
             spec = _of_images(spec, image, int(wanted[0].shape[-1]))
         if sound is not None and spec.encoder is not None:
-            spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=own.config.d_model))
+            spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=library_network.config.d_model))
         network = _class(recorded)
-        found = network(own, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
+        observed = network(library_network, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         try:
             with _said_by_the_library():
-                _compare(found, given, wanted, sites)
+                _compare(observed, given, wanted, sites)
         except NotFoundError:
-            found.release()
+            observed.release()
             raise
-    return found
+    return observed
 
 
 @contextmanager
@@ -134,16 +138,16 @@ def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlig
             maps.append(value[0])
 
     writes = isinstance(network, ForeignWriter | ForeignTranslator)
-    own = getattr(wanted, "logits" if writes else "last_hidden_state", None)
-    if own is None:
+    expected = getattr(wanted, "logits" if writes else "last_hidden_state", None)
+    if expected is None:
         raise NotFoundError(phrase("it returns no last states"))
     close = partial(_close, most=close_of(network.library))
-    if not close(_states(network, given, keep), own):
+    if not close(_states(network, given, keep), expected):
         raise NotFoundError(_OTHER)
     written = [torch.from_numpy(site.written()) for site in sites]
     if len(maps) != len(written) or not all(close(a.float(), b) for a, b in zip(maps, written, strict=True)):
         raise NotFoundError(_OTHER)
-    if writes and not close(_states(network, given, keep, at_once=False), own):
+    if writes and not close(_states(network, given, keep, at_once=False), expected):
         raise NotFoundError(phrase("decoding with its cache gives logits different from those of a single pass"))
 
 
@@ -169,6 +173,6 @@ def _steps(count: int, at_once: bool) -> list[tuple[int, int]]:
     return [(0, count)] if at_once else [(0, count // 2), (count // 2, count)]
 
 
-def _close(one: Tensor, other: Tensor, most: float) -> bool:
+def _close(tensor: Tensor, other: Tensor, most: float) -> bool:
     """Whether two tensors are the same but for rounding, which grows with the largest numbers that are summed."""
-    return one.shape == other.shape and bool((one - other).abs().max() <= most * max(1.0, float(other.abs().max())))
+    return tensor.shape == other.shape and bool((tensor - other).abs().max() <= most * max(1.0, float(other.abs().max())))

@@ -139,8 +139,8 @@ class RecordedNetwork(WholeNetwork):
         if count is None and (self.spec.pad_id is None or source.is_floating_point()):
             return None
         positions = torch.arange(source.shape[1], device=source.device)
-        there = (positions < count)[None] if count is not None else source.ne(self.spec.pad_id or 0)
-        return None if bool(there.all()) else there.long()
+        allowed = (positions < count)[None] if count is not None else source.ne(self.spec.pad_id or 0)
+        return None if bool(allowed.all()) else allowed.long()
 
     def check_rows(self, source: Tensor) -> None:
         """Refuses features that are not as many as the network reads, such as too few patches for its image.

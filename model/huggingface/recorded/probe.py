@@ -35,8 +35,8 @@ def example(network: RecordedNetwork, last: int = 0) -> Pass:
 @torch.inference_mode()
 def looks_back_only(network: RecordedNetwork) -> bool:
     """Whether the logits of a token stay the same when the next one changes: else nothing can be generated one by one."""
-    one, other = (network(example(network, last)).logits[0, : PROBE - 1] for last in (0, 1))
-    return bool(torch.allclose(one, other, atol=(close := close_of(network.library)), rtol=close))
+    logits, logits_after_change = (network(example(network, last)).logits[0, : PROBE - 1] for last in (0, 1))
+    return bool(torch.allclose(logits, logits_after_change, atol=(close := close_of(network.library)), rtol=close))
 
 
 @torch.inference_mode()
@@ -56,12 +56,12 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
         )
         raise folder.unsupported((reason, seen) if seen else reason)
     close = close_of(network.library)
-    said = list(_compared(folder, recording, _maps(network, given), close))
+    sentences = list(_compared(folder, recording, _maps(network, given), close))
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
-        said.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
+        sentences.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
     if not all(_are_weights(torch.from_numpy(site.written()), close) for site in recording.sites):
-        said.append(SINKS)
-    return tuple(recording.sites), tuple(said)
+        sentences.append(SINKS)
+    return tuple(recording.sites), tuple(sentences)
 
 
 _NO_ENCODER = phrase("No attention was recognized in its encoder, so none of it is shown.")
@@ -81,8 +81,10 @@ def _maps(network: RecordedNetwork, given: Pass) -> dict[str, list[Tensor]]:
     names = {f"{network.kind}.self": "attentions"}
     if network.kind == "both":
         names = {"encoder.self": "encoder_attentions", "decoder.self": "decoder_attentions", "decoder.cross": "cross_attentions"}
-    found = {stack: [each for each in getattr(out, name, None) or () if isinstance(each, Tensor)] for stack, name in names.items()}
-    return {stack: maps for stack, maps in found.items() if maps}
+    maps_by_stack = {
+        stack: [tensor for tensor in getattr(out, name, None) or () if isinstance(tensor, Tensor)] for stack, name in names.items()
+    }
+    return {stack: maps for stack, maps in maps_by_stack.items() if maps}
 
 
 def close_of(library: nn.Module) -> float:
@@ -99,19 +101,21 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
     if not maps:
         yield _NO_MAPS
     weights, scores = list[float](), list[float]()
-    for place, own in maps.items():
-        sites = [site for site in recording.sites if _belongs(site, place)]
-        if len(sites) != len(own):
+    for stack_and_kind, library_maps in maps.items():
+        sites = [site for site in recording.sites if _belongs(site, stack_and_kind)]
+        if len(sites) != len(library_maps):
             if sites:
-                yield _other_number(place, len(sites), len(own))
-        elif other := next((pair for pair in zip(sites, own, strict=True) if pair[1][0].shape != pair[0].shape), None):
-            yield _other_shape(place, other[0].shape, tuple(other[1][0].shape))
-        elif all(_are_weights(each, close) for each in own) or max(map(_difference, sites, own)) <= close:
-            weights += map(_difference, sites, own)
-        elif max(map(_difference, sites, (each.softmax(-1) for each in own))) <= close:
-            scores += map(_difference, sites, (each.softmax(-1) for each in own))
+                yield _other_number(stack_and_kind, len(sites), len(library_maps))
+        elif other := next((pair for pair in zip(sites, library_maps, strict=True) if pair[1][0].shape != pair[0].shape), None):
+            yield _other_shape(stack_and_kind, other[0].shape, tuple(other[1][0].shape))
+        elif all(_are_weights(rows, close) for rows in library_maps) or max(map(_difference, sites, library_maps)) <= close:
+            weights += map(_difference, sites, library_maps)
+        elif max(map(_difference, sites, (rows.softmax(-1) for rows in library_maps))) <= close:
+            scores += map(_difference, sites, (rows.softmax(-1) for rows in library_maps))
         else:
-            yield phrase("What the library returns as the weights of {site} is something else, so it was not compared.", site=place)
+            yield phrase(
+                "What the library returns as the weights of {site} is something else, so it was not compared.", site=stack_and_kind
+            )
     if weights and not max(weights) <= close:
         reason = phrase(
             "its recorded attention differs by {difference:.0e} from the maps that the library returns", difference=max(weights)
@@ -130,21 +134,21 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
         )
 
 
-def _other_number(place: str, found: int, own: int) -> Phrase:
+def _other_number(stack_and_kind: str, recorded: int, returned: int) -> Phrase:
     return phrase(
         "The library returns {own} maps of {site}, and {found} were recorded in a short run, so these were not compared.",
-        own=own,
-        site=place,
-        found=found,
+        own=returned,
+        site=stack_and_kind,
+        found=recorded,
     )
 
 
-def _other_shape(place: str, found: tuple[int, ...], own: tuple[int, ...]) -> Phrase:
+def _other_shape(stack_and_kind: str, recorded: tuple[int, ...], returned: tuple[int, ...]) -> Phrase:
     return phrase(
         "The library’s maps of {site} have the shape {own}, and the recorded ones {found}, so these were not compared.",
-        own=" × ".join(map(str, own)),
-        site=place,
-        found=" × ".join(map(str, found)),
+        own=" × ".join(map(str, returned)),
+        site=stack_and_kind,
+        found=" × ".join(map(str, recorded)),
     )
 
 
@@ -154,10 +158,10 @@ def _are_weights(rows: Tensor, close: float) -> bool:
     return bool((rows > -close).all() and ((sums - 1).abs().minimum(sums.abs()) < close).all())
 
 
-def _difference(site: headlight.Site, own: Tensor) -> float:
-    return float((torch.from_numpy(site.written()) - own[0].float().cpu()).abs().max())
+def _difference(site: headlight.Site, library_map: Tensor) -> float:
+    return float((torch.from_numpy(site.written()) - library_map[0].float().cpu()).abs().max())
 
 
-def _belongs(site: headlight.Site, place: str) -> bool:
-    name, kind = place.split(".")
+def _belongs(site: headlight.Site, stack_and_kind: str) -> bool:
+    name, kind = stack_and_kind.split(".")
     return site.stack in (name, "program") and (site.kind == "cross") == (kind == "cross")

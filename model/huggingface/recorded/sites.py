@@ -20,18 +20,18 @@ def trace_of(recording: headlight.Recording, kind: Kind) -> Trace:
         for site in recording.sites
         if site.batch > 1
     }
-    found = replace(read, missing={**read.missing, **blocks})
-    assert found.recorded is not None
+    trace = replace(read, missing={**read.missing, **blocks})
+    assert trace.recorded is not None
     if kind == "both":
-        return found
-    names = {site: replace(site, stack=kind) if site.stack == "program" else site for site in found.attention}
-    attention = {names[site]: replace(own, site=names[site]) for site, own in found.attention.items()}
-    sites = {str(names[Site.parse(text)]): own for text, own in found.recorded.sites.items()}
-    return replace(found, attention=attention, recorded=replace(found.recorded, sites=sites))
+        return trace
+    names = {site: replace(site, stack=kind) if site.stack == "program" else site for site in trace.attention}
+    attention = {names[site]: replace(entry, site=names[site]) for site, entry in trace.attention.items()}
+    sites = {str(names[Site.parse(text)]): entry for text, entry in trace.recorded.sites.items()}
+    return replace(trace, attention=attention, recorded=replace(trace.recorded, sites=sites))
 
 
 def layers_and_heads(sites: list[headlight.Site], stack: str) -> tuple[int, int]:
     """Attention sublayers of a stack, cross-attention apart, and the most heads of one. At least one of each."""
-    own = [site for site in sites if site.stack in (stack, "program")]
-    within = [site for site in own if site.kind != "cross"] or own
-    return max(1, len(within)), max((site.shape[0] for site in own), default=1)
+    of_stack = [site for site in sites if site.stack in (stack, "program")]
+    within = [site for site in of_stack if site.kind != "cross"] or of_stack
+    return max(1, len(within)), max((site.shape[0] for site in of_stack), default=1)

@@ -53,32 +53,32 @@ def _alignment(folder: Folder, config: Any, stacks: dict[str, ForeignStack]) -> 
 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
-    own = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else of_vision(config)
-    layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, own, name)
-    width = _whole(own, "d_model", "hidden_size", "n_embd", "dim") or 1
+    stack_config = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else of_vision(config)
+    layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, stack_config, name)
+    width = _whole(stack_config, "d_model", "hidden_size", "n_embd", "dim") or 1
     features = form is not None and form.form != "ids"
     assert form is not None or not features
     image = form.image if form is not None and form.named else None
     return ForeignStack(
-        vocab=0 if features else _embedded(network, own, name),
+        vocab=0 if features else _embedded(network, stack_config, name),
         d_model=form.width if form is not None and features and image is None else width,
         layers=layers,
-        attention=ForeignAttention(heads, heads, _whole(own, "head_dim", "d_kv") or max(1, width // heads)),
+        attention=ForeignAttention(heads, heads, _whole(stack_config, "head_dim", "d_kv") or max(1, width // heads)),
         positions="unknown",
-        max_positions=(form.positions or UNTABLED) if form is not None and features else _positions(own, network),
+        max_positions=(form.positions or UNTABLED) if form is not None and features else _positions(stack_config, network),
         image=image,
     )
 
 
-def _by_settings(config: Any, own: Any, name: str) -> tuple[int, int]:
+def _by_settings(config: Any, stack_config: Any, name: str) -> tuple[int, int]:
     """Layers and heads of a stack as the settings name them, before a run has shown its attention. At least one of each.
 
     Args:
         config: the library's config, in which the stacks of one network have names of their own.
-        own: the stack's.
+        stack_config: the stack's.
     """
-    layers = _whole(config, f"{name}_layers") or _whole(own, "num_hidden_layers", "num_layers", "n_layer")
-    heads = _whole(config, f"{name}_attention_heads") or _whole(own, "num_attention_heads", "num_heads", "n_head")
+    layers = _whole(config, f"{name}_layers") or _whole(stack_config, "num_hidden_layers", "num_layers", "n_layer")
+    heads = _whole(config, f"{name}_attention_heads") or _whole(stack_config, "num_attention_heads", "num_heads", "n_head")
     return layers or 1, heads or 1
 
 

@@ -100,8 +100,8 @@ def encode_chat(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
     except MemoryError:
         return {"ended": "template"}
     except Exception as error:
-        said = str(error)[:LONGEST_REASON]
-        return {"refused": said if type(error).__name__ == "TemplateError" else f"{type(error).__name__}: {said}"}
+        reason = str(error)[:LONGEST_REASON]
+        return {"refused": reason if type(error).__name__ == "TemplateError" else f"{type(error).__name__}: {reason}"}
     if len(text) > limits.MAX_CHARACTERS:
         return {"ended": "length"}
     starts = [0]

@@ -93,15 +93,15 @@ class TokenizerProcess:
         """
         turns = [(turn.role, _whole(turn.text)) for turn in chat.turns]
         try:
-            found = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
+            answer = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
         except Ended as end:
             reason = phrase("the model’s chat template took more than {most:,} bytes of memory", most=limits.TEMPLATE_MEMORY)
             raise BadChat(reason=reason) from end
-        if "refused" in found:
-            raise BadChat(reason=phrase("the model’s chat template refuses it: “{said}”", said=found["refused"]))
-        cut, text = _cut(found, found.get("text", ""), "chat"), str(found.get("text", ""))
-        begins = [first for first, _last in found.get("offsets", ())]
-        return cut, text, tuple(bisect_left(begins, start) for start in found["starts"]) if begins else ()
+        if "refused" in answer:
+            raise BadChat(reason=phrase("the model’s chat template refuses it: “{said}”", said=answer["refused"]))
+        cut, text = _cut(answer, answer.get("text", ""), "chat"), str(answer.get("text", ""))
+        begins = [first for first, _last in answer.get("offsets", ())]
+        return cut, text, tuple(bisect_left(begins, start) for start in answer["starts"]) if begins else ()
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens.
@@ -118,14 +118,14 @@ class TokenizerProcess:
 
     def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
         try:
-            found = self._worker.ask({**question, "seconds": limits.SECONDS_TO_CUT}, limits.SECONDS_TO_CUT)
+            answer = self._worker.ask({**question, "seconds": limits.SECONDS_TO_CUT}, limits.SECONDS_TO_CUT)
         except Ended as end:
             if end.reason == "template":
                 raise
             raise self._in_words(end, limits.SECONDS_TO_CUT) from end
-        if "error" in found:
-            raise TokenizerDied(path=self._path, detail=found["error"])
-        return found
+        if "error" in answer:
+            raise TokenizerDied(path=self._path, detail=answer["error"])
+        return answer
 
     def _in_words(self, end: Ended, seconds: int) -> TokenizerTooSlow | TokenizerTooLarge | TokenizerDied:
         if end.reason == "time":
@@ -140,17 +140,17 @@ def _whole(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _cut(found: Mapping[str, Any], text: str, strip: str) -> Cut:
+def _cut(answer: Mapping[str, Any], text: str, strip: str) -> Cut:
     """The tokens in an answer of the process.
 
     Raises:
         TooManyTokens: there are more than a foreign tokenizer may return.
     """
-    if "ids" not in found:
+    if "ids" not in answer:
         reason = phrase("an external tokenizer may return no more")
-        raise TooManyTokens(found=found["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=strip)
-    typed = [text[first:last] for first, last in found["offsets"]] if "offsets" in found else found["pieces"]
-    return Cut(tuple(found["ids"]), tuple(typed))
+        raise TooManyTokens(found=answer["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=strip)
+    typed = [text[first:last] for first, last in answer["offsets"]] if "offsets" in answer else answer["pieces"]
+    return Cut(tuple(answer["ids"]), tuple(typed))
 
 
 def _command() -> list[str]:

@@ -142,8 +142,10 @@ class Rules:
 
     def encode(self, text: str, special: bool, target: bool) -> dict[str, Any]:
         """See Reader."""
-        found = self._library.encode(text, add_special_tokens=special)
-        return {"ids": found.ids, "offsets": found.offsets} if len(found.ids) <= limits.MAX_TOKENS else {"ids": found.ids}
+        encoding = self._library.encode(text, add_special_tokens=special)
+        return (
+            {"ids": encoding.ids, "offsets": encoding.offsets} if len(encoding.ids) <= limits.MAX_TOKENS else {"ids": encoding.ids}
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """See Reader."""

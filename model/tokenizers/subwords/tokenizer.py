@@ -65,7 +65,9 @@ class SubwordTokenizer:
             raise EmptyText(strip=name)
         cut = self.vocabulary.process.encode(text, name, special=False)
         known = self.tokens(cut.ids, name)
-        texts = (own if unknown and own else text for own, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True))
+        texts = (
+            typed if unknown and typed else text for typed, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True)
+        )
         middle = Tokens(name, known.ids, tuple(texts), known.special, known.unknown)
         return self.tokens(self.first, name).then(middle).then(self.tokens(self.last, name))
 
@@ -79,8 +81,8 @@ class SubwordTokenizer:
         special = tuple(id_ in self.special and id_ != self.unknown for id_ in ids)
         byte_level = self.vocabulary.process.byte_level
         texts = tuple(
-            self.vocabulary[id_] if own else written(self.vocabulary[id_], byte_level)
-            for id_, own in zip(ids, special, strict=True)
+            self.vocabulary[id_] if is_special else written(self.vocabulary[id_], byte_level)
+            for id_, is_special in zip(ids, special, strict=True)
         )
         return Tokens(name, tuple(ids), texts, special, tuple(id_ == self.unknown for id_ in ids))
 
