@@ -22,7 +22,7 @@ from model.transformer.shared_head import SharedProjection
 DEAD, TWIN = 0.01, 0.99
 """Thresholds, see HeadNote: a share of the largest norm, and a cosine. Products of random heads have a cosine of about 0."""
 
-_PLACE = re.compile(r"(?:(encoder|decoder)\.)?layers\.(\d+)\.(attention|self_attention|cross_attention|memory_attention)")
+_PATH_OF_SITE = re.compile(r"(?:(encoder|decoder)\.)?layers\.(\d+)\.(attention|self_attention|cross_attention|memory_attention)")
 _KINDS = {"attention": "self", "self_attention": "self", "cross_attention": "cross", "memory_attention": "memory"}
 
 
@@ -50,7 +50,7 @@ def sites(network: nn.Module) -> dict[Site, MultiHeadAttention]:
     """The attention sublayers, by their site in the first pass."""
     attentions = {}
     for name, module in network.named_modules():
-        if isinstance(module, MultiHeadAttention) and (match := _PLACE.fullmatch(name)):
+        if isinstance(module, MultiHeadAttention) and (match := _PATH_OF_SITE.fullmatch(name)):
             attentions[Site(match[1] or "decoder", 0, int(match[2]), _KINDS[match[3]])] = module  # type: ignore[arg-type]  # of _KINDS
     return attentions
 

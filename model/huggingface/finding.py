@@ -253,7 +253,7 @@ def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attent
     ]
     if [entry[0] for entry in ran] != wanted or any(layer in attentions for layer in wanted):
         raise NotFoundError(phrase("not each of its layers has one self-attention"))
-    for (_one, _given, made), (_other, given, _made) in pairwise(ran):
+    for (_layer_, _given, made), (_next, given, _made) in pairwise(ran):
         if made is None or given is None or made.shape != given.shape or not torch.equal(made, given):
             raise NotFoundError(phrase("the output of a layer is not the input of the next"))
     if any(given is None or made is None or given.dim() != 3 or made.shape != given.shape for _layer_, given, made in ran):

@@ -23,7 +23,7 @@ MOST_IDLE = 8
 MOST_BYTES = 64 << 20
 """Most bytes of an answer."""
 
-_SAID = 1 << 16
+_MOST_STDERR = 1 << 16
 """Most bytes read from a process's standard error."""
 
 Reason: TypeAlias = Literal["time", "memory", "died", "length", "template"]
@@ -147,7 +147,7 @@ class Worker:
         process = self._alive[0]
         process.kill()
         process.wait()
-        stderr = b"" if process.stderr is None else process.stderr.read(_SAID)
+        stderr = b"" if process.stderr is None else process.stderr.read(_MOST_STDERR)
         code, no_memory = process.returncode, b"memory allocation" in stderr or b"bad_alloc" in stderr or b"MemoryError" in stderr
         last = " ".join(stderr.decode("utf-8", "replace").split()[-20:])
         self._end()

@@ -5,7 +5,7 @@ May import: model.errors, model.inspection, model.safe_loading, model.spec, mode
 
 from model.checkpoints.layouts.base import Layout
 from model.checkpoints.layouts.language_models import GPT, LITGPT, LLAMA, TORCH_LM
-from model.checkpoints.layouts.own import OWN
+from model.checkpoints.layouts.own import NATIVE_NAMES
 from model.checkpoints.layouts.shared_head import SHARED_HEAD
 from model.checkpoints.layouts.torch_transformer import TORCH_TRANSFORMER
 from model.checkpoints.layouts.translators import ANNOTATED, D2L, FAIRSEQ, JOEYNMT, OPENNMT, TUTORIAL
@@ -25,6 +25,6 @@ LAYOUTS: tuple[Layout, ...] = (
     LLAMA,
     LITGPT,
     OPENNMT,
-    OWN,
+    NATIVE_NAMES,
 )
 """All layouts. The order does not matter: if two match, the user is asked."""

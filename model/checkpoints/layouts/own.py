@@ -48,7 +48,7 @@ def _of(shapes: Shapes) -> Layout:
     return _MODEL if shapes.has("layers.#.attention.query.weight") else _TRANSLATOR
 
 
-OWN = replace(
+NATIVE_NAMES = replace(
     _TRANSLATOR,
     match=lambda shapes: _of(shapes).match(shapes),
     rules=lambda shapes, settings: _of(shapes).rules(shapes, settings),

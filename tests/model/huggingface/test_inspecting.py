@@ -56,9 +56,9 @@ def test_an_inspection_builds_its_network_of_shapes_alone(llama: Path, monkeypat
 
     real, given = library.filled, dict[str, Tensor]()
 
-    def filled(kind: Any, config: Any, weights: dict[str, Tensor], dtype: torch.dtype) -> Any:
+    def filled(kind: Any, config: Any, weights: dict[str, Tensor], *rest: Any) -> Any:
         given.update(weights)
-        return real(kind, config, weights, dtype)
+        return real(kind, config, weights, *rest)
 
     monkeypatch.setattr(library, "filled", filled)
     found = loader.inspect(llama, {})
