@@ -33,6 +33,7 @@ def diagnosed(inspection: Inspection, tensors: Mapping[str, Tensor], network: nn
         network: the network with these numbers; None: it is not known yet, or the file is incomplete.
     """
     notes = inspection.notes
+    # the other diagnostics read each tensor once, comparing heads multiplies all with all
     compared = network is not None and inspection.parameters <= MOST_NUMBERS
     if network is not None and not compared:
         notes += (phrase("Heads are not compared: the network has more than {most:,} parameters.", most=MOST_NUMBERS),)

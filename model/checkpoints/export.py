@@ -41,6 +41,7 @@ def files(checkpoint: Runner) -> dict[str, bytes]:
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise CannotExport(path=checkpoint.info.name, reason=phrase("{name} holds numbers that are not finite", name=name))
+    # a native tokenizer.json holds words and pieces, not the rules of other libraries
     if any(isinstance(tokenizer, SubwordTokenizer) for tokenizer in checkpoint.tokenizers.values()):
         reason = "its texts are cut by the rules of another program; left without its vocabulary, it can become one that reads ids"
         raise CannotExport(path=checkpoint.info.name, reason=reason)
@@ -83,6 +84,7 @@ def _with_tables(spec: ModelSpec, network: nn.Module) -> tuple[ModelSpec, dict[s
 
     Native files do not store tables that a formula gives. A table from a foreign file may differ from the formula.
     """
+    # what the formula gives for this spec
     drawn = dict(build(spec).named_buffers())
     stored = {
         name: table

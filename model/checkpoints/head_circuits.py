@@ -86,6 +86,7 @@ def singular_values(left: Tensor, right: Tensor) -> Tensor:
     """
     if not (left.isfinite().all() and right.isfinite().all()):
         return torch.full((len(left), left.shape[-1]), torch.nan)
+    # the product is [model, model] and of low rank; its factors are not
     inner = torch.linalg.qr(left).R @ torch.linalg.qr(right.mT).R.mT  # [head, head_dim, head_dim]: the same singular values
     values: Tensor = torch.linalg.svdvals(inner)
     return values
@@ -98,6 +99,7 @@ def notes(network: nn.Module) -> tuple[HeadNote, ...]:
 
 def _notes(site: Site, maps: HeadMaps) -> Iterator[HeadNote]:
     inner = {name: _inner(*factors) for name, factors in maps.products.items()}
+    # a head whose product is a hundredth of the largest one writes next to nothing
     norms = inner["value-output"].diagonal().clamp(min=0).sqrt()
     dead = [head for head, norm in enumerate(norms.tolist()) if norm == 0 or norm < DEAD * norms.max().item()]
     for head in dead:

@@ -55,6 +55,7 @@ def locate(checkpoint: str, bundled: Path) -> Path:
         NotFetched, HubOff: it is the name of a Hub's model that is not on this machine, or not allowed.
         UnknownModel: the model has snapshots, but none after that many steps.
     """
+    # `hub:` is unmistakable; any other text is looked for as a path, in checkpoints/, among known models, then in the Hub's cache
     hub_name = names.parsed(checkpoint)
     if hub_name is not None and checkpoint.startswith(names.PREFIX):
         return cache.locate(hub_name)
@@ -62,6 +63,7 @@ def locate(checkpoint: str, bundled: Path) -> Path:
         if path.exists():
             inside = path.name == native.WEIGHTS and path.with_name(native.TOKENIZER).is_file()
             return path.parent if inside else path
+    # NAME@STEP is a snapshot of a training; a revision of the Hub looks the same and comes last
     name, step = without_step(checkpoint)
     for whole in (Path(name), bundled / name):
         if step is not None and (steps := native.snapshot_steps(whole)):
@@ -109,6 +111,7 @@ def load(
     if (whole := native.folder_of_snapshot(path)) is not None:
         _refuse_settings(settings)
         return native.load(whole, device, f"{native.SNAPSHOTS}/{path.name}")
+    # a bare weight file is told by its content, whatever its name
     if (file := raw_weights(path)) is not None:
         if is_gguf(file):
             return _called_as_its_authors_do(load_gguf(read_gguf(file), settings, device), path)
@@ -244,6 +247,7 @@ def refuse_what_is_no_checkpoint(path: Path) -> None:
         raise MissingFile(path=path / folder.CONFIG, needed=f"{folder.CONFIG}, {folder.WEIGHTS[0]} | {folder.WEIGHTS[2]}")
     if weight_files(path):
         return
+    # a folder of folders, as trainers and caches make them: which one is meant cannot be guessed
     if networks := sorted(_openable_below(path, 1), key=_numbers_in):
         raise FolderAbove(path=path, there=shortened(networks))
     if not (path / native.TOKENIZER).is_file():

@@ -202,6 +202,7 @@ def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Che
     by_strip = _read_tokenizers(folder, info.spec)
     weights = _read_weights(_existing(folder, weights_file), info.spec)
     network = build(info.spec)
+    # names and shapes were compared before, so this cannot fail
     network.load_state_dict(weights)
     return Checkpoint(
         info,
@@ -248,6 +249,7 @@ def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
         stored = load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise DamagedFile(path=path, detail=_reason(error)) from error
+    # every difference is an error: a native folder has no tensor too many
     for name in sorted(places.keys() | stored.keys()):
         if name not in stored or name not in places:
             missing = phrase("{name} is missing", name=name)
@@ -273,6 +275,7 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
     places = network.state_dict()
     try:
         with safe_open(path, framework="pt") as file:
+            # shapes and types without the numbers, which are then read one tensor after another
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # not a mapping
             infos = {
                 name: TensorInfo(name, tuple(s.get_shape()), s.get_dtype(), "matched" if name in places else "unexpected")

@@ -56,6 +56,7 @@ def surveyed_means(folder: Path | None, fingerprint: str) -> SurveyedMeans:
         metadata = parquet.read_schema(path).metadata
         survey, data = json.loads(metadata[ABOUT]), metadata[CONTEXTS]
         about = survey["about"]
+        # means over other weights, or over runs that were edited, would not be this network's
         if about["fingerprint"] != fingerprint or about["edits"]:
             raise CannotChange(name="mean", reason=phrase("the stored survey belongs to other weights, or to edited runs"))
         contexts = {Site.parse(site): array for site, array in load(data).items()}

@@ -45,6 +45,7 @@ def rotation(network: AnyNetwork, site: Site) -> Tensor | None:
     if attention is None or not isinstance(turn, partial):
         return None
     width = attention.query.out_features // attention.heads
+    # pairs side by side, or a column of the first half with one of the second
     columns = torch.arange(width).reshape((-1, 2) if turn.func is rotary_pairs else (2, -1))
     first, second = columns.unbind(1 if turn.func is rotary_pairs else 0)
     return torch.stack([first.double(), second.double(), angles(1, 1, width, turn.keywords["base"])[0].double()], dim=1)
@@ -167,8 +168,10 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
         UnknownTensor: there is none of that name.
     """
     what, _, site = name.partition("/")
+    # how positions enter attention is also known of some networks that are only recorded
     if what in _IN_ATTENTION and (inside := _in_attention(network, what, site)) is not None:
         return inside
+    # another program's network has its own names, and nothing is computed for it by head
     if not isinstance(network, BuiltNetwork):
         more = network.added() if isinstance(network, ForeignNetwork) else {}
         tensors = network.tables() | more | dict(network.state_dict())
@@ -246,6 +249,7 @@ def nearest(table: Tensor, id_: int) -> Tensor:
     rows = table.cpu().double()
     lengths = rows.norm(dim=1)
     cosines = (rows @ rows[id_] / (lengths * lengths[id_]).clamp(min=1e-300)).nan_to_num(-1.0)
+    # itself last, below every cosine
     cosines[id_] = -2.0
     values, ids = cosines.sort(descending=True, stable=True)
     return torch.stack([ids.double(), values], dim=1)[: min(NEIGHBOURS, len(rows) - 1)]

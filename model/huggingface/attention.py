@@ -90,6 +90,7 @@ class Watch:
                 result = call()
         finally:
             _WATCH.reset(token)
+        # a map that is missing would look like one that was not asked for
         if missing := [str(site) for sites in self.sites.values() for site in sites if site not in self.seen]:
             raise UnsupportedModel(
                 path="transformers",
@@ -124,6 +125,7 @@ class Watch:
         Args:
             added: [batch, head or 1, query, key], added to the scores; None: nothing is hidden.
         """
+        # layers of a stack share the library's mask, a tensor as large as a map: it is read once
         key = (site.stack, site.kind, 0 if added is None else id(added))
         if key not in self.masks:
             batch, _heads, queries, _width = query.shape
@@ -221,6 +223,7 @@ def attended(
     Args:
         written_out: whether the library has computed it already, so that a fused kernel would only add to that.
     """
+    # without a watch this is the library's own function; a note is taken where places are looked for
     watch = watched()
     if watch is None:
         context, weights = eager(module, query, key, value, attention_mask, **options)
@@ -232,6 +235,7 @@ def attended(
     groups = query.shape[1] // key.shape[1]
     key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
     attention_mask = site.mask(attention_mask, query, key.shape[2])
+    # a long input: all maps would take too much memory, so weights are computed when one is shown
     if watch.run.fused and not written_out:
         context = scaled_dot_product_attention(
             query, key, value, attention_mask, scale=options.get("scaling"), enable_gqa=groups > 1
@@ -239,6 +243,7 @@ def attended(
         return site.see("context", context).transpose(1, 2).contiguous(), None
     context, computed = eager(module, query, key, value, attention_mask, **options)
     weights = computed if watch.run.fused else site.see("weights", computed)
+    # an intervention changed the weights: the context must follow from them, not from the scores
     if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
         context = (weights @ value.repeat_interleave(groups, dim=1)).transpose(1, 2)
     return site.see("context", context.transpose(1, 2)).transpose(1, 2).contiguous(), weights
@@ -247,6 +252,7 @@ def attended(
 @cache
 def _eager(kind: Any) -> Callable[..., tuple[Tensor, Tensor]]:
     """The eager attention of an architecture, which is in the file of its class, or of a class that this one is made of."""
+    # a class may inherit its attention from one in another file of the library
     files = (sys.modules[ancestor.__module__] for ancestor in kind.__mro__)
     function: Callable[..., tuple[Tensor, Tensor]] = next(
         file.eager_attention_forward for file in files if hasattr(file, "eager_attention_forward")
@@ -274,6 +280,7 @@ def _call(
     scale = options.get("scaling")
     scale = query.shape[-1] ** -0.5 if scale is None else float(scale)
     scores = query @ key.transpose(-1, -2) * scale + (0 if mask is None else mask)
+    # a mask that only closes cells; one with other numbers, such as ALiBi's, makes scores more than products
     plain = mask is None or bool(((mask == 0) | (mask <= torch.finfo(mask.dtype).min / 2)).all())
     product = plain and not any(options.get(name) is not None for name in _MORE) and _close(scores.softmax(-1), weights, close)
     weighs = _close((weights.float() @ value).transpose(1, 2), context, close)
@@ -315,6 +322,7 @@ class Seen:
             groups: how many heads share a key head. Where several do, nothing can be changed: see `ForeignNetwork.refuse`.
         """
         run, path = self.watch.run, f"attention/{self.site}/{name}"
+        # the cache holds keys and values of earlier steps as they were, so all are changed again in each step
         if path in run.interventions:
             tensor = run.interventions[path](tensor, 0)
         if self.site.kind == "self" or run.start == 0:
@@ -333,6 +341,7 @@ class Seen:
         seen = self.see("mask", rows)
         if seen is rows:
             return added
+        # as the library closes a cell: the smallest number is added to its score
         closed = torch.finfo(query.dtype).min
         added_to_open = query.new_zeros(()) if added is None else added.masked_fill(~rows, 0.0)
         return torch.where(seen, added_to_open, closed)

@@ -29,6 +29,7 @@ def template_of(folder: Folder, process: TokenizerProcess) -> ChatTemplate | Non
     source, settings = _source(folder), _tokenizer_settings(folder)
     if source is None or too_long(source):
         return None
+    # the tokenizer's settings name special tokens by their texts, config.json by their ids: texts win
     by_id = {name: folder.config.get(f"{name}_id") for name in SPECIALS}
     texts = {name: process.tokens.get(id_) for name, id_ in by_id.items() if type(id_) is int}
     texts |= {name: text for name in SPECIALS if (text := _text(settings.get(name))) is not None}
@@ -85,6 +86,7 @@ def _source(folder: Folder) -> str | None:
     else:
         template = _tokenizer_settings(folder).get("chat_template")
     if isinstance(template, list):
+        # a model for tools has several templates
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, Mapping)}
         template = named.get("default")
     return template if isinstance(template, str) and template.strip() else None

@@ -91,6 +91,7 @@ def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]
     """
     asked = sum(prod(tensor.shape) for tensor in (*outline.parameters(), *outline.buffers()))
     stored = sum(tensor.numel() for tensor in weights.values())
+    # tied weights are stored once and counted twice, so twice the file is still honest
     if asked > 2 * stored + SPARE:
         detail = phrase(
             "it describes a network of {asked:,} parameters, but the weights beside it are only {there:,}",
@@ -106,6 +107,7 @@ def check_room(weights: Weights, dtype: torch.dtype) -> None:
     Raises:
         BadSetting: it does not fit.
     """
+    # the file's own precision was read already; only float32 that somebody asked for can be too much
     needed = sum(tensor.numel() for tensor in weights.shapes.values()) * dtype.itemsize
     if dtype == weights.dtype or needed <= (free := free_bytes()):
         return
@@ -145,6 +147,7 @@ def check_report(folder: Folder, program: str, report: Mapping[str, Any]) -> Non
     ]
     wrong += [str(message) for message in report["error_msgs"]]
     if wrong:
+        # the first flaw is told, and how many there are beside it
         more: list[Words] = [f"… (+{len(wrong) - 1})"] if wrong[1:] else []
         if others := sorted(report["unexpected_keys"]):
             more.append(phrase("it has {names} instead", names=shortened(others)))

@@ -77,6 +77,7 @@ def _positions(family: Family, config: Any) -> int:
     if family.positions == "relative":
         return UNTABLED
     positions = _first(config, "max_position_embeddings")
+    # RoBERTa's max_position_embeddings counts the rows before the first position
     in_table = family.offset is None and family.kind == "encoder"
     return positions - (config.pad_token_id + 1) if in_table else positions  # its table has padding rows too
 
@@ -96,6 +97,7 @@ def _first(config: Any, *names: str, default: int | None = None) -> int:
 def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     """Special token ids; those outside the vocabulary are dropped."""
 
+    # generation_config.json first, then the network's settings, then those of its text part
     text, blip = config.get_text_config(decoder=True) if folder.kind == "both" else config, folder.model_type == "blip"
 
     def token_ids(name: str) -> list[int]:
@@ -107,12 +109,14 @@ def special_ids(folder: Folder, config: Any, vocab: int) -> dict[str, Any]:
     def token_id(name: str) -> int | None:
         return next(iter(token_ids(name)), None)
 
+    # several tokens may end a text; the first is shown as its end, the others end it as well
     ends = token_ids("sep_token_id" if blip else "eos_token_id")  # BLIP’s class ends a caption by its separator
     pad, end, writes = token_id("pad_token_id"), next(iter(ends), None), folder.kind != "encoder"
     start = token_id("decoder_start_token_id") if folder.kind == "both" else None
     start = token_id("bos_token_id") if start is None else start
     forced = token_id("forced_bos_token_id") if folder.kind == "both" else None
     return {
+        # many language models name their end token as padding: masking it would hide ends that were written
         "pad_id": None if folder.kind == "decoder" and pad == end else pad,
         "start_id": start,
         "end_id": end if writes else None,

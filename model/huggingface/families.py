@@ -61,6 +61,7 @@ class Family:
         return 2 if self.kind == "both" and stack == "decoder" else 1
 
 
+# BERT and its kin: norms after the sums, one module for queries, keys and values each
 def _reader(offset: int | None = 0) -> Family:
     return Family(
         "encoder",
@@ -77,6 +78,7 @@ def _reader(offset: int | None = 0) -> Family:
     )
 
 
+# BART and its kin; Marian, Pegasus and M2M compute their positions instead of learning them
 def _translator(positions: ForeignPositions, offset: int | None = 0, post: bool = False, positions_last: bool = True) -> Family:
     return Family(
         "both",
@@ -95,7 +97,9 @@ def _translator(positions: ForeignPositions, offset: int | None = 0, post: bool 
     )
 
 
+# Llama and its kin
 _ROTATING = Family("decoder", layers="model.layers", attention="self_attn", output="o_proj", positions="rotary", final="model.norm")
+# T5 and its kin: a learned number for each distance is added to the scores
 _RELATIVE = Family(
     "both",
     layers="{stack}.block",

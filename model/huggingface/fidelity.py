@@ -65,6 +65,7 @@ def check_settings(folder: Folder, config: Any) -> None:
             version=library.VERSION,
         )
         raise folder.unsupported(reason)
+    # the class that saved a folder belongs to an architecture: it must be the one that model_type names
     for name in folder.config.get("architectures") or ():
         kinds = library.model_types(name) if isinstance(name, str) else set()
         if kinds and not kinds & next((alike for alike in _SAME_CODE if folder.model_type in alike), {folder.model_type}):
@@ -89,6 +90,7 @@ def _unread(folder: Folder, config: Any) -> Iterator[str]:
     """Settings that the library's class ignores and that would change the arithmetic."""
     known = {*type(config)().to_dict(), *type(config).attribute_map}
     for name, value in folder.config.items():
+        # the library converts settings of rotary positions from their older names itself
         rotates = "rope_parameters" in known if folder.family is None else folder.family.positions == "rotary"
         translated = rotates and _ROTARY.fullmatch(name)
         if name not in known and not translated and _ARITHMETIC.fullmatch(name) and not _is_neutral(name, value):
@@ -132,6 +134,7 @@ def left_over(folder: Folder, network: nn.Module, unexpected: set[str], weights:
     for name in weights:
         bare = name.removeprefix(prefix)
         taken = not {name, bare, prefix + name}.isdisjoint(state)
+        # the library does not report all that it leaves out: what it ignores silently is looked at, too
         if not {name, bare} & unexpected and (taken or not ignored.search(name)):
             continue
         behind = _HEADS.fullmatch(bare) or (getattr(network.config, "vision_use_head", True) is False and _POOLING.fullmatch(bare))
@@ -156,5 +159,6 @@ def _what_is(name: str, tensor: Tensor, network: nn.Module) -> Phrase | None:
 def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:
     """Whether the network computes the same numbers: rotary caches, sinusoidal tables. Old files have a copy in each layer."""
     last = ".".join(name.split(".")[-2:])
+    # by its last two names: old files have one table for all layers, or a copy in each
     same = [buffer for key, buffer in network.named_buffers() if key.endswith(last) and buffer.shape == tensor.shape]
     return any(torch.allclose(buffer.float(), tensor.float(), rtol=1e-2, atol=1e-4) for buffer in same)

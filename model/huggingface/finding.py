@@ -56,6 +56,7 @@ class _Seen:
         first = arguments[0]
         if not isinstance(weight, Tensor) or weight.dim() != 2 or first.numel() != self.context.numel():
             return
+        # the same numbers in the same order: whatever the module reshaped, it is given this context
         if torch.equal(first.reshape(-1), self.context.reshape(-1)):
             self.outputs[-1], self.context = module, None
 
@@ -86,12 +87,14 @@ def found_places(
         call()
     if not seen.calls:
         raise NotFoundError(OUTSIDE)
+    # source and target have different lengths, so the sizes of a call say what it attends to
     kinds = [_kind(library, names, kind, seen_call, lengths) for seen_call in seen.calls]
     selves = {
         stack: [seen_call.module for seen_call, of in zip(seen.calls, kinds, strict=True) if of == (stack, "self")]
         for stack in stacks
     }
     layers = {stack: _layers(library, names, seen, modules) for stack, modules in selves.items()}
+    # pages draw one self- and one cross-attention for each layer of a decoder
     crosses = [of for of in kinds if of == ("decoder", "cross")]
     if len(crosses) != (len(layers["decoder"]) if kind == "both" else 0):
         raise NotFoundError(phrase("not each of its decoder’s layers attends to the source"))
@@ -100,6 +103,7 @@ def found_places(
         raise NotFoundError(phrase("its heads do more than weigh values by their weights"))
     if writing_out and not all(seen_call.product for seen_call in seen.calls):
         raise NotFoundError(MORE_THAN_PRODUCTS)
+    # a module that runs several times in a pass, as ALBERT's one layer does, has as many sites
     of_module: dict[nn.Module, list[int]] = {}
     for number, seen_call in enumerate(seen.calls):
         of_module.setdefault(seen_call.module, []).append(number)
@@ -130,10 +134,12 @@ def added_positions(library: nn.Module, call: Callable[[], object], positions: i
     for name, table in list(library.named_parameters()):
         if "position_embedding" not in name or table.dim() < 2 or table[..., 0].numel() != positions:
             continue
+        # the modules around the parameter, from the outermost: one of them adds it to its vectors
         inside = [name[:at] for at, sign in enumerate(name) if sign == "."]
         holders = [module for path in inside if not isinstance(module := library.get_submodule(path), nn.Embedding)]
         owner, attribute = library.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
         whole = _returned(holders, call)
+        # what changes when the rows are 0 is what they add
         setattr(owner, attribute, nn.Parameter(torch.zeros_like(table), requires_grad=False))
         try:
             without = _returned(holders, call)
@@ -243,6 +249,7 @@ def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attent
     if not attentions:
         raise NotFoundError(OUTSIDE)
     lists = {_layer(library, names[module]) for module in attentions}
+    # the residual stream of a stack runs through one list of layers
     if len(lists) != 1:
         raise NotFoundError(phrase("its layers are not in one list: {names}", names=", ".join(sorted(lists))))
     path = next(iter(lists))
@@ -253,7 +260,7 @@ def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attent
     ]
     if [entry[0] for entry in ran] != wanted or any(layer in attentions for layer in wanted):
         raise NotFoundError(phrase("not each of its layers has one self-attention"))
-    for (_layer_, _given, made), (_next, given, _made) in pairwise(ran):
+    for (_, _given, made), (_next, given, _made) in pairwise(ran):
         if made is None or given is None or made.shape != given.shape or not torch.equal(made, given):
             raise NotFoundError(phrase("the output of a layer is not the input of the next"))
     if any(given is None or made is None or given.dim() != 3 or made.shape != given.shape for _layer_, given, made in ran):

@@ -87,6 +87,7 @@ class Weights:
         counts = Counter[torch.dtype]()
         for tensor in self.shapes.values():
             counts[tensor.dtype] += tensor.numel()
+        # a few norms in float32 among bfloat16 weights do not make it a float32 network
         most = max(counts, key=counts.__getitem__, default=torch.float32)
         return most if most in (torch.bfloat16, torch.float16) else torch.float32
 
@@ -202,6 +203,7 @@ class Folder:
         tensors, broken = dict[str, Tensor](), list[str]()
         for path in self.weight_files():
             opened = read_tensors(path)
+            # a .bin file may hold its table inside another one, as trainers save it
             name = "" if "" in opened.candidates else next(iter(opened.candidates))
             tensors |= opened.candidates[name]
             problems = [problem.fields for problem in opened.problems if isinstance(problem, NotFinite)]
@@ -215,6 +217,7 @@ class Folder:
             CheckpointError: as for `weights`.
         """
         files = [StoredTensors(path) for path in self.weight_files()]
+        # shapes without bytes: an inspection builds its network of these
         stand_ins = {name: tensor for file in files for name, tensor in file.stand_ins().items()}
         return Weights(ChainMap(*reversed(files)), stand_ins)  # type: ignore[arg-type]  # it is only read
 
@@ -249,6 +252,7 @@ def weight_files(path: Path) -> list[Path]:
     Raises:
         MissingFile, DamagedFile: there are none, or their list cannot be used.
     """
+    # safetensors before .bin, a whole file before the index of its parts
     first = next((path / name for name in WEIGHTS if (path / name).is_file()), None)
     if first is None:
         raise MissingFile(path=path / WEIGHTS[0], needed=f"{CONFIG}, {WEIGHTS[0]} | {WEIGHTS[2]}")

@@ -43,6 +43,7 @@ def register(library: nn.Module, places: Places) -> list[RemovableHandle]:
         if latent_width(module):
             made_of = _records_latents(tuple(f"stages/{site}/latents" for site in sites))
             handles.append(module.get_submodule("kv_b_proj").register_forward_pre_hook(made_of))
+    # all positions have logits, and those before the last are rarely asked for
     with suppress(NotImplementedError):  # some classes have no such method
         if (output := library.get_output_embeddings()) is not None:  # type: ignore[operator]  # untyped library
             handles.append(output.register_forward_pre_hook(_before_logits))
@@ -57,6 +58,7 @@ def _records_output(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], A
         if watch is None:
             return None
         name = watch.turn(names)
+        # some layers return their states first, then caches or maps
         if isinstance(made, tuple):
             return (_seen(watch, name, made[0]), *made[1:])
         return _seen(watch, name, made)
@@ -73,6 +75,7 @@ def _records_input(names: tuple[str, ...]) -> Callable[[nn.Module, Any, Any], An
             return None
         if not (name := watch.turn(names)):
             return None
+        # states come first, or by their name
         if given:
             return (_seen(watch, name, given[0]), *given[1:]), named
         return given, {**named, "hidden_states": _seen(watch, name, named["hidden_states"])}

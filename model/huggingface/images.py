@@ -95,6 +95,7 @@ class ScaledFirst:
     def __call__(self, colors: Array, **_form: str) -> dict[str, Tensor]:
         """`pixel_values`, [image, channel, row, column], of the colors of one image, [row, column, color] of uint8."""
         pixels = torch.tensor(colors).permute(2, 0, 1)[None]
+        # in this order: resized after scaling, as its authors trained it
         pixels = pixels * self.rescale_factor if self.do_rescale else pixels.float()
         if self.do_resize:
             wanted = self.size.height, self.size.width
@@ -140,6 +141,7 @@ def arranged(rows: Tensor, image: ForeignImage) -> Tensor:
     A row holds all numbers of its patch's first channel, then of its second …
     """
     side = image.side
+    # the first rows stand for positions that the network adds itself
     patches = rows[:, -image.patches :].reshape(-1, image.rows, image.columns, image.channels, side, side)
     return patches.permute(0, 3, 1, 4, 2, 5).reshape(-1, image.channels, image.rows * side, image.columns * side)
 
@@ -202,6 +204,7 @@ class ImageReader:
     def _colors(self, pixels: Tensor) -> Array:
         """[row, column, color] of uint8: the colors that were scaled to `pixels`, [channel, row, column]."""
         made, by_channel = self.processor, (-1, 1, 1)
+        # backwards through the preparation, so that a page can show what was read
         if made.do_normalize:
             pixels = pixels * torch.tensor(made.image_std).reshape(by_channel) + torch.tensor(made.image_mean).reshape(by_channel)
         if made.do_rescale:
@@ -225,6 +228,7 @@ def image_reader(folder: Folder) -> ImageReader:
         return ImageReader(
             why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
         )
+    # a forged file may ask for a side of a million pixels: numbers are checked before the library takes them
     if (wrong := _wrong(settings)) is not None:
         return ImageReader(why=wrong)
     try:

@@ -74,12 +74,14 @@ def kind_of(config: Any) -> Kind | None:
     kind = type(config)
     if has_no_output(config):
         return "encoder"
+    # before the next test: captioners are in no table of text-to-text classes
     if CAPTIONERS.get(config.model_type) in (config.architectures or CAPTIONERS.values()):
         return "both"
     if getattr(config, "is_encoder_decoder", False):
         writes = (AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq)
         return "both" if any(kind in auto._model_mapping for auto in writes) else None
     if kind in AutoModelForCausalLM._model_mapping:
+        # BERT has a class for both; only `is_decoder` makes it one that writes
         fills_gaps = kind in AutoModelForMaskedLM._model_mapping
         return "encoder" if fills_gaps and not getattr(config, "is_decoder", False) else "decoder"
     return "encoder" if kind in AutoModel._model_mapping else None
@@ -138,6 +140,7 @@ def filled(
 
 def has_interface(network: nn.Module) -> bool:
     """Whether the whole network computes its attention by the library's interface; then it does so by our function from now on."""
+    # a network may be made of others, each with a config of its own
     parts: Any = [part for part in network.modules() if isinstance(part, PreTrainedModel)]
     if not all(part._can_set_attn_implementation() for part in parts):
         return False
@@ -191,6 +194,7 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
 
 
 def _class(kind: Kind, config: Any) -> Any:
+    # the first table that lists this config: text-to-text before speech and images
     autos = [CLASSES[kind], *((AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ())]
     if kind == "encoder" and has_no_output(config):
         autos.insert(0, AutoModelForTextEncoding)

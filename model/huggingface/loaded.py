@@ -88,6 +88,7 @@ class Foreign:
                 reason=phrase("this network is recorded as a whole, so it cannot be built again without its weights")
             )
         device = next(iter(network.parameters())).device
+        # the random numbers of the caller stay as they were
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             library = type(network.library)(deepcopy(network.library.config))

@@ -132,6 +132,8 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
     """
     folder, config = _with_config(folder)
     network: AnyForeign | RecordedNetwork
+    # With a row, the settings alone describe the network, and the tokenizer starts before the weights are read. Without one, a
+    # short run tells what the network is, and only then what its tokens stand for.
     with ThreadPoolExecutor(2) as beside:  # a process that starts and a hash of all files take as long as the rest
         hashing = beside.submit(folder.fingerprint)
         if folder.family is not None:
@@ -144,6 +146,7 @@ def load(folder: Folder, device: torch.device, in_float32: bool = False) -> Fore
         else:
             weights = folder.weights()
             fitted, network, about = _probed(_fitted(folder, config, weights, in_float32))
+            # what can only be recorded runs in float32 (docs/huggingface.md)
             if isinstance(network, RecordedNetwork) and weights.dtype != torch.float32 and not in_float32:
                 fitted, network, about = _probed(_fitted(folder, config, weights, in_float32=True))
             network, tokenizers = network.to(device), tokenizers_of(fitted.folder, network.spec)
@@ -235,6 +238,7 @@ def _with_config(folder: Folder) -> tuple[Folder, Any]:
     Raises:
         CheckpointError: the library does not know it, or its settings make no sense.
     """
+    # in this order: a name that the library knows, sizes that it can build, settings that it reads, a class that we run
     if not library.knows(folder.model_type):
         reason = phrase(
             "its architecture is {model_type}, which transformers {version} does not have",
@@ -255,6 +259,7 @@ def _with_config(folder: Folder) -> tuple[Folder, Any]:
             model_type=repr(folder.model_type),
         )
         raise folder.unsupported(reason)
+    # T5's encoder alone, for example, has the settings of T5 but not its decoder
     return replace(folder, family=folder.family if kind == folder.kind else None, kind=kind), config
 
 
@@ -275,6 +280,7 @@ def _fitted(folder: Folder, config: Any, weights: Weights, in_float32: bool = Fa
         outline = library.outline(folder.kind, config)
         form = TOKEN_IDS if folder.family is not None else reads(folder, outline, config)
         check_size(folder, outline, weights.shapes)
+        # the outline has the names that the library expects, and costs no memory
         weights = fidelity.without_wrappers(weights, outline)
         # without a row, the first run must be the library's own: it is what later ones are compared with
         attention = library.EAGER if folder.family is None else library.RECORDED
@@ -288,6 +294,7 @@ def _fitted(folder: Folder, config: Any, weights: Weights, in_float32: bool = Fa
 @torch.inference_mode()
 def _try_two_tokens(network: AnyForeign, folder: Folder, device: torch.device) -> None:
     """Runs two tokens, so that a network that cannot run or gives no attention is refused now, not on a page."""
+    # two tokens: the smallest input with a map that is not a single 1
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     run = Run(cache=network.new_cache())
     with running_a_short_input(folder):
@@ -305,6 +312,7 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
     viewers. What it is of has the kind that the run tells."""
     interface = library.has_interface(fitted.module)
     with running_a_short_input(fitted.folder):
+        # a class for language models may fill gaps instead: then later tokens change earlier logits, and nothing is generated
         reads_ahead = fitted.folder.kind == "decoder" and not looks_back_only(fitted.as_a_whole())
         fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted
         sites, compared = probed(fitted.folder, fitted.as_a_whole())

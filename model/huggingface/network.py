@@ -96,6 +96,7 @@ class ForeignNetwork(LibraryHolder, Changeable):
         self._new_past = new_past
         self._windowed = windowed
         self._takes = signature(library.forward).parameters
+        # hooks stay as long as the network; they do nothing unless a watched call goes on in their thread
         self._handles = register(library, places)
 
     def release(self) -> None:
@@ -105,6 +106,7 @@ class ForeignNetwork(LibraryHolder, Changeable):
 
     def with_library(self, library: nn.Module) -> Self:
         """The same with another network of the same configuration."""
+        # hooks belong to modules, so another network needs its own
         return type(self)(library, self.places.moved(self.library, library), self.spec, self._new_past, self._windowed)
 
     def new_cache(self, decodes: bool = True) -> Past:
@@ -188,6 +190,7 @@ class ForeignNetwork(LibraryHolder, Changeable):
         }
         why = added.get(self.places.positions)
         tables: dict[str, Words] = {f"positions/{stack}": why for stack in self.spec.stacks if why}
+        # where the projection of a context was not recognized, its output cannot be recorded
         without = {site for sites in self.places.sites.values() for site in sites} - self.places.outputs.keys()
         outputs: dict[str, Words] = {f"attention/{site}/output": NO_OUTPUT for site in sorted(without)}
         stages = SOME_STAGES if self.places.feed_forwards else NO_STAGES
@@ -205,9 +208,11 @@ class ForeignNetwork(LibraryHolder, Changeable):
             CannotChange: the values of one of these names cannot be changed here.
         """
         why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
+        # grouped queries: changing one head's keys would change those of its whole group
         if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.places.sites):
             why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
         recorded = {f"stages/{sublayer}/output" for sublayer in self.places.feed_forwards}
+        # a pattern stands for a value, and for everything below it: `stages` for `stages/…/output`
         for name, pattern in product(set(interventions) - recorded, why):
             if fnmatch(name, pattern) or name.startswith(f"{pattern}/"):
                 raise CannotChange(name=name, reason=why[pattern])
@@ -325,6 +330,7 @@ class ForeignWriter(ForeignNetwork, Writes):
         """
         past = run.cache.library if isinstance(run.cache, Past) else None
         everything = padding_mask(ids, None)
+        # given with the ids, since a step with a cache begins in the middle
         positions = torch.arange(start, ids.shape[1], device=ids.device).expand(len(ids), -1)
         watch = self._watch(run, "decoder", ids, start, {"self": everything})
         given = {"position_ids": positions} if "position_ids" in self._takes else {}

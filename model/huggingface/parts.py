@@ -34,6 +34,7 @@ def _kind(network: ForeignNetwork, name: str, module: nn.Module) -> str:
         return "norms"
     if module in network.places.tables.values():
         return "positions"
+    # the projection of a context may lie beside its attention, as BERT's does
     for attention, sites in network.places.sites.items():
         if module in {network.places.outputs.get(site) for site in sites} or module in set(attention.modules()):
             return "cross_attention" if sites[0].kind == "cross" else "attention"

@@ -93,6 +93,7 @@ class Places:
 def encoder_of(library: Any) -> nn.Module:
     """The encoder of an encoder-decoder."""
     first = library.get_encoder()
+    # captioners return themselves unless they are told which of their encoders is meant
     encoder: nn.Module = library.get_encoder(modality="image") if first is library else first
     return encoder
 
@@ -127,6 +128,7 @@ def _children(library: nn.Module, name: str) -> tuple[nn.Module, ...]:
 def _named_sites(library: nn.Module, family: Family) -> Iterator[tuple[nn.Module, Site]]:
     """The attention modules with their sites, in the order in which they run."""
     for stack in family.stacks:
+        # the order in which they run: self-attention, then cross-attention, layer by layer
         kinds: dict[SiteKind, str] = {"self": family.attention}
         if family.kind == "both" and stack == "decoder":
             kinds["cross"] = family.cross

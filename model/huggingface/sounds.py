@@ -110,8 +110,10 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
         return SoundReader(why=wrong)
     from transformers.models.whisper import WhisperFeatureExtractor
 
+    # only known settings, so that no argument of the class is chosen by the file
     extractor = WhisperFeatureExtractor(**{name: settings[name] for name in _READ if name in settings})
     frames = sound.positions * sound.joined
+    # a preparation for another network fits neither its bands nor its length
     if (extractor.feature_size, extractor.nb_max_frames) != (sound.bands, frames):
         return SoundReader(
             why=phrase(

@@ -135,6 +135,7 @@ class LibraryTokenizer:
         self._check_rows(cut)
         ids = self._as_target(cut.ids) if self.before else cut.ids
         strip = self.tokens(ids, name)
+        # a typed target ends with other tokens than its text, so its texts are those of the vocabulary
         if self.before:
             return strip
         return _as_typed(strip, cut)
@@ -167,7 +168,9 @@ class LibraryTokenizer:
 
         Drops the source language's token and the end token that the template adds.
         """
+        # special tokens around the text are replaced by those that this decoder begins and ends with
         words = [id_ for id_ in ids if id_ not in self.special_ids or id_ == self.specials.unknown]
+        # NLLB and mBART put the target's language first: it is forced by `before`, or taken from the text
         first = [] if len(self.before) > 1 or not ids or ids[0] not in self.special_ids else [ids[0]]
         return [*self.before, *first, *words, *([] if self.specials.end is None else [self.specials.end])]
 
@@ -231,11 +234,13 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     """
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
+    # without a vocabulary that is read here, ids are typed and shown
     if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
         needed = f"{TOKENIZER}, or {slow}" if (slow := vocabulary_files_of(folder)) else TOKENIZER
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
     specials = replace(specials, unknown=process.unknown)
+    # only language models continue a conversation
     template = template_of(folder, process) if spec.encoder is None else None
     tokenizers: dict[str, Tokenizer] = {"source": LibraryTokenizer(process, source.vocab, specials, template=template)}
     if target:

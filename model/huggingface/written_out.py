@@ -63,6 +63,7 @@ class _Attention(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The result of a function, or of our attention in the place of the second product."""
         made, name = func(*args, **(kwargs or {})), getattr(func, "__name__", "")
+        # product, perhaps a scale and a mask, softmax, product: in this order they are an attention
         if name in ("matmul", "__matmul__", "bmm"):
             if self.scores is not None:
                 return self._weighed(args[0], args[1], made)
@@ -83,12 +84,14 @@ class _Attention(TorchFunctionMode):
             assert tensor is not None
             return tensor.reshape(self.batch, -1, *tensor.shape[-2:])
 
+        # a closed cell has the smallest score in all heads alike, so one head tells the mask
         closed = heads(self.scores)[:, :1] <= torch.finfo(weights.dtype).min / 2
         mask = weights.new_zeros(()).masked_fill(closed, torch.finfo(weights.dtype).min) if bool(closed.any()) else None
         given = heads(self.query), heads(self.key), heads(value), mask
         self.query = self.scores = None
 
         def eager(module: nn.Module, *now: Any, scaling: float) -> tuple[Tensor, Tensor]:
+            # nothing was changed: what the library computed is the answer
             if all(tensor is other for tensor, other in zip(now, given, strict=True)):
                 return heads(made).transpose(1, 2), heads(weights)
             query, key, value, mask = now

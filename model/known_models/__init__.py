@@ -116,6 +116,7 @@ def fetch(
         ) as incoming:  # beside its place, to be moved in one step
             unpacked = Path(incoming) / name
             _unpack(_download(model, Path(incoming), count, stopping), model, unpacked)
+            # in one step, so that nobody finds half a model
             unpacked.replace(path)
     except OSError as error:
         if path.is_dir():  # somebody else was faster
@@ -153,6 +154,7 @@ def _download(
     if process.returncode == 0:
         return next(incoming.glob("*.whl"))
     lines = messages.read_text(encoding="utf-8", errors="replace").splitlines()
+    # pip has no exit status of its own for this
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
         raise FetchFailed(model=model.name, reason=phrase("the package index sent a file that does not match the known hash"))
     errors = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]

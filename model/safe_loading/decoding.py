@@ -49,6 +49,7 @@ def decoded_apart(program: str, data: bytes, name: str, refusal: Refusal, most: 
     except subprocess.TimeoutExpired as error:
         reason = phrase("opening it took more than {seconds} seconds", seconds=limits.MAX_SECONDS)
         raise refusal(path=name, reason=reason) from error
+    # one line of facts, then nothing but numbers
     line, ended, numbers = done.stdout.partition(b"\n")
     if done.returncode or not ended:
         raise refusal(path=name, reason=phrase("the process that opened it ended with status {status}", status=done.returncode))

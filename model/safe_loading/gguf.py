@@ -220,6 +220,7 @@ class _Header:
                     "the tensor {name} has {axes:,} axes, not 1 to {most}", name=printable(name), axes=axes, most=limits.MAX_AXES
                 )
             )
+        # ggml counts axes from the contiguous one
         shape = self.numbers("Q", axes)[::-1]
         (kind,), (offset,) = self.numbers("I", 1), self.numbers("Q", 1)
         if kind not in TYPES:
@@ -243,6 +244,7 @@ def _places(read: _Header, listed: Mapping[str, tuple[tuple[int, ...], int, int]
                 "its alignment is {found}, not a power of two up to {most:,}", found=printable(alignment), most=limits.MAX_ALIGNMENT
             )
         )
+    # rounded up
     start = -(-read.at // alignment) * alignment
     places = dict[str, GgufTensor]()
     for name, (shape, number, offset) in listed.items():

@@ -53,6 +53,7 @@ class GgufFile:
         values, piece = torch.empty(prod(stored.shape)), PIECE // numbers * numbers
         with self.opened() as file:
             file.seek(stored.start)
+            # in pieces: the bytes of a tensor and its float32 numbers need not be in memory at once
             for first in range(0, len(values), piece):
                 part = values[first : first + piece]
                 raw = file.read(len(part) // numbers * size)

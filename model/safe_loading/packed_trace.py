@@ -81,6 +81,7 @@ def unpack(file: IO[bytes], into: IO[bytes]) -> None:
     if member is None:
         raise WireError(detail=phrase("its archive is damaged"))
     size = file.seek(0, io.SEEK_END)
+    # what is claimed is bounded before anything is unpacked
     most = min(MOST_UNPACKED, SPARE + MOST_GAIN * min(size, member.compress_size))
     if member.file_size > most:
         raise WireError(

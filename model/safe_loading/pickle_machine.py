@@ -60,6 +60,7 @@ class Machine:
         """
         self._stack, self._marked, self._memo = [], [], {}
         try:
+            # the standard library only splits a pickle into instructions; it runs none of them
             for code, argument, _ in genops(stream):
                 self._spend(1)
                 self._step(code.name, argument)
@@ -113,6 +114,7 @@ class Machine:
         self._stack = []
 
     def _pop(self, _: None) -> None:
+        # as Python's unpickler: with nothing on the stack, it pops a mark
         if self._stack:
             self._stack.pop()
         else:
@@ -207,6 +209,7 @@ class Machine:
         match self._take(1)[0]:
             case ("module", Named() as kind, *_source):
                 self._stack.append(kind)
+            # torch: its kind, its name in the file, its device, and how many numbers it has
             case ("storage", Named(type_), str(key), str(), int(count), *views) if views in ([], [None]):
                 self._stack.append(self._known(Storage(key, allowed_names.storage_dtype(type_), count)))
             case _:
@@ -214,6 +217,7 @@ class Machine:
 
     def _known(self, storage: Storage) -> Storage:
         """The first storage with this key."""
+        # tensors may share a storage, which all of them must then describe alike
         known = self.storages.setdefault(storage.key, storage)
         if (known.dtype, known.count) != (storage.dtype, storage.count):
             raise UnsoundFile(
@@ -225,6 +229,7 @@ class Machine:
         """The inert result of `function(*arguments)`."""
         if not isinstance(function, Named) or not isinstance(arguments, tuple):
             raise UnsafeFile(path=self._path, called=phrase("the result of another call"))
+        # every call ends here: as a table, a tensor or a record of itself, or as an error
         match function.name, arguments:
             case name, _ if name in allowed_names.TABLES:
                 return self._table(arguments)

@@ -112,6 +112,7 @@ class StoredTensors(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         """A tensor, read now. Tensors that share bytes share memory while they are read one after another."""
         described = self._described[name]
+        # old files have one storage for all tensors: it is read once for those that follow each other
         if self._last[0] != described.storage:
             with opened(self._path) as file:
                 self._last = described.storage, _storage(file, self._storages[described.storage], str(self._path))
@@ -183,6 +184,7 @@ def _storage(file: OpenFile, where: Stored, path: str) -> Tensor:
     """A storage's bytes, verified against their checksum. 0 means none: torch can save without."""
     raw = torch.empty(where.size, dtype=torch.uint8)
     file.seek(where.start)
+    # somebody may cut the file off after it was described
     if file.readinto(raw.numpy().data) < where.size:
         raise DamagedFile(path=path, detail=phrase("it became shorter while it was read"))
     if where.checksum and zlib.crc32(raw.numpy().data) != where.checksum:

@@ -119,6 +119,7 @@ def _strides(shape: list[int]) -> tuple[int, ...]:
 
 def _check_cover(stored: Mapping[str, Stored], start: int, size: int, path: str) -> None:
     """Checks that every byte after the header belongs to exactly one tensor."""
+    # tensor after tensor without a gap: hidden bytes and shared ones are both refused
     for name, where in sorted(stored.items(), key=lambda item: (item[1].start, item[1].size)):
         if where.start != start:
             raise UnsoundFile(

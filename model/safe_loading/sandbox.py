@@ -37,6 +37,7 @@ def describe(file: BinaryIO, path: str) -> Plan:
     tables, others = state_dicts.find(root, path)
     checks = Checks(path, size, stored)
     candidates = {name: {key: checks.described(key, tensor) for key, tensor in table.items()} for name, table in tables.items()}
+    # an optimizer's storages are not read: they are twice as large as the weights
     used = {tensor.storage for table in candidates.values() for tensor in table.values()}
     return Plan(FORMATS[kind], {key: stored[key] for key in stored if key in used}, candidates, tuple(others))
 
@@ -97,6 +98,7 @@ def limit_this_process() -> None:
     """Drops all rights that reading does not need; they cannot be regained."""
     bounds.limit_this_process(limits.MAX_MEMORY, limits.MAX_SECONDS)
     if hasattr(signal, "setitimer"):  # not on Windows
+        # a file that takes long to read goes on with low priority: others are waiting
         signal.signal(signal.SIGPROF, lambda *_: os.nice(limits.NICENESS))
         signal.setitimer(signal.ITIMER_PROF, limits.AT_ONCE)
 

@@ -26,6 +26,7 @@ def look_into(file: IO[bytes], path: str, what: Literal["plan", "vocabulary", "g
         CheckpointError: the file cannot be opened; the error says why and what to do.
     """
     file.seek(0)
+    # the file itself goes in as standard input: the process opens no path
     command = bare_python(CHILD, str(ROOT), plan.printable(path, 500), what)
     try:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=limits.MAX_SECONDS, check=False)

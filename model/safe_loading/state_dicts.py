@@ -51,6 +51,7 @@ class Search:
             return
         self._seen.add(id(node))
         tensors = {key: value for key, value in entries if type(key) is str and isinstance(value, Tensor)}
+        # a table may hold other things beside its tensors, which are looked through as well
         is_table = any(len(tensor.shape) >= self._axes for tensor in tensors.values())
         if is_table and self.tables.setdefault(name, tensors) is not tensors:
             raise UnsoundFile(path=self._path, detail=phrase("two of its tables are called {name}", name=repr(name)))
@@ -75,6 +76,7 @@ def find(root: Any, path: str) -> tuple[dict[str, dict[str, Tensor]], list[Other
         NumpyArrays, NoWeights: there is neither.
         UnsoundFile: two state dicts have the same name.
     """
+    # first tables with a matrix, as weights have; without any, whatever holds tensors
     for axes in (2, 0):
         search = Search(axes, path)
         search.look(root)

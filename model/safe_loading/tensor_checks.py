@@ -54,6 +54,7 @@ class Checks:
         if not _is_view(tensor):
             raise self._unsound(phrase("the shape, strides or offset of the tensor {name} is invalid", name=printable(name)))
         written_out = self._check_size(name, tensor)
+        # the last number that the view reaches
         needed = tensor.offset + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride, strict=True)) + 1
         if written_out and needed > capacity:
             raise self._unsound(
@@ -85,6 +86,7 @@ class Checks:
                     "the tensor {name} does not fit the {size:,} bytes of its storage", name=printable(name), size=where.size
                 ),
             )
+        # the same bytes as two types of numbers: no honest file has them
         if self._dtypes.setdefault(storage.key, tensor.dtype) != tensor.dtype:
             raise self._unsound(
                 phrase(
@@ -108,6 +110,7 @@ class Checks:
                     size=self._size,
                 )
             )
+        # tied weights share bytes; a thousand tensors that share one storage would fill the memory
         if self._written_out > limits.SHARING * self._size + limits.SPARE:
             raise self._unsound(
                 phrase(

@@ -27,6 +27,7 @@ def read_stream(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, St
     """
     file.seek(0)
     pickles, machine = BytesIO(file.read(limits.MAX_HEADER)), Machine(path)
+    # torch wrote a number that tells the format, a version, facts about the machine, the weights, and the order of storages
     magic, protocol, _system, root, keys = (machine.follow(pickles) for _ in range(5))
     if (magic, protocol) != (LEGACY_MAGIC, PROTOCOL) or not isinstance(keys, list):
         raise DamagedFile(path=path, detail=phrase("its five pickles are not those of torch.save"))

@@ -48,6 +48,7 @@ def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, S
     if pickle.checksum and zlib.crc32(written) != pickle.checksum:
         raise DamagedFile(path=path, detail=phrase("the checksum of its data.pkl is wrong"))
     root = Machine(path).follow(BytesIO(written))
+    # torch numbers its storages; the pickle names them by these numbers
     prefix = f"{folder}/data/"
     return root, {name.removeprefix(prefix): where for name, where in entries.items() if name.startswith(prefix)}
 
@@ -62,9 +63,11 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
     infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     if other := _other_program([info.orig_filename for info in infos]):
         raise NotACheckpoint(path=path, found=other)
+    # the largest first: the error then names what matters
     for info in sorted(infos, key=lambda info: -info.file_size):
         if flaw := _flaw(info):
             raise UnsoundFile(path=path, detail=flaw)
+    # two entries of one name: what is checked and what is read could differ
     if len({info.orig_filename for info in infos}) < len(infos):
         raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=printable(_double(infos))))
     if (total := sum(info.file_size for info in infos)) > size:
@@ -83,6 +86,7 @@ def _check_end(file: BinaryIO, size: int, path: str) -> None:
         raise DamagedFile(
             path=path, detail=phrase("the end of its zip archive is missing: it is cut off, or something was added to it")
         )
+    # the size of the directory, read before zipfile reads all of it into memory
     (directory,) = struct.unpack_from("<I", end, 12)
     if locator[:4] == b"PK\x06\x07":
         (at,) = struct.unpack_from("<Q", locator, 8)
@@ -148,6 +152,7 @@ def _places(file: BinaryIO, infos: Iterable[ZipInfo], directory: int, path: str)
         header = file.read(LOCAL)
         if header[:4] != b"PK\x03\x04" or len(header) < LOCAL:
             raise DamagedFile(path=path, detail=phrase("its entry {name} is not where its directory says", name=printable(name)))
+        # the local header may be longer than the one in the directory
         start = info.header_offset + LOCAL + sum(struct.unpack_from("<HH", header, 26))
         behind = start + info.file_size
         places[name] = Stored(start, info.file_size, info.CRC)

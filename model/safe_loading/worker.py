@@ -74,6 +74,7 @@ class Worker:
         Raises:
             Ended: the process did not answer in time, or died; the next question starts a new one.
         """
+        # whoever waits longer than a start and an answer take, waits for something that hangs
         if not self._lock.acquire(timeout=self._seconds + seconds):
             raise Ended("time")
         try:
@@ -134,6 +135,7 @@ class Worker:
                 line = process.stdout.readline(MOST_BYTES)
         finally:
             timer.cancel()
+        # half a line: it was killed while it wrote, or wrote more than is read
         if late.is_set() or not line.endswith(b"\n"):
             raise Ended(*self._why(late.is_set(), bool(line)))
         answer: dict[str, Any] = json.loads(line)

@@ -97,6 +97,7 @@ def varied_speller(vocabulary: Sequence[str], joins: Sequence[str], share: float
 
     def spell(word: str) -> list[tuple[str, int]]:
         spelled = [word[:1], *(CONTINUING + letter for letter in word[1:])]
+        # each round makes the earliest learned join that is possible and not skipped
         while open_ := [
             (ranks[pair], at) for at, pair in enumerate(pairwise(spelled)) if pair in ranks and chance.random() >= share
         ]:

@@ -133,6 +133,7 @@ class VocabularyTokenizer:
         pieces = SPLITS[self.split](text)
         if not pieces or not text.strip():
             raise EmptyText(strip=name)
+        # a vocabulary of lower-case words reads capitals as well
         ids = [self.ids.get(piece, self.ids.get(piece.lower(), self.specials.unknown)) for piece in pieces]
         for piece, id_ in zip(pieces, ids, strict=True):
             if id_ is None:
@@ -181,6 +182,7 @@ def from_json(data: Any) -> Tokenizer:
     Raises:
         BadSetting: the values do not describe a tokenizer, or they name an unknown way to split.
     """
+    # told apart by their fields: only these two have `specials`
     if not isinstance(data, dict) or "specials" not in data:
         return words.from_json(data)
     if "vocabulary" not in data:

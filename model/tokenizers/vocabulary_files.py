@@ -123,6 +123,7 @@ def _of_pickle(content: bytes, path: str, name: str) -> tuple[str, ...]:
         raise BadSetting(name=name, found=path, allowed=_NO_TEXTS) from error
     if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
         raise BadSetting(name=name, found=path, allowed=_NO_TEXTS)
+    # the texts of byte-level pieces do not say in which order they are joined
     if set(BYTES) <= set(texts):
         raise BadSetting(name=name, found=path, allowed=_NO_MERGES)
     return texts
@@ -137,6 +138,7 @@ def _of_lines(lines: list[str], path: str, name: str) -> tuple[str, ...]:
     texts = tuple(match[1] for match in counted if match)
     if len(texts) < len(lines):
         return tuple(lines)
+    # fairseq's dict.txt leaves out the four special tokens that come first
     fairseq = re.fullmatch(r"dict(\.[\w-]+)?\.txt", PurePath(path).name) and not set(FAIRSEQ) & set(texts)
     return (*FAIRSEQ, *texts) if fairseq else texts
 
@@ -155,6 +157,7 @@ def _of_json(data: Any, content: str, path: str, name: str, merges: str | None) 
 
 def _part(data: Any, strip: str) -> Any:
     """The part of a file with two vocabularies that belongs to one strip."""
+    # into the part for this strip, then into what wraps its list
     while isinstance(data, Mapping):
         names = _NAMES.get(strip, (strip,)) + _WHOLE
         inner = next((data[key] for key in names if isinstance(data.get(key), Mapping | list)), None)
@@ -170,6 +173,7 @@ def _texts(data: Any) -> tuple[str, ...] | None:
         return tuple(data)
     if not isinstance(data, Mapping):
         return None
+    # token -> id, unless every key is a number and every value a text
     by_id: dict[Any, Any] = {id_: text for text, id_ in data.items() if type(id_) in (int, str)}
     if all(isinstance(text, str) for text in data.values()) and all(re.fullmatch(r"0|[1-9]\d{0,8}", id_) for id_ in data):
         by_id = {int(id_): text for id_, text in data.items()}
@@ -189,6 +193,7 @@ def _subwords(rules: Mapping[str, Any], path: str, name: str) -> Subwords:
 
 def _word_pieces(lines: list[str]) -> dict[str, Any]:
     """A BERT tokenizer.json for a vocabulary. It lower-cases texts where no piece of the vocabulary has a capital letter."""
+    # as BERT's uncased models
     lower = all(line == line.lower() for line in lines if not line.startswith("["))
     ids = {text: id_ for id_, text in enumerate(lines)}
     normalizer = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": lower}

@@ -59,8 +59,7 @@ class SpacySplit:
     """spaCy's tokenizer of a language, with bounded memory and linear time.
 
     Memory: spaCy stores every word that it has seen. Its memory zones would free them, but they would also clear the cache that
-        makes
-    frequent words fast, and they work in one thread only. So the tokenizer is replaced when it has stored too many strings.
+    makes frequent words fast, and they work in one thread only. So the tokenizer is replaced when it has stored too many strings.
 
     Time: for each character that spaCy takes off either end of a word it searches the whole rest of the word, which takes 8 s for
     4,096 brackets. So the search is limited to the ends.
@@ -78,6 +77,7 @@ class SpacySplit:
         """The words of a text, lower-cased."""
         rules = self._rules or self._fresh()
         words = [token.text.lower() for token in rules(text)]
+        # a new tokenizer forgets the words of all texts so far
         if self.strings > self._most:
             self._fresh()
         return words
@@ -101,6 +101,7 @@ class SpacySplit:
 
 def _suffix(suffixes: re.Pattern[str], word: str) -> re.Match[str] | None:
     """The match of `suffixes.search(word)`, found faster: every alternative of the pattern ends with $."""
+    # a match that begins where the search began may be part of a longer one
     near = max(0, len(word) - LONGEST_SUFFIX)
     match = suffixes.search(word, near)
     return suffixes.search(word) if match and match.start() == near else match  # dots may begin earlier
@@ -185,6 +186,7 @@ class WordTokenizer:
             EmptyText: the text holds only blanks.
         """
         words = split_words(text, self.split)
+        # with joins a word has a piece for each part, else it is one piece, known or not
         if self.joins:  # runs of blanks are dropped where words are split into pieces
             spell = spell or self._spell
             pieces = [piece for word in words if not word.isspace() for piece in spell(word)]

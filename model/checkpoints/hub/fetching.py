@@ -40,6 +40,7 @@ def plan(name: HubName, stopping: Stopping = nullcontext) -> Plan:  # type: igno
     texts = [folder.CONFIG, folder.GENERATION, folder.TOKENIZER, *folder.VOCABULARY_FILES, *folder.PREPARATION, OWN_FILE]
     order = {"plan": {"repo": name.repo, "revision": name.revision, "texts": texts, "weights": list(folder.WEIGHTS)}}
     try:
+        # the process ends with its answer, so no connection stays open
         with _asking_worker(name, order, stopping) as lines:
             answer = next(lines)["plan"]
     except NoSuchHubModel as error:

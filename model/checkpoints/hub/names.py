@@ -79,6 +79,7 @@ def _of_address(text: str) -> HubName:
     except ValueError:  # such as a port that is no number
         known = False
     parts = [unquote(part) for part in where.path.split("/") if part] if known else []
+    # a model may be called `tree`, so the first part of a path is never a kind of page
     at = next((index for index, part in enumerate(parts) if part in _PAGES and index), len(parts))
     name = "/".join(parts[: min(at, 2)]) + (f"@{parts[at + 1]}" if len(parts) > at + 1 else "")
     match = _NAME.fullmatch(name)

@@ -121,6 +121,7 @@ def is_weight(name: str) -> bool:
 
 def shape_of(config: Mapping[str, Any]) -> Shape:
     """Layers, heads and number type by a config.json; of a network of several, those of its text."""
+    # a network of several parts has its sizes in the part that reads text
     text_configs = [config[name] for name in ("text_config", "llm_config") if isinstance(config.get(name), Mapping)]
     values = {**config, **{name: value for text in text_configs[:1] for name, value in text.items() if value is not None}}
 

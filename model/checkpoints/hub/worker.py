@@ -172,6 +172,7 @@ class _Bounded(httpx2.SyncByteStream):
 def _is_public(host: str) -> bool:
     """Whether a host is outside of this machine's network; True where only a proxy knows it."""
     try:
+        # a name may have several addresses, and the connection may use any of them
         addresses = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
     except OSError:
         return True

@@ -29,6 +29,7 @@ class ByKeyHead(tuple[str, ...]):
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
+    # no leading zeros: layer 07 is not layer 7, and two names must not become one
     escaped = re.escape(pattern).replace(r"\#", "(0|[1-9][0-9]{0,3})").replace("@", "(weight|bias)")
     return re.compile(escaped)
 
@@ -54,6 +55,7 @@ class Shapes:
             MissingTensor: there is no such tensor, or it has no such axis.
         """
         shape = self.of.get(name, ())
+        # a forged file may have a tensor without axes or without numbers
         if not -len(shape) <= axis < len(shape) or not shape[axis]:
             raise MissingTensor(name)
         return shape[axis]

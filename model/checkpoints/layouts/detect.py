@@ -101,6 +101,7 @@ def choose(
         (SeveralTables, "candidate", [reading.candidate or "(the file itself)" for reading in fitting]),
         (SeveralLayouts, "layout", [reading.layout.name for reading in fitting]),
     ):
+        # nothing chooses among several for the user
         if len(alternatives := list(dict.fromkeys(names))) > 1:
             raise kind(path=path, there=", ".join(alternatives), setting=setting)
     return fitting[0]
@@ -144,6 +145,7 @@ def _evidence(layout: Layout, table: Mapping[str, Tensor], settings: Mapping[str
     if layout.file is not None:
         harmless = [name for name, tensor in table.items() if what_is(name, tensor)]
         return Match((), tuple(mistake.detail for mistake in mistakes(layout.file, shapes_of(table).of, harmless)))
+    # a layout must have what its program always writes, and nothing that it does not know
     match, foreign = layout.match(shapes_of(table)), foreign_names(layout, table, settings)
     known = (phrase("{known} of {count} names are known", known=len(table) - len(foreign), count=len(table)),)
     names = shortened(foreign)
@@ -199,6 +201,7 @@ def _library_kinds(shapes: Shapes, bare: bool = False) -> tuple[str, ...]:
     Args:
         bare: whether to look for the names of a network without what is around it, which tell less: `layers.0.` is anybody's.
     """
+    # an encoder-decoder fits with both of its stacks, and comes before what fits with one
     fits = {kind: max(_stacks_there(family, shapes, bare)) for kind, family in FAMILIES.items()}
     kinds = [kind for kind, count in fits.items() if count and count == max(fits.values())]
     return tuple(kinds[:MOST_NAMED]) + (("…",) if kinds[MOST_NAMED:] else ())

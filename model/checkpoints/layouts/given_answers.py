@@ -62,6 +62,7 @@ class GivenAnswers:
             "eos_id": place_of(written, ENDS),
             "unk_id": place_of(written, UNKNOWNS),
         }
+        # an answer under a wider name, such as pad_id for both strips, counts as well
         given = {name for name in read if name in asked and any(also in self.settings for also in (name, *asked[name].also))}
         new_ids = {name: str(id_) for name, id_ in read.items() if id_ is not None and name in asked and name not in given}
         return replace(
@@ -106,6 +107,7 @@ def gather_answers(path: Path, settings: Mapping[str, str], texts_of: TextsOf = 
         BadSetting: a vocabulary cannot be read.
     """
     written = answers_of(path)
+    # who writes an answers file means paths beside it
     written |= {name: str(path.parent / written[name]) for name in FILES if name in written}
     origins = {name: phrase("the file of answers beside it") for name in written if name not in settings}
     every = written | dict(settings)
@@ -181,6 +183,7 @@ def raw_file(folder: Path) -> Path | None:
 
 def answers_file(weights: Path) -> Path | None:
     """The answers file of a weight file; None: there is none."""
+    # a spec.json beside several weight files could mean any of them
     of_this_file, shared = weights.with_name(f"{weights.stem}.{ANSWERS}"), weights.with_name(ANSWERS)
     if of_this_file.is_file():
         return of_this_file

@@ -19,6 +19,7 @@ from model.spec.layout_file import GROUPED, STACKED
 
 def _gpt_turned(shapes: Shapes) -> Words | None:
     """The names are those of Hugging Face's GPT-2 too, which stores its matrices [in, out]: their shapes tell."""
+    # minGPT stores [3 · model, model], Hugging Face [model, 3 · model]
     rows, *columns = shapes.of.get("transformer.h.0.attn.c_attn.weight", (0,))
     if not columns or rows == 3 * columns[0]:
         return None

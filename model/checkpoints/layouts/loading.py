@@ -143,6 +143,7 @@ def examine(opened: OpenedFile, path: PurePath, given: GivenAnswers) -> Diagnosi
         raise IncompleteWeights(
             path=path, layout=chosen.layout.name, detail=phrase("it lacks {name}", name=error.args[0])
         ) from error
+    # first what the user said, then what the file says, then what a vocabulary tells
     taken = dict(saved_settings.answers(agreed, questions, given.settings, str(path)))
     given = given.with_answers(taken).with_special_ids(questions)
     contradictions = {
@@ -201,6 +202,7 @@ def _filled(diagnosis: Diagnosis, spec: ModelSpec, placement: Placement) -> Netw
 
 def _fingerprint(digest: str, given: GivenAnswers) -> str:
     """SHA-256 over everything that determines what the network computes."""
+    # other answers make another network of the same file
     decides = [digest, sorted((given.steering | given.settings).items()), sorted(given.texts.items())]
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
@@ -228,8 +230,10 @@ def inspection_of(diagnosis: Diagnosis) -> Inspection:
     try:
         answers = diagnosis.answers()
         spec = diagnosis.spec(answers)
+        # everything that `load` would refuse is told here, too
         tokenizers_of(spec, answers, diagnosis.given.texts, layout)  # a vocabulary of another length is refused before it is used
     except OpenQuestions:
+        # a report with open questions still names every tensor
         placement, flaw, spec_json, parameters, network = None, None, {}, 0, None
     else:
         placement, spec_json = diagnosis.placement(spec), specs.to_json(spec)
@@ -294,6 +298,7 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
         pad_id = spec.source_padding if strip == "source" else spec.pad_id
         specials = Specials(pad_id, spec.start_id, spec.end_id, spec.unk_id)
         vocabulary = texts.get(f"{strip}_vocab")
+        # a vocabulary of another length would name every token wrongly
         if vocabulary is not None and len(vocabulary) != stack.vocab:
             raise DoesNotFit(
                 name=f"{strip}_vocab",

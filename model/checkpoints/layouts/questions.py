@@ -130,6 +130,7 @@ def settle(questions: Sequence[Question], settings: Mapping[str, str], path: str
         BadSetting: a setting that no question asks for, or a value that is not allowed.
         OpenQuestions: a required question is open; the error lists each and how to answer it.
     """
+    # a setting that no question asks for is a mistake in typing, or meant for another layout
     names = [name for question in questions for name in (question.name, *question.also)]
     for name in settings:
         if name not in names:
@@ -166,6 +167,7 @@ def divisors(number: int) -> tuple[str, ...]:
 def heads(name: str, width: int, settings: Mapping[str, str], also: tuple[str, ...] = ()) -> Question:
     """The number of heads that share `width` columns. A given head_dim answers it too."""
     head_dim = settings.get("head_dim", "")
+    # whoever knows the width of a head need not count heads
     known = str(width // int(head_dim)) if head_dim in divisors(width) else None
     consequence = phrase(
         "Splits {width:,} columns into heads. A wrong number gives wrong maps, which still look plausible.", width=width
@@ -304,6 +306,7 @@ def grouped_heads(queries: int, keys: int, settings: Mapping[str, str]) -> tuple
         "key_heads": [str(keys // width) for width in widths],
         "head_dim": [str(width) for width in widths],
     }
+    # one of the three numbers gives the others, since sizes are known
     known = next((values.index(settings[name]) for name, values in fitting.items() if settings.get(name) in values), None)
     consequences = {
         "n_heads": phrase(

@@ -120,6 +120,7 @@ class Sizes:
         role = self.query(stack)
         if role == f"{stack}query":
             return self.of(role, 0)
+        # in a tensor with queries, keys and values, only the width of the stream tells how many rows are queries
         return self.of(f"{stack}embedding" if self.table.grouped is False else f"{stack}output", 1)
 
     def keys(self, stack: str) -> int:
@@ -127,6 +128,7 @@ class Sizes:
         role = self.query(stack)
         if role == f"{stack}query":
             return self.of(f"{stack}key", 0)
+        # keys and values have equally many rows
         rest = self.of(role, 0) - self.queries(stack)
         return 0 if rest % 2 else rest // 2
 
@@ -251,6 +253,7 @@ def our_name(table: RoleTable, role: str, pattern: str) -> str:
     if part == "positions" and not table.table.startswith("learned"):
         kind = "table"
     attention_name, residual = ("self_attention", "self_residual") if stack == "decoder" else ("attention", "attention_residual")
+    # the output layer belongs to no stack
     before = f"{stack or ('encoder' if table.network == 'encoder' else '')}.".removeprefix(".") if part != "vocabulary" else ""
     layer = f"layers.{'#' if LAYER in pattern else '0'}." if in_layers(role) else ""
     return f"{before}{layer}{_PLACES[part].format(attention=attention_name, residual=residual)}.{kind}"

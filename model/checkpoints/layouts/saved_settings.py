@@ -75,6 +75,7 @@ def saved_answers(entries: Sequence[OtherEntry]) -> dict[str, tuple[SavedAnswer,
         question, value_in_file = _QUESTIONS.get(last.lower(), ""), entry.value
         if last in _REVERSED and isinstance(value_in_file, bool):
             question, value_in_file = _REVERSED[last], not value_in_file
+        # `n_heads` of an optimizer's options says nothing of the network
         if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
             question = _of_a_stack(question, parents)
             if value := _in_words(question, value_in_file):

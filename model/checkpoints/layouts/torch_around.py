@@ -174,6 +174,7 @@ class Around:
         add one table on both sides."""
         if role not in TABLES.values() or len(self.tables) != 1 or self.evident(role) is not None:
             return ""
+        # "enc" in positional_encoding does not mean the encoder
         name = re.sub("encoding", "", self.tables[0], flags=re.IGNORECASE)
         return "" if any(re.search(words, name, re.IGNORECASE) for words in _SIDES.values()) else self.tables[0]
 
@@ -188,6 +189,7 @@ class Around:
         stack_of = {"source_embedding": reads, "target_embedding": "decoder."}
         places = {role: f"{stack}embedding.token.weight" for role, stack in stack_of.items()} | {"output_layer": "output.weight"}
         places |= {TABLES[role]: f"{stack}embedding.positions.{kind}" for role, stack in stack_of.items() if role in filled}
+        # while a role is open, its candidates count as known: a file is not refused before its question is asked
         rules: dict[str, str | tuple[str, ...]] = dict.fromkeys(self._waiting(), WAITING)
         for tensor in filled.values():
             if our_names := tuple(places[role] for role, name in filled.items() if name == tensor and role in places):

@@ -43,6 +43,7 @@ def _layer_rules(theirs: str, ours: str, attentions: Mapping[str, tuple[str, str
         f"{theirs}linear2.@": f"{ours}feed_forward.contract.@",
         f"{theirs}norm{len(attentions) + 1}.@": f"{ours}feed_forward_residual.norm.@",
     }
+    # norm1 follows the first attention, norm2 the second, and the last one the feed-forward network
     for i, (their, (our, residual)) in enumerate(attentions.items()):
         rules[f"{theirs}{their}.in_proj_@"] = tuple(f"{ours}{our}.{part}.@" for part in ("query", "key", "value"))
         rules[f"{theirs}{their}.out_proj.@"] = f"{ours}{our}.output.@"
@@ -72,6 +73,7 @@ def _rules(shapes: Shapes, settings: Mapping[str, str]) -> Rules:
     if (stacks := find_stacks(shapes)) is None:
         return {}
     around = Around(shapes, stacks, settings)
+    # a language model made of encoder layers is a decoder here
     reads, number = "" if _writes(stacks, around, settings) else "encoder.", "0" if stacks.lone else "#"
     rules: dict[str, str | tuple[str, ...]] = {}
     if stacks.encoder is not None:
@@ -132,6 +134,7 @@ def _about_words(shapes: Shapes, around: Around, settings: Mapping[str, str]) ->
 def _stack(shapes: Shapes, stacks: Stacks, prefix: str, role: str, around: Around, answers: Answers) -> StackSpec:
     width = shapes.size(stacks.width, -1)
     embedding, table = around.filled.get(role), around.filled.get(TABLES[role])
+    # a table is [position, model], perhaps with a batch of one before or between
     rows = next(size for size in shapes.of[table] if size != 1) if table else LONGEST
     first = stacks.layer(prefix, "0")
     return StackSpec(

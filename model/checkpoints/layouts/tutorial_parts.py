@@ -88,6 +88,7 @@ def _read(shapes: Shapes, answers: Answers) -> ModelSpec:
     whole = replace(attention_alone, wiring="standard", hidden=hidden, **answers.fields())
     if not _is_decoder(shapes):
         return model_spec(answers, whole, None, None)
+    # a decoder layer attends to features in place of an encoder's output: an encoder without layers passes them on
     return model_spec(answers, replace(whole, layers=0, causal=True), whole, None)
 
 

@@ -51,6 +51,7 @@ class Architecture:
         """
         match = _STORED.fullmatch(stored)
         name = match["name"] if match else stored
+        # each tensor was changed in at most one of three ways, which is undone here
         if self.interleaved and name in ("attn_q", "attn_k"):
             return _halves(tensor, heads if name == "attn_q" else key_heads)
         if name in self.transposed and tensor.dim() == 2:

@@ -25,6 +25,7 @@ def config_of(file: GgufFile, architecture: Architecture) -> dict[str, Any]:
     if not read.has(EMBEDDING):
         raise UnsupportedGguf(path=file.path, reason=phrase("it has no tensor {name}", name=EMBEDDING))
     causal = read.get("attention.causal")
+    # a decoder that attends to later tokens, or a BERT that does not, is another network
     if causal is not None and bool(causal) is (read.architecture == "bert"):
         raise read.refused("attention.causal", causal)
     config = {
@@ -33,8 +34,10 @@ def config_of(file: GgufFile, architecture: Architecture) -> dict[str, Any]:
         "vocab_size": file.header.tensors[EMBEDDING].shape[0],
         "tie_word_embeddings": not read.has(OUTPUT),
         **special_ids(file, file.header.tensors[EMBEDDING].shape[0]),
+        # all but GPT-2 and BERT are decoders with rotary positions
         **_READ.get(read.architecture, _rotating)(read),
     }
+    # a setting that nothing asked for could change the arithmetic unseen
     read.check_rest()
     return config
 
@@ -89,6 +92,7 @@ def _gemma2(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _gemma3(read: Settings, settings: Mapping[str, Any]) -> dict[str, Any]:
     every = read.whole("attention.sliding_window_pattern", 6)
     layers = range(1, settings["num_hidden_layers"] + 1)
+    # layers that see everything and layers that see a window rotate with different bases
     far = {"rope_type": "default", "rope_theta": settings["rope_theta"]} | settings.get("rope_scaling", {})
     near = {"rope_type": "default", "rope_theta": read.real("rope.freq_base_swa", 10_000.0)}
     return {

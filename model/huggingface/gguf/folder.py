@@ -129,6 +129,7 @@ def open_gguf(file: GgufFile) -> GgufFolder:
     """
     settings = file.header.settings
     name = settings[ARCHITECTURE]
+    # llama.cpp splits large models; each part has a header of its own
     if (parts := settings.get("split.count", 1)) not in (0, 1):
         reason = phrase("it is one of {parts} parts: join them with llama-gguf-split --merge", parts=printable(parts))
         raise UnsupportedGguf(path=file.path, reason=reason)
@@ -137,6 +138,7 @@ def open_gguf(file: GgufFile) -> GgufFolder:
         reason = phrase("its architecture is {name}, and those that run here are: {allowed}", name=printable(name), allowed=allowed)
         raise UnsupportedGguf(path=file.path, reason=reason)
     config = config_of(file, architecture)
+    # rows of queries and keys are reordered by head, so their numbers are needed before any tensor is read
     heads = config.get("num_attention_heads", config.get("n_head", 1))
     tensors = _Restored(file, architecture, heads, config.get("num_key_value_heads", heads))
     family = FAMILIES.get(architecture.model_type)

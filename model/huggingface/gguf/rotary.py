@@ -52,6 +52,7 @@ def _llama_3(read: Settings, head: int) -> dict[str, Any]:
     stored = read.file.tensor(FREQUENCIES)
     if bool((stored == 1).all()):
         return {}
+    # the largest divisor is the factor; all others must follow from it
     factor = round(float(stored.max()))
     if stored.shape != (head // 2,) or not torch.allclose(
         stored, _divisors(read.real("rope.freq_base", 10_000.0), head, factor), rtol=1e-3

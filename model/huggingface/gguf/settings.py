@@ -34,6 +34,7 @@ class Settings:
     def __init__(self, file: GgufFile) -> None:
         self.file = file
         self.architecture = str(file.header.settings[ARCHITECTURE])
+        # each setting that is asked for is crossed off; `check_rest` looks at what remains
         self._known = {f"{self.architecture}.{name}" for name in _UNREAD}
 
     def get(self, name: str) -> Any:

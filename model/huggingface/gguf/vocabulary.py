@@ -58,6 +58,7 @@ def tokenizer_json(settings: Mapping[str, Any]) -> str | None:
     tokens = entries.get("tokens")
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         return None
+    # llama.cpp names a tokenizer by the first model that had it, and its pattern by `pre`
     match entries.get("model"):
         case "gpt2" if entries.get("pre") in PATTERNS and isinstance(entries.get("merges"), list):
             tokenizer = _byte_level(tokens, entries)
@@ -95,10 +96,12 @@ def _sentence_pieces(tokens: Sequence[str], entries: Mapping[str, Any], gemma: b
     Args:
         gemma: its scores say nothing; its tokens stand in the order in which they were merged, and runs of blanks as blanks.
     """
+    # Gemma has tokens of several blanks, which the file writes as blanks
     pieces = [BLANK * len(token) if gemma and token and not token.strip(" ") else token for token in tokens]
     vocab = {piece: id_ for id_, piece in enumerate(pieces)}
     scores = entries.get("scores")
     ranked = not gemma and isinstance(scores, list) and len(scores) == len(tokens)
+    # without scores, an earlier token is a better one
     ranks = dict(zip(pieces, scores if ranked and scores else range(0, -len(pieces), -1), strict=True))
     spaced = bool(entries.get("add_space_prefix", not gemma))
     prefix = [{"type": "Prepend", "prepend": BLANK}] if spaced else []
@@ -124,6 +127,7 @@ def _word_pieces(tokens: Sequence[str], entries: Mapping[str, Any]) -> dict[str,
         token if id_ in special else token.removeprefix(BLANK) if token.startswith(BLANK) else f"##{token}"
         for id_, token in enumerate(tokens)
     ]
+    # a vocabulary without capitals belongs to an uncased model
     lower = not any(piece != piece.lower() for id_, piece in enumerate(pieces) if id_ not in special)
     return {
         "added_tokens": [_as_added(id_, tokens[id_], special=True) for id_ in sorted(special)],
@@ -158,6 +162,7 @@ def _merges(vocab: Mapping[str, int], ranks: Mapping[str, float]) -> list[tuple[
     """All pairs of tokens that make a token: the highest rank first, then longer parts, then the order of the vocabulary."""
     pairs = list[tuple[float, int, int, int, int, str, str]]()
     for token, rank in ranks.items():
+        # the file lists no merges: each way to cut a token into two others is one
         for cut in range(1, len(token)):
             left, right = token[:cut], token[cut:]
             if left in vocab and right in vocab:

@@ -50,14 +50,17 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     image, sound = recorded.reads.image, recorded.reads.sound
     if recorded.reads.form != "ids" and image is None and sound is None:
         raise NotFoundError(phrase("it reads neither tokens nor patches nor frames of a sound"))
+    # attention that is written out is recognized only in networks that read images (docs/decisions.md)
     if not interface and image is None:
         raise NotFoundError(OUTSIDE)
+    # one short input serves for everything: finding the places, and comparing the runs
     given = example(recorded)
     if image is not None:  # a row for each position, as a run has it
         given = replace(given, source=torch.cat([given.source.new_zeros(1, len(image.added), image.width), given.source], dim=1))
     lengths = given.source.shape[1], 0 if given.target is None else given.target.shape[1]
     rotated = bool(getattr(library_network.config.get_text_config(), "rope_parameters", None))
     with torch.inference_mode():
+        # the library's own run, before any hook of ours is registered
         wanted = recorded(given)
         with _said_by_the_library():
             writing_out = [] if interface else [library_network.get_submodule(site.module) for site in sites]
@@ -75,6 +78,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
             spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=library_network.config.d_model))
         network = _class(recorded)
         observed = network(library_network, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
+        # its hooks stay registered in the library's network, so they go where the comparison fails
         try:
             with _said_by_the_library():
                 _compare(observed, given, wanted, sites)
@@ -141,6 +145,7 @@ def _compare(network: AnyForeign, given: Pass, wanted: Any, sites: tuple[headlig
     expected = getattr(wanted, "logits" if writes else "last_hidden_state", None)
     if expected is None:
         raise NotFoundError(phrase("it returns no last states"))
+    # three comparisons: last states or logits, the map of each site, and a decode in two steps with the cache
     close = partial(_close, most=close_of(network.library))
     if not close(_states(network, given, keep), expected):
         raise NotFoundError(_OTHER)

@@ -110,6 +110,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
     """
     argument = str(getattr(network, "main_input_name", "input_ids"))
     form = _FORMS.get(argument)
+    # its images would be tokens among those of the text, which no page can type
     if argument == "input_ids" and folder.config.get("vision_config"):
         raise folder.unsupported(phrase("it reads images and text together, but a run here reads only one of them"))
     if form == "ids":
@@ -119,6 +120,7 @@ def reads(folder: Folder, network: nn.Module, config: Any) -> Reads:
         size, (side, other) = _two(vision.image_size), _two(vision.patch_size)
         if vision.model_type in images.RESIZED and (prepared := images.image_reader(folder).size) is not None:
             size = prepared
+        # square patches that fill the image: the only arrangement that is drawn
         if side == other and not size[0] % side and not size[1] % side:
             before, channels = images.added(vision), getattr(vision, "num_channels", 3)
             image = ForeignImage(size[0] // side, size[1] // side, side, channels, before or ())

@@ -51,6 +51,7 @@ class RecordedNetwork(WholeNetwork):
 
     def __init__(self, library: nn.Module, kind: Kind, reads: Reads, spec: ForeignSpec, why: Words = UNCHANGEABLE) -> None:
         self.library, self.kind, self.reads, self.spec, self.why = library, kind, reads, spec, why
+        # classes differ in the names of their arguments: what `forward` takes is asked, not assumed
         self._takes = signature(library.forward).parameters
         self._encoder = _path_of_encoder(library) if kind == "both" else ""
 
@@ -115,6 +116,7 @@ class RecordedNetwork(WholeNetwork):
             out, recording = self.recorded(Pass(source, valid, target), texts["source"], texts.get("target"), keep, limit)
             if not recording.sites:
                 raise RunFailed(error=phrase("no attention was recognized in what it computed"))
+            # an encoder's first result are its last states; all others have logits
             return out[0] if self.kind == "encoder" else out.logits, trace_of(recording, self.kind)
 
     def _name_stacks(self, recording: headlight.Recording) -> None:
@@ -148,6 +150,7 @@ class RecordedNetwork(WholeNetwork):
         Raises:
             DoesNotFit: they are not.
         """
+        # 0 positions mean any number
         if source.shape[1] != (self.reads.positions or source.shape[1]):
             reason = phrase(
                 "it has {found:,} rows, and this network reads exactly {rows:,} rows of {width:,} numbers",

@@ -23,6 +23,7 @@ def example(network: RecordedNetwork, last: int = 0) -> Pass:
     spec, form = network.spec, network.reads
     first = spec.encoder or spec.writer
     if form.form == "ids":
+        # special ids may end a text or be masked; ordinary ones take part in every map
         plain = [id_ for id_ in range(first.vocab) if id_ not in (spec.pad_id, spec.start_id, spec.end_id)][: PROBE + 1]
         plain = (plain or [0]) * PROBE
         source = torch.tensor([[*plain[: PROBE - 1], plain[PROBE - 1 + last]]])
@@ -46,6 +47,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
     Raises:
         UnsupportedModel: no attention was recognized, or another one than the library's.
     """
+    # the recorder watches what torch computes; here it must see attention where the library has it
     given = example(network)
     _out, recording = network.recorded(given)
     if not recording.sites:
@@ -57,6 +59,7 @@ def probed(folder: Folder, network: RecordedNetwork) -> tuple[tuple[headlight.Si
         raise folder.unsupported((reason, seen) if seen else reason)
     close = close_of(network.library)
     sentences = list(_compared(folder, recording, _maps(network, given), close))
+    # an encoder whose windows the recorder does not take for attention still gives the decoder its states
     if network.kind == "both" and not any(site.stack == "encoder" for site in recording.sites):
         sentences.append(_IN_WINDOWS if "attention_window" in folder.config else _NO_ENCODER)
     if not all(_are_weights(torch.from_numpy(site.written()), close) for site in recording.sites):
@@ -103,6 +106,7 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
     weights, scores = list[float](), list[float]()
     for stack_and_kind, library_maps in maps.items():
         sites = [site for site in recording.sites if _belongs(site, stack_and_kind)]
+        # some classes return a map per block, per window, or none of a layer: nothing to compare
         if len(sites) != len(library_maps):
             if sites:
                 yield _other_number(stack_and_kind, len(sites), len(library_maps))

@@ -14,6 +14,7 @@ def trace_of(recording: headlight.Recording, kind: Kind) -> Trace:
 
     Of a network with one stack the stack is known by its class; of others the recording says it.
     """
+    # through the file's form, so that a recording in memory and one from a file are the same
     read = from_bytes(recording.to_bytes())
     blocks = {
         f"attention/{site.module}": phrase("its input was cut into {batch} blocks; the first one is shown", batch=site.batch)

@@ -54,6 +54,7 @@ def _alignment(folder: Folder, config: Any, stacks: dict[str, ForeignStack]) -> 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
     stack_config = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else of_vision(config)
+    # what a run has shown is surer than the settings, whose names differ between architectures
     layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, stack_config, name)
     width = _whole(stack_config, "d_model", "hidden_size", "n_embd", "dim") or 1
     features = form is not None and form.form != "ids"
@@ -98,6 +99,7 @@ def _positions(config: Any, network: nn.Module) -> int:
     if positions is None:
         return UNTABLED
     tables = [module for module in network.modules() if isinstance(module, nn.Embedding) and module.num_embeddings == positions]
+    # as RoBERTa has it: position 0 is the row after the one of padding
     return positions - max((table.padding_idx + 1 for table in tables if table.padding_idx is not None), default=0)
 
 

@@ -40,6 +40,7 @@ def main(memory: int) -> None:
             else:
                 answer = _answer(reader, question)
         except MemoryError:
+            # after a failed allocation the libraries may be in any state: a new process is safer
             _last(answers, {"ended": "memory"})
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"}
@@ -106,6 +107,7 @@ def encode_chat(reader: Reader, question: dict[str, Any]) -> dict[str, Any]:
         return {"ended": "length"}
     starts = [0]
     try:
+        # the text of the first turns alone shows where the next one begins, if the template only appends
         for count in range(1, len(turns) + 1):
             before = rendered(count, reply=False)
             if not text.startswith(before) or turns[count - 1]["content"].strip() not in before[starts[-1] :]:

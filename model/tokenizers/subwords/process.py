@@ -100,6 +100,7 @@ class TokenizerProcess:
         if "refused" in answer:
             raise BadChat(reason=phrase("the model’s chat template refuses it: “{said}”", said=answer["refused"]))
         cut, text = _cut(answer, answer.get("text", ""), "chat"), str(answer.get("text", ""))
+        # from places in the text to tokens: the first token that begins there
         begins = [first for first, _last in answer.get("offsets", ())]
         return cut, text, tuple(bisect_left(begins, start) for start in answer["starts"]) if begins else ()
 
@@ -149,6 +150,7 @@ def _cut(answer: Mapping[str, Any], text: str, strip: str) -> Cut:
     if "ids" not in answer:
         reason = phrase("an external tokenizer may return no more")
         raise TooManyTokens(found=answer["tokens"], allowed=limits.MAX_TOKENS, reason=reason, strip=strip)
+    # without offsets the library tells pieces, which may be empty
     typed = [text[first:last] for first, last in answer["offsets"]] if "offsets" in answer else answer["pieces"]
     return Cut(tuple(answer["ids"]), tuple(typed))
 

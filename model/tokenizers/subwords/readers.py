@@ -98,6 +98,7 @@ def _of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
 
 def _reader(made: Any) -> Reader:
     """A tokenizer of the transformers library."""
+    # classes written in Python have no tokenizer.json to hand over
     if not hasattr(made, "backend_tokenizer"):
         return Pieces(made)
     return Rules(made.backend_tokenizer.to_str().encode(), bool(made.split_special_tokens))
@@ -175,6 +176,7 @@ class Pieces:
         key = "text_target" if target else "text"
         ids, plain = (self._library(**{key: text}, add_special_tokens=added)["input_ids"] for added in (special, False))
         pieces, around = self._pieces(text, target), len(ids) - len(plain)
+        # where the bare text's ids begin among those with special tokens
         before = next((n for n in range(around + 1) if ids[n : n + len(plain)] == plain), None)
         if before is None or len(pieces) != len(plain):
             return {"ids": ids, "pieces": [""] * len(ids)}

@@ -68,6 +68,7 @@ class SubwordTokenizer:
         texts = (
             typed if unknown and typed else text for typed, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True)
         )
+        # an unknown piece keeps what was typed
         middle = Tokens(name, known.ids, tuple(texts), known.special, known.unknown)
         return self.tokens(self.first, name).then(middle).then(self.tokens(self.last, name))
 
