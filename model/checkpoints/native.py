@@ -75,7 +75,7 @@ class Info:
 
     @property
     def sampling(self) -> None:
-        """How its authors have it sample: they do not say."""
+        """How its authors let it sample: None, a native folder does not say."""
         return None
 
     @property
@@ -111,12 +111,12 @@ class Checkpoint:
 
     @property
     def images(self) -> None:
-        """What prepares images: it reads none."""
+        """What prepares images: None, it reads none."""
         return None
 
     @property
     def sounds(self) -> None:
-        """What prepares sounds: it reads none."""
+        """What prepares sounds: None, it reads none."""
         return None
 
     @property

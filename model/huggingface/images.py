@@ -256,7 +256,7 @@ def _size(processor: Any) -> tuple[int, int] | None:
 
 
 def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
-    """What in a file cannot be used; None: nothing."""
+    """Why the settings of a file cannot be used; None: they can."""
     sizes = [value for name in ("size", "crop_size") if (value := settings.get(name)) is not None]
     numbers = [number for value in sizes for number in (value.values() if isinstance(value, Mapping) else [value])]
     if bad := [number for number in numbers if number is not None and (type(number) is not int or not 1 <= number <= MOST_SIDE)]:

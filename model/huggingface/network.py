@@ -49,7 +49,7 @@ class LibraryHolder(Runnable):
     library: nn.Module
 
     def to(self, device: torch.device) -> Self:
-        """Itself, moved."""
+        """This object, its network moved to a device."""
         self.library.to(device)
         return self
 

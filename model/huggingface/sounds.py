@@ -127,7 +127,7 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
 
 
 def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
-    """What in a file cannot be used; None: nothing."""
+    """Why the settings of a file cannot be used; None: they can."""
     for name, most in _READ.items():
         value = settings.get(name, 1)
         if type(value) is not int or not 1 <= value <= most:

@@ -88,7 +88,7 @@ _OTHER = phrase("it is not an image of one of these kinds: {kinds}", kinds=", ".
 
 
 def _too_large(width: int, height: int) -> Phrase | None:
-    """Why an image of a size is not read; None: it is."""
+    """Why an image of this size is refused; None: it is read."""
     size = {"width": width, "height": height}
     if width * height > MOST_PIXELS:
         return phrase("it has {width:,} × {height:,} pixels; at most {most:,} in all are read", **size, most=MOST_PIXELS)

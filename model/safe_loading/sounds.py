@@ -100,7 +100,7 @@ _OTHER = phrase("it is not an audio file of one of these kinds: {kinds}", kinds=
 
 
 def _not_read(sound: Any) -> Phrase | None:
-    """Why an open file is not read; None: it is."""
+    """Why an open file is refused; None: it is read."""
     if sound.format not in (*FORMATS, "WAVEX", "RF64"):
         return _OTHER
     least, most = RATES

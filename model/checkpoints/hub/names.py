@@ -34,12 +34,12 @@ class HubName:
     revision: str = ""
 
     def __str__(self) -> str:
-        """As it stands wherever a model is named."""
+        """The name with its prefix, as links and requests have it."""
         return f"{PREFIX}{self.repo}@{self.revision}" if self.revision else f"{PREFIX}{self.repo}"
 
     @property
     def typed(self) -> str:
-        """As people type it."""
+        """The name without its prefix, as people type it."""
         return str(self).removeprefix(PREFIX)
 
 

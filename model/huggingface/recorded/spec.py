@@ -31,25 +31,20 @@ def spec_of(
     names = ("encoder", "decoder") if folder.kind == "both" else (folder.kind,)
     try:
         stacks = {name: _stack(name, config, network, form if name == names[0] else None, sites) for name in names}
-        vocab = list(stacks.values())[-1].vocab
+        vocab, decoder = list(stacks.values())[-1].vocab, stacks.get("decoder")
         spec = ForeignSpec(
             program=program,
             encoder=stacks.get("encoder"),
-            decoder=stacks.get("decoder"),
+            decoder=decoder,
             output=None if folder.kind == "encoder" else OutputSpec(),
             recorded=True,
             **special_ids(folder, config, vocab),
-            **(_alignment(folder, config, stacks) if form.sound is not None else {}),
+            **(alignment(folder, config, decoder.layers, decoder.attention.heads) if decoder and form.sound is not None else {}),
         )
         return read(ForeignSpec, asdict(spec), CONFIG)
     except BadSetting as error:
         detail = error.inside
         raise DamagedFile(path=folder.settings, detail=detail) from error
-
-
-def _alignment(folder: Folder, config: Any, stacks: dict[str, ForeignStack]) -> dict[str, Any]:
-    decoder = stacks.get("decoder")
-    return {} if decoder is None else alignment(folder, config, decoder.layers, decoder.attention.heads)
 
 
 def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites: tuple[headlight.Site, ...]) -> ForeignStack:
