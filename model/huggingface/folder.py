@@ -181,6 +181,23 @@ class Folder:
         rules: dict[str, Any] = {"path": str(self.vocabulary)}
         return rules | {"beside": str(self.vocabulary.parent), "config": self.safe_config} if self.settles_ids else rules
 
+    def preparation(self, part: str) -> dict[str, Any] | None:
+        """The settings that say how an image or a sound is prepared; None: the folder has none.
+
+        Args:
+            part: their name in the file that newer versions of the library write.
+
+        Raises:
+            DamagedFile: their file cannot be read.
+        """
+        older, newer = (self.path / name for name in PREPARATION)
+        if older.is_file():
+            return read_json(older)
+        if not newer.is_file():
+            return None
+        settings = read_json(newer).get(part)
+        return dict(settings) if isinstance(settings, Mapping) else {}
+
     @property
     def settles_ids(self) -> bool:
         """Whether files of a tokenizer lie here that the library reads beside tokenizer.json, or without it."""

@@ -15,15 +15,12 @@ from torch import Tensor, nn
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
 from model.huggingface.families import TOWERS
-from model.huggingface.folder import PREPARATION, Folder, read_json
+from model.huggingface.folder import PREPARATION, Folder
 from model.spec.external import ForeignImage
 from model.trace.types import Array
 
-FILE, WHOLE = PREPARATION
-"""How an image is prepared, and the file that newer versions of the library write instead."""
-
-PART = "image_processor"
-"""The name of the same settings in the newer file."""
+FILE, PART = PREPARATION[0], "image_processor"
+"""The file that says how it is prepared, and the name of these settings in the file of newer versions of the library."""
 
 PROCESSORS: Mapping[str, tuple[str, str]] = {
     "ViT": ("vit", "ViTImageProcessorPil"),
@@ -215,13 +212,12 @@ class ImageReader:
 
 def image_reader(folder: Folder) -> ImageReader:
     """The reader of a folder's images; one without a processor where its files do not say how to prepare them."""
-    path, whole = folder.path / FILE, folder.path / WHOLE
-    if not path.is_file() and not whole.is_file():
-        return ImageReader(why=phrase("the folder has no {file}, which says how an image is prepared", file=FILE))
     try:
-        settings = read_json(path) if path.is_file() else dict(read_json(whole).get(PART) or {})
+        settings = folder.preparation(PART)
     except HeadlightError as error:
         return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
+    if settings is None:
+        return ImageReader(why=phrase("the folder has no {file}, which says how an image is prepared", file=FILE))
     named = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "")
     kind = named.removesuffix("Fast").removesuffix("Pil").removesuffix("ImageProcessor").removesuffix("FeatureExtractor")
     if kind not in PROCESSORS and kind != "DINOv3ViT":

@@ -13,15 +13,12 @@ import torch
 from torch import Tensor
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
-from model.huggingface.folder import PREPARATION, Folder, read_json
+from model.huggingface.folder import PREPARATION, Folder
 from model.spec.external import ForeignSound
 from model.trace.types import Array
 
-FILE, WHOLE = PREPARATION
-"""How a sound is prepared, and the file that newer versions of the library write instead."""
-
-PART = "feature_extractor"
-"""The name of the same settings in the newer file."""
+FILE, PART = PREPARATION[0], "feature_extractor"
+"""The file that says how it is prepared, and the name of these settings in the file of newer versions of the library."""
 
 EXTRACTOR = "WhisperFeatureExtractor"
 """The library's class that is used."""
@@ -95,13 +92,12 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
     Args:
         sound: what the network reads.
     """
-    path, whole = folder.path / FILE, folder.path / WHOLE
-    if not path.is_file() and not whole.is_file():
-        return SoundReader(why=phrase("the folder has no {file}, which says how a sound is prepared", file=FILE))
     try:
-        settings = read_json(path) if path.is_file() else dict(read_json(whole).get(PART) or {})
+        settings = folder.preparation(PART)
     except HeadlightError as error:
         return SoundReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=error.fields["detail"]))
+    if settings is None:
+        return SoundReader(why=phrase("the folder has no {file}, which says how a sound is prepared", file=FILE))
     if (named := str(settings.get("feature_extractor_type") or "")) != EXTRACTOR:
         return SoundReader(
             why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
