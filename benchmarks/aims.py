@@ -6,7 +6,22 @@ from math import inf, isnan
 from typing import Literal
 
 from benchmarks import alternatives as other
-from benchmarks import app_resources, drawing, handling, images, known, live, memory, peers, recording, sound, survey, whatif, why
+from benchmarks import (
+    app_resources,
+    drawing,
+    giving_way,
+    handling,
+    images,
+    known,
+    live,
+    memory,
+    peers,
+    recording,
+    sound,
+    survey,
+    whatif,
+    why,
+)
 from benchmarks.load import CACHED_RATIO, CACHED_SECONDS
 from benchmarks.timing import Row
 
@@ -161,6 +176,7 @@ def _process() -> Iterator[Aim]:
     yield Aim(f"memory of {memory.SENTENCES} sentences of {memory.TOKENS} tokens, of the budget", memory.LAST, "ratio", 1.5)
     yield Aim("what each of 72 heads mattered, times one forced run", whatif.WITHOUT, "ratio", 8)
     yield Aim("prune until it breaks, times one forced run", whatif.PRUNE, "ratio", 100)
+    yield Aim("a run beside another visitor’s long measurement, p95", f"{giving_way.BESIDE_WORDS}, p95", "milliseconds", 500, "ms")
 
 
 def _known() -> Iterator[Aim]:
