@@ -31,6 +31,7 @@ class Feature:
             SAVED has what reads each, by its name in a trace.
         saved: the function, as MODULE:NAME, that adds answers to the trace of a run before it is put into an archive.
         commands: its commands on the command line, by name: MODULE:NAME.
+        edits: the function, as MODULE:NAME, that makes the edits of a request, as `model.inference.changes.changes_of` calls it.
         remote: the function, as MODULE:NAME, that opens the engine of another machine, given its address and a token.
     """
 
@@ -39,6 +40,7 @@ class Feature:
     traces: str = ""
     saved: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)
+    edits: str = ""
     remote: str = ""
 
 

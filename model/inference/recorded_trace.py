@@ -10,8 +10,8 @@ import torch
 
 from model.checkpoints.loader import Runner
 from model.errors import Words, phrase
+from model.inference.changes import Changes
 from model.inference.decoding import Written
-from model.inference.edits.edited_run import EditedRun
 from model.inference.inputs import Input
 from model.inference.recorder import Recorder, attentions
 from model.spec.network import to_json
@@ -33,7 +33,7 @@ class TraceMaker:
     Attributes:
         checkpoint, request, device_name: what runs, and where.
         recorder: holds the tensors that were recorded so far.
-        edited: the edits of the run; None: it has none.
+        changes: what the edits of the run change.
         began: start of the run, by `time.perf_counter`.
         source: what the network reads.
     """
@@ -42,7 +42,7 @@ class TraceMaker:
     request: RunRequest
     device_name: Words
     recorder: Recorder
-    edited: EditedRun | None
+    changes: Changes
     began: float
     source: Input
 
@@ -77,7 +77,7 @@ class TraceMaker:
         """Facts about the network, the machine, and what was read."""
         model = facts(self.checkpoint, self.request.model, self.device_name, milliseconds)
         # The notes on the source come last; their number tells which they are.
-        model["notes"] += [] if self.edited is None else self.edited.notes()
+        model["notes"] += self.changes.notes()
         model |= {"drafted": written.drafted} if written.drafted else {}
         model["notes"] += self.source.notes
         model |= {SOURCE_NOTES: len(self.source.notes)} if self.source.notes else {}
@@ -118,7 +118,7 @@ class TraceMaker:
         trace = Trace(
             model=self._facts(tokens, written, milliseconds),
             request=self.request.to_json(),
-            tokens=dict(tokens) if self.edited is None else self.edited.mark_exchanged_words(tokens),
+            tokens=self.changes.mark_exchanged_words(tokens),
             attention=attentions(arrays, tokens, {name: stack.attention for name, stack in spec.stacks.items()}, scale),
             positions=_group(arrays, "positions/"),
             embedded=_group(arrays, "embedded/"),

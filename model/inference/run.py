@@ -18,6 +18,7 @@ from model.checkpoints.loader import Runner
 from model.errors import MissingSetting, MustNotBeSet, NoStart, Phrase, UnknownHypothesis, Words, phrase
 from model.inference.beam_search import BeamMemory, Hypothesis, beam
 from model.inference.calls import Ask, Call, Passes, alone
+from model.inference.changes import Changes, changes_of
 from model.inference.decoding import (
     Choose,
     Draft,
@@ -32,7 +33,6 @@ from model.inference.decoding import (
     sampler,
     write,
 )
-from model.inference.edits.edited_run import EditedRun, edited_run
 from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weights, only_last_logits, valid_positions
 from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, differences
 from model.inference.recorder import Recorder
@@ -82,20 +82,19 @@ def run(
         inputs = inputs or Reader.of(checkpoint, device, most).inputs(request, checkpoint.info.spec)
         # How an edit gets a second run, such as the one that a patch takes its values from: the same network, asked the same way.
         traced = partial(run, checkpoint, device=device, device_name=device_name, ask=ask, most=most)
-        edited = edited_run(checkpoint, request, inputs, traced) if request.edits else None
-        changes = {} if edited is None else edited.interventions
+        changes = changes_of(checkpoint, request, inputs, traced)
         # Weights of a long input follow from queries and keys, so they are not written out; of a long prompt one row of logits is.
-        fused = is_fused(checkpoint, request, inputs, needs_weights(changes))
+        fused = is_fused(checkpoint, request, inputs, needs_weights(changes.interventions))
         last_logits = only_last_logits(checkpoint, request, inputs)
         # Where a target is given, or nothing is to be written, one pass reads everything.
         decodes = inputs.target is None and request.decoding.max_length > 0
         recorder, cache = Recorder(request.keep, fused, last_logits), checkpoint.network.new_cache(decodes)
-        state = Run(recorder, changes, cache, fused, last_logits=last_logits)
+        state = Run(recorder, changes.interventions, cache, fused, last_logits=last_logits)
         # Features are numbers of the network's own type; ids stay as they are.
         inputs = inputs.to(checkpoint.network.dtype)
-        maker = TraceMaker(checkpoint, request, device_name, recorder, edited, began, inputs.source)
+        maker = TraceMaker(checkpoint, request, device_name, recorder, changes, began, inputs.source)
         draft = draft_for(checkpoint, request, cache, recorder, earlier)
-        job = _Job(checkpoint, request, inputs, device, state, cache, recorder, ask, dictated, edited, report, maker, draft)
+        job = _Job(checkpoint, request, inputs, device, state, cache, recorder, ask, dictated, changes, report, maker, draft)
         tokens, written = job.result()
     if device.type == "cuda":
         # A GPU computes behind Python's back: without waiting, the time in the trace would be that of handing out the work.
@@ -130,7 +129,7 @@ class _Job:
         cache, recorder: those of `run`.
         ask: computes a call of the network.
         dictated: ids that are written instead of chosen ones; empty: none.
-        edited: the edits; None: there are none.
+        changes: what the edits of the request change.
         report: is told what is written so far.
         maker: makes the trace.
         draft: guesses what is written.
@@ -145,7 +144,7 @@ class _Job:
     recorder: Recorder
     ask: Ask
     dictated: tuple[int, ...]
-    edited: EditedRun | None
+    changes: Changes
     report: Report
     maker: TraceMaker
     draft: Draft
@@ -162,7 +161,7 @@ class _Job:
 
     def result(self) -> Result:
         """Runs the network that the checkpoint holds."""
-        match self.checkpoint.network if self.edited is None else self.edited.network:
+        match self.changes.network:
             case Translates() as network:
                 return self.translate(network)
             case Writes() as network:
@@ -176,13 +175,12 @@ class _Job:
         """Runs an encoder-decoder: encodes the source, then decodes, or feeds the forced target."""
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
-        ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
+        ids = self.changes.source(source.tensor, mask.padding)
         memory = self.ask(Call(network, self.run, ids, mask))  # once for each source: a decode only reads it
 
         def reads(target: Tensor, start: int) -> Call:
             beams = Mask(mask.padding.expand(len(target), -1, -1, -1))  # every hypothesis of a beam search reads the same source
-            target = target if self.edited is None else self.edited.target(target)
-            return Call(network, self.run, target, beams, memory.expand(len(target), -1, -1), start)
+            return Call(network, self.run, self.changes.target(target), beams, memory.expand(len(target), -1, -1), start)
 
         # Without a given target the network writes one; with one it reads it in a single pass, which also predicts each next token.
         if self.inputs.target is None:
@@ -200,7 +198,7 @@ class _Job:
         source = self.inputs.source
 
         def reads(ids: Tensor, start: int) -> Call:
-            return Call(network, self.run, ids if self.edited is None else self.edited.target(ids), start=start)
+            return Call(network, self.run, self.changes.target(ids), start=start)
 
         self._refuse_target(phrase("a language model continues its source"))
         if self.spec.output is None:
@@ -218,7 +216,7 @@ class _Job:
         self._refuse_target(phrase("an encoder alone generates nothing"))
         source = self._source()
         mask = network.source_mask(source.tensor, valid_positions(self.request, source.tokens, self.spec, self.device))
-        ids = source.tensor if self.edited is None else self.edited.source(source.tensor, mask.padding)
+        ids = self.changes.source(source.tensor, mask.padding)
         self.ask(Call(network, self.run, ids, mask))
         return {"source": source.tokens}, Written()
 
@@ -290,8 +288,7 @@ class _Job:
     def _select(self, rows: Tensor) -> None:
         """Keeps the batch rows of the hypotheses that go on, in everything that remembers earlier steps."""
         self.cache.select(rows)
-        if self.edited is not None:
-            self.edited.select(rows)
+        self.changes.select(rows)
 
     def _write(
         self, reads: Reads, prompt: tuple[int, ...], choose: Choose, max_length: int, tell: Callable[[Written], None]

@@ -12,7 +12,7 @@ from model.features.circuit.anatomy import Affine, Anatomy, Heads, anatomy_of
 from model.features.circuit.library_anatomy import library_anatomy
 from model.features.circuit.stream import ResidualStream
 from model.features.circuit.sums import Closed, Part, ScoreSum, Why
-from model.inference.edits.stack_edits import reordered
+from model.features.what_if.edits.stack_edits import reordered
 from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
 from model.spec.request import KEEP, RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell

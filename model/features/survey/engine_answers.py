@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 from model.checkpoints.loader import Runner
-from model.checkpoints.surveyed import FILE, FILM
 from model.engine.runtime import Runtime, counting
 from model.feature import Answers
 from model.features.survey.answers import answer as measure_texts
 from model.features.survey.questions import MeasureTexts, StoredSurvey
 from model.features.survey.reading import ReadHead
 from model.features.survey.reading_answers import answer as read_head
+from model.features.what_if.surveyed_means import FILE, FILM
 from model.inference.calls import Ask
 from model.inference.resources import Resources
 from model.trace.progress import Report

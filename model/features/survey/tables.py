@@ -13,7 +13,6 @@ import pyarrow.parquet as parquet
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from model.checkpoints.surveyed import ABOUT, CONTEXTS
 from model.errors import BadSurvey, HeadlightError, phrase
 from model.features.survey import mattering
 from model.features.survey.agreement import Compared
@@ -21,6 +20,7 @@ from model.features.survey.questions import Text, plain
 from model.features.survey.relations import Relations
 from model.features.survey.statistics import BINS, EXTREMES, Statistics
 from model.features.survey.survey import BASELINES, About, Baseline, Survey
+from model.features.what_if.surveyed_means import ABOUT, CONTEXTS
 from model.measures.catalogue import MEASURES, units
 from model.spec.edits import read_edits
 from model.spec.validation import read as validated

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotMeasure, TooManyTokens, phrase
-from model.inference.edits.edited_run import EditedRun
+from model.features.what_if.edits.edited_run import EditedRun
 from model.inference.inputs import Reader, valid_positions
 from model.inference.run import run
 from model.spec.edits import Allow

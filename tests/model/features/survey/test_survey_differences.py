@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.checkpoints.surveyed import FILM
 from model.engine.local import CHECKPOINTS
 from model.errors import BadSurvey, CannotSurvey, EmptyText, NoTextRan
 from model.features.survey import film as films
@@ -16,6 +15,7 @@ from model.features.survey.questions import MeasuredTexts, MeasureTexts, Text
 from model.features.survey.statistics import added, empty
 from model.features.survey.survey import Survey, begun
 from model.features.survey.texts import Texts, bundled
+from model.features.what_if.surveyed_means import FILM
 from model.measures.catalogue import MEASURES
 from model.trace.types import Array
 from tests.known import bundled_engine

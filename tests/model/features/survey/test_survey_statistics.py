@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checkpoints.surveyed import ABOUT
 from model.errors import BadSurvey, CannotSurvey
 from model.features.survey import tables
 from model.features.survey.questions import MeasuredTexts, MeasureTexts, Text
@@ -22,6 +21,7 @@ from model.features.survey.roles import CRITERIA, roles
 from model.features.survey.statistics import BINS, EXTREMES, SAMPLE, Statistics, added, empty
 from model.features.survey.survey import BASELINE_TEXTS, COMPARED_TEXTS, Survey, begun, gone_on
 from model.features.survey.texts import Texts
+from model.features.what_if.surveyed_means import ABOUT
 from model.measures.catalogue import MEASURES
 from model.trace.types import Array
 

@@ -10,7 +10,7 @@ from model.engine.api import Engine, Run
 from model.spec.edit import read_edits
 from model.spec.request import RunRequest
 
-PAGE = (Path(__file__).parents[3] / "docs" / "what-if.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "what-if.md").read_text(encoding="utf-8")
 OWN = "the same words"
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.errors import phrase
-from model.inference.edits.places import EditedSite
+from model.features.what_if.edits.places import EditedSite
 from model.spec.edits import Allow, Forbid, SetRow, Sharpen, Silence
 from model.trace.types import Array
 from model.transformer.attention import Intervention

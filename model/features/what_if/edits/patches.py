@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from model.errors import phrase
-from model.inference.edits.places import Notes, Strips
+from model.features.what_if.edits.places import Notes, Strips
 from model.spec.edits import Patch
 from model.trace.types import Array, Trace
 

@@ -1,21 +1,22 @@
 """EditedRun: what the edits of a request make of one run: its interventions, its network, the ids that it reads, and its notes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial, reduce
 
 from torch import Tensor
 
 from model.checkpoints.loader import Runner
-from model.checkpoints.surveyed import surveyed_means
 from model.errors import CannotChange, Phrase, phrase
-from model.inference.edits import stack_edits
-from model.inference.edits.attention_edits import Past, finite, masked, rows_set, sharpened, silenced
-from model.inference.edits.examples import example_means, of_what
-from model.inference.edits.patches import Patched, second_values
-from model.inference.edits.places import Notes, Parts, Strips
-from model.inference.edits.stack_edits import ExchangedWords
+from model.features.what_if.edits import stack_edits
+from model.features.what_if.edits.attention_edits import Past, finite, masked, rows_set, sharpened, silenced
+from model.features.what_if.edits.examples import example_means, of_what
+from model.features.what_if.edits.patches import Patched, second_values
+from model.features.what_if.edits.places import Notes, Parts, Strips
+from model.features.what_if.edits.stack_edits import ExchangedWords
+from model.features.what_if.surveyed_means import surveyed_means
+from model.inference.changes import Changes, Traced
 from model.inference.inputs import Inputs, Reader
 from model.spec.edits import (
     Allow,
@@ -33,13 +34,10 @@ from model.spec.edits import (
 from model.spec.request import RunRequest
 from model.trace.types import Array, Site, Tokens, Trace
 from model.transformer.attention import Intervention
-from model.transformer.networks import RunsWhole
-
-Traced = Callable[[RunRequest], Trace]
-"""Runs a request on the network of the run."""
+from model.transformer.networks import Changeable, RunsWhole
 
 
-class EditedRun:
+class EditedRun(Changes):
     """The edits of one run. Its interventions do not refer to it: a cycle would keep the tensors of the run in memory.
 
     An edit becomes a function of one of the values that the network shows to `Run.see`, by that value's name. Of the edits
@@ -79,8 +77,10 @@ class EditedRun:
         self._layers: dict[str, Tensor] = {}
         self._parts = Parts(self._spec, self.strips, self._notes, network.feed_forwards)
         self._words = ExchangedWords(checkpoint, self._edits, self.strips, self._parts)
-        self.network = stack_edits.reordered(network, self._swaps())
-        self.interventions: dict[str, Intervention] = {name: _chained(changes) for name, changes in self._changes().items()}
+        # The same network twice: as runs know it, and as one whose values can be changed.
+        self.network = reordered = stack_edits.reordered(network, self._swaps())
+        self._changeable: Changeable = reordered
+        self.interventions = {name: _chained(changes) for name, changes in self._changes().items()}
 
     # --- While it runs ---
 
@@ -158,7 +158,7 @@ class EditedRun:
         for stack in dict.fromkeys(edit.stack for edit in moves):
             of_stack = [edit for edit in moves if edit.stack == stack]
             self._parts.check_stack(of_stack[0], stack)
-            yield f"positions/{stack}", stack_edits.moved(self.network, stack, of_stack, self.strips)
+            yield f"positions/{stack}", stack_edits.moved(self._changeable, stack, of_stack, self.strips)
 
     def _changes_of(self, edit: Edit) -> Iterator[tuple[str, Intervention]]:
         """The functions of one edit, each with the name of its value."""
@@ -223,7 +223,7 @@ class EditedRun:
     def _sharpen(self, edit: Sharpen) -> Iterator[tuple[str, Intervention]]:
         """The scores, or the queries that they are products of."""
         # A network that shows no scores lets its queries be changed: scores are linear in them, so the factor does the same there.
-        value = self.network.value_of_scores()
+        value = self._changeable.value_of_scores()
         for site in self._parts.of(edit):
             yield f"attention/{site}/{value}", sharpened(self._parts.edited_site(site), edit)
             yield f"attention/{site}/weights", finite(edit)
