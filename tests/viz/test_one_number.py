@@ -27,7 +27,7 @@ from viz.features.lectures.script.claim_values import number_of
 from viz.features.lectures.script.claims import OF_RUNS, claim
 from viz.features.training import metrics as training_metrics
 from viz.labels import measures
-from viz.metrics import head_kinds, heads
+from viz.metrics import heads
 from viz.metrics.teacher_forcing import fed
 from viz.url.parsers import MEASURES as DRAWN
 
@@ -65,7 +65,7 @@ def of_overview(trace: Trace) -> Numbers:
     return {
         (site, head, name): blobs["readings"][row, column]
         for column, (site, head) in enumerate(places)
-        for row, name in enumerate(head_kinds.READINGS)
+        for row, name in enumerate(heads.READINGS)
     }
 
 

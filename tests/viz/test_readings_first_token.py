@@ -16,7 +16,7 @@ from viz.canvas.wire import overviews, parts
 from viz.canvas.wire.parts import Pyramid
 from viz.canvas.wire.transport import Blob, unpack
 from viz.labels import alt_text
-from viz.metrics import head_kinds
+from viz.metrics import heads
 from viz.metrics.aggregation import without_first
 
 RUN = traces.at_first()
@@ -50,8 +50,8 @@ def test_pages_open_without_it_where_most_heads_have_most_of_their_weight_there(
     assert not overviews.opens_without_first(traces.translation())
     assert [overviews.leaves_out(asked, RUN) for asked in ("", "none", "special")] == ["first", "none", "special"]
     assert overviews.leaves_out("first", traces.translation()) == "first"
-    assert head_kinds.heads_at_first(np.array([0.9, 0.1, 0.6, np.nan])) == pytest.approx(2 / 3)
-    assert head_kinds.heads_at_first(np.array([np.nan])) == 0
+    assert heads.heads_at_first(np.array([0.9, 0.1, 0.6, np.nan])) == pytest.approx(2 / 3)
+    assert heads.heads_at_first(np.array([np.nan])) == 0
 
 
 def test_the_overview_holds_the_rest_of_every_head_and_what_was_left_out() -> None:
@@ -130,25 +130,25 @@ def test_the_measures_that_sort_heads_are_those_of_the_catalogue() -> None:
         places = [(site, head) for site, own in trace.attention.items() for head in range(own.heads)]
         order = {kind: at for at, kind in enumerate(dict.fromkeys((site.stack, site.kind) for site, _head in places))}
         places.sort(key=lambda place: order[place[0].stack, place[0].kind])
-        assert readings.shape == (len(head_kinds.READINGS), len(places))
+        assert readings.shape == (len(heads.READINGS), len(places))
         for at, (site, head) in enumerate(places):
-            own = dict(zip(head_kinds.READINGS, readings[:, at].tolist(), strict=True))
+            own = dict(zip(heads.READINGS, readings[:, at].tolist(), strict=True))
             for name, value in own.items():
                 expected = by_loop(name, trace, trace.at(site), head) if MEASURES[name].exists_in(site.kind) else math.nan
                 assert value == pytest.approx(expected, rel=1e-5, nan_ok=True), (site, head, name)
 
 
 def test_kinds_of_heads() -> None:
-    names = [*head_kinds.KINDS, "other"]
-    readings = np.full((len(head_kinds.READINGS), 5), 0.1)
+    names = [*heads.KINDS, "other"]
+    readings = np.full((len(heads.READINGS), 5), 0.1)
     for head, own in enumerate(
         ({}, {"first": 0.7}, {"previous": 0.6, "first": 0.7}, {"previous": np.nan, "same": 0.51}, {"next": 0.9})
     ):
         for name, value in own.items():
-            readings[head_kinds.READINGS.index(name), head] = value
-    assert [names[kind] for kind in head_kinds.kinds(readings)] == ["other", "first", "previous", "same", "next"]
-    assert len(head_kinds.TITLES) == len(names)
-    assert set(head_kinds.ORDERS) <= set(head_kinds.READINGS)
+            readings[heads.READINGS.index(name), head] = value
+    assert [names[kind] for kind in heads.kinds(readings)] == ["other", "first", "previous", "same", "next"]
+    assert len(heads.TITLES) == len(names)
+    assert set(heads.ORDERS) <= set(heads.READINGS)
 
 
 def test_heads_that_share_a_key_head_are_named_in_the_overview_and_its_description() -> None:

@@ -11,7 +11,7 @@ from model.measures.rows import choosing
 from model.trace.types import Array, Attention, Tokens, Trace
 from tests import traces
 from tests.traces import strip
-from viz.metrics import sinks
+from viz.metrics import heads
 from viz.metrics.alignment import counterparts
 from viz.metrics.padding import padding_effect
 
@@ -30,8 +30,8 @@ def resting(share: float, key: int) -> Array:
 
 
 def test_exactly_half_of_the_weight_is_no_sink() -> None:
-    assert sinks.sink(*one_head(resting(0.5, 0)), 0) is None
-    assert sinks.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
+    assert heads.sink(*one_head(resting(0.5, 0)), 0) is None
+    assert heads.sink(*one_head(resting(0.5 + 2**-20, 0)), 0) is not None
 
 
 def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_could_not() -> None:
@@ -43,13 +43,13 @@ def test_a_row_that_may_look_at_two_keys_could_choose_and_one_without_numbers_co
     weights[7, 1] = np.nan
     trace, attention = one_head(weights, mask=mask)
     assert np.flatnonzero(~choosing(attention)[0]).tolist() == [4, 5, 7]
-    found = sinks.sink(trace, attention, 0)
+    found = heads.sink(trace, attention, 0)
     assert found is not None
     assert found.share == pytest.approx(0.6), "the row of the key itself is left out"
 
 
 def test_values_of_no_length_have_no_relative_length() -> None:
-    found = sinks.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
+    found = heads.sink(*one_head(resting(0.6, 0), v=np.zeros((1, 12, 4))), 0)
     assert found is not None
     assert found.value is not None
     assert math.isnan(found.value)

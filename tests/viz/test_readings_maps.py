@@ -11,7 +11,7 @@ from model.errors import UnknownHead
 from model.measures import rows as row_numbers
 from model.trace.types import Array, Attention, Site, Trace
 from tests import traces
-from viz.metrics import aggregation, similar_heads, sinks
+from viz.metrics import aggregation, heads, similar_heads
 
 RNG = np.random.default_rng(5)
 
@@ -96,7 +96,7 @@ def resting(share: float, on: int) -> Array:
 @pytest.mark.parametrize(("share", "on", "is_sink"), [(0.64, 0, True), (0.64, 11, True), (0.64, 4, False), (0.4, 0, False)])
 def test_a_sink_is_a_first_or_special_token_with_more_than_half_of_the_weight(share: float, on: int, is_sink: bool) -> None:
     trace, attention = changed(traces.translation(layers=1, heads=1), "encoder.0.0.self", weights=resting(share, on)[None])
-    found = sinks.sink(trace, attention, 0)
+    found = heads.sink(trace, attention, 0)
     assert (found is not None) == is_sink
     if found is not None:
         assert (found.key, found.value) == (on, None)
@@ -109,16 +109,16 @@ def test_rows_without_a_choice_make_no_sink() -> None:
     weights[0, 1:] = np.tril(np.full((12, 12), 1.0))[1:] / np.arange(2, 13)[:, None]
     trace, attention = changed(trace, "decoder.0.0.self", weights=weights)
     assert row_numbers.choosing(attention)[0].tolist() == [False, *[True] * 11]
-    assert sinks.sink(trace, attention, 0) is None
+    assert heads.sink(trace, attention, 0) is None
     first, alone = changed(trace, "decoder.0.0.self", weights=weights[:, :1, :1], mask=attention.mask[:1, :1])
-    assert sinks.sink(first, alone, 0) is None
+    assert heads.sink(first, alone, 0) is None
 
 
 def test_the_value_of_a_sink_is_measured_by_the_mean_length() -> None:
     values = np.ones((1, 12, 4), np.float32)
     values[0, 0] = 0.1
     trace, attention = changed(traces.translation(layers=1, heads=1), "encoder.0.0.self", weights=resting(0.6, 0)[None], v=values)
-    found = sinks.sink(trace, attention, 0)
+    found = heads.sink(trace, attention, 0)
     assert found is not None
     assert found.value == pytest.approx(0.2 / ((0.2 + 11 * 2) / 12), rel=1e-6)
 
@@ -162,6 +162,6 @@ def test_rows_that_cannot_choose_are_not_compared() -> None:
 def test_a_head_that_is_not_there_is_refused() -> None:
     trace = traces.translation(layers=1)
     attention = trace.at(Site("encoder", 0, 0, "self"))
-    for read in (sinks.sink, similar_heads.most_alike):
+    for read in (heads.sink, similar_heads.most_alike):
         with pytest.raises(UnknownHead, match="There is no head 99 at"):
             read(trace, attention, 99)

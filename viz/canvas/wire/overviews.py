@@ -19,7 +19,7 @@ from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
 from viz.canvas.wire.transport import PART_CACHE, Blob, encode, pack
 from viz.i18n.translate import _, join_sentences, translated
 from viz.labels import alt_text, measures, tokens
-from viz.metrics import head_kinds
+from viz.metrics import heads as head_measures
 from viz.metrics.aggregation import without_first
 
 OPENING, FINEST, COARSEST = 2_800_000, 128, 16
@@ -45,8 +45,9 @@ def part(trace: Trace, rest: bool = False) -> Overview:
     """All heads of all sites, grouped by kind and axes, and pooled to the size of tiles.
 
     Blobs: `weights/SITE` uint8 [head, query, key], `mask/N` uint8 [query, key] (sites with equal masks share one); `readings`
-    float32 [measure, head] and `kinds` uint8 [head] as in `head_kinds`, of all heads in the order of the groups. Each entry of
-    weights is the largest of a block of `group["blocks"]` cells. A site whose heads share their keys names how many do (`shared`).
+    float32 [measure, head] and `kinds` uint8 [head] as in `viz.metrics.heads`, of all heads in the order of the groups. Each entry
+    of weights is the largest of a block of `group["blocks"]` cells. A site whose heads share their keys names how many do
+    (`shared`).
 
     Args:
         rest: whether it is the reading without the first token, whose column is masked. Where cells are not pooled, the masked
@@ -59,7 +60,7 @@ def part(trace: Trace, rest: bool = False) -> Overview:
 @cached(WeakKeyDictionary(), key=lambda trace: trace)
 def opens_without_first(trace: Trace) -> bool:
     """Whether most heads have most of their weight on the first token, so that pages open without it."""
-    return head_kinds.heads_at_first(part(trace).shares) > 0.5
+    return head_measures.heads_at_first(part(trace).shares) > 0.5
 
 
 def leaves_out(hide: str, trace: Trace) -> str:
@@ -78,12 +79,12 @@ def finder() -> dict[str, Any]:
                 "title": translated(title),
                 "down": down,
                 "what": measures.titles()[name],
-                "place": head_kinds.READINGS.index(name),
+                "place": head_measures.READINGS.index(name),
             }
-            for name, (title, down) in head_kinds.ORDERS.items()
+            for name, (title, down) in head_measures.ORDERS.items()
         ],
         "kind": _("Where most of the weight is"),
-        "kinds": [*map(translated, head_kinds.TITLES)],
+        "kinds": [*map(translated, head_measures.TITLES)],
         "all": _("all heads"),
         "search": _("Find heads by layer, number or kind"),
         "hint": _("L3 H5, previous token"),
@@ -153,7 +154,7 @@ def _made(trace: Trace, rest: bool) -> Overview:
         groups[kind]["sites"].append(row)
         measured.setdefault(kind, []).append(found[site].readings)
     blobs["readings"] = np.concatenate([own for of_group in measured.values() for own in of_group], axis=1).astype(np.float32)
-    blobs["kinds"] = head_kinds.kinds(blobs["readings"]).astype(np.uint8)
+    blobs["kinds"] = head_measures.kinds(blobs["readings"]).astype(np.uint8)
     said = alt_text.overview(trace, {site: own.peaks for site, own in found.items()})
     if rest:
         said = join_sentences((alt_text.left_out(trace, blobs["readings"][0]), said))
@@ -164,7 +165,7 @@ def _made(trace: Trace, rest: bool) -> Overview:
 @dataclass(frozen=True, eq=False)
 class _Heads:
     """What the overview holds of some heads: `codes` [head, query, key], pooled; the measure `largest` where these are described;
-    measures `head_kinds.READINGS` [measure, head].
+    measures `head_measures.READINGS` [measure, head].
     """
 
     codes: Array
@@ -209,8 +210,8 @@ def _read(trace: Trace, sites: Sequence[Attention], down: int, across: int, rest
         codes = encode(drawn if down == across == 1 else np.stack([pool(one, down, across) for one in drawn]))
         if rest and down == across == 1:
             codes[..., 0] = encode(shown[..., 0])
-        readings = of_weights(shown, site, head_kinds.READINGS).T
-        peaks = readings[head_kinds.READINGS.index("largest")] if not rest else of_weights(drawn, site, ("largest",))[:, 0]
+        readings = of_weights(shown, site, head_measures.READINGS).T
+        peaks = readings[head_measures.READINGS.index("largest")] if not rest else of_weights(drawn, site, ("largest",))[:, 0]
         found.append(_Heads(codes, peaks.tolist() if mask.size <= alt_text.LARGE else [], readings))
     return _Heads(
         np.concatenate([each.codes for each in found]),

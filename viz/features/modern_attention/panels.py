@@ -15,7 +15,7 @@ from viz.canvas.wire.transport import changed
 from viz.features.modern_attention import flash_attention, latents, linear_attention, mask_kinds
 from viz.i18n.translate import _
 from viz.labels import alt_text, tokens
-from viz.metrics import sinks
+from viz.metrics import heads
 from viz.panels import NotDrawable, Panel, Scene, Table
 from viz.session.selection import with_trace
 from viz.session.state import Page
@@ -122,7 +122,7 @@ def of_sinks(page: Page) -> Iterator[Panel]:
     layers = page.trace.of(page.attention.site.stack, "self")
     if len({own.heads for own in layers}) > 1 or page.attention not in layers:
         raise NotDrawable(_("This run contains no attention, so there is nothing to show here."))
-    lacks = [sinks.sink_shares(own.weights, own.mask) for own in layers]
+    lacks = [heads.sink_shares(own.weights, own.mask) for own in layers]
     if not any(lack.any() for lack in lacks):
         shares = np.array([weight_on(page.trace, own, [0]) for own in layers])
         note = strings.axes(_("head"), _("layer"))
@@ -150,6 +150,6 @@ def with_sink(page: Page, own: Attention, weights: Array, lack: Array) -> Panel:
 
 def of_heads(shares: Array) -> Scene:
     """Cells of numbers [layer, head], layers from left to right."""
-    heads, layers = (tuple(str(place + 1) for place in range(size)) for size in shares.T.shape)
+    names, layers = (tuple(str(index + 1) for index in range(size)) for size in shares.T.shape)
     told = matrix.Told("", alt_text.table(shares, _("heads")), square=True)
-    return Scene("Cells", matrix.numbers(shares.T, heads, layers, (_("head"), _("layer")), "weights", told))
+    return Scene("Cells", matrix.numbers(shares.T, names, layers, (_("head"), _("layer")), "weights", told))

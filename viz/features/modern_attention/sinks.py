@@ -9,7 +9,7 @@ from model.trace.types import Array, Attention
 from viz.canvas.wire import strings
 from viz.features.modern_attention import panels
 from viz.i18n.translate import _
-from viz.metrics import sinks
+from viz.metrics import heads
 from viz.panels import Panel
 from viz.session.state import Page, update
 from viz.widgets import drawn_panels
@@ -33,7 +33,7 @@ def show(page: Page) -> None:
         if not part.open:
             return
         _first(page, layers)
-        lacks = [sinks.sink_shares(each.weights, each.mask) for each in layers]
+        lacks = [heads.sink_shares(each.weights, each.mask) for each in layers]
         if any(lack.any() for lack in lacks):
             _learned(page, layers, lacks)
         else:
@@ -99,7 +99,7 @@ def _learned(page: Page, layers: tuple[Attention, ...], lacks: list[Array]) -> N
     own, lack = layers[place], lacks[place][page.head]
     weights = own.head(page.head)
     if st.toggle(_("Without the sink: each row divided by its sum, as the softmax would have it"), key="sink-without"):
-        weights, lack = sinks.without_sink(weights), np.zeros_like(lack)
+        weights, lack = heads.without_sink(weights), np.zeros_like(lack)
     drawn_panels.draw(page, panels.with_sink(page, own, weights, lack), "sink-map")
 
 

@@ -10,20 +10,26 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from model.errors import HeadlightError
+from model.spec.edits import Silence
+from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.scenes import overlay
 from viz.canvas.scenes.sound import over_sound
+from viz.canvas.wire import overviews
 from viz.feature import draw_parts, features, folded_parts
-from viz.i18n.translate import _, _n, error_message, join_list, number, translated
+from viz.i18n.translate import _, _n, error_message, join_list, number, said, translated
 from viz.labels import measures, tokens
 from viz.labels.sounds import hearing
 from viz.metrics import heads
+from viz.metrics.catalogue import catalogue
+from viz.metrics.heads import SMALL_VALUE, Sink, sink
 from viz.metrics.similar_heads import most_alike
 from viz.panels import Panel, Table
-from viz.session.state import Page, decimals, instead_of_explore, update
+from viz.session.state import Page, bind, decimals, instead_of_explore, update
 from viz.url import links
-from viz.url.parsers import part_names, parts
-from viz.views.explore import lens_panels, panels, reading, reading_card, sound_panels
+from viz.url.parsers import READINGS, part_names, parts
+from viz.views.explore import lens_panels, panels, reading, sound_panels
+from viz.views.explore.reading import Shown
 from viz.views.step import cell_dialog
 from viz.widgets import download
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel, say
@@ -38,7 +44,7 @@ def show(page: Page) -> None:
         return None
     overview = reading.overview(page)
     _strips(page, overview["strips"])
-    if hearing(page.trace) is not None:
+    if page.trace.sound is not None and hearing(page.trace) is not None:
         _sound(page)
     row = panels.next_row(page)
     maps, *beside = st.columns([5, 3]) if row is not None else [nullcontext()]
@@ -53,7 +59,7 @@ def show(page: Page) -> None:
     columns = st.columns([5, 5, 3])
     heat, lines, facts = columns if "overlay" not in drawn else (columns[1], columns[0], columns[2])
     with heat, card("heat", helped=False):
-        reading_card.draw(page, shown, drawn.get("cells"))
+        _reading(page, shown, drawn.get("cells"))
     if "overlay" in drawn:
         with lines, card("image", helped=False):
             _image(page, shown, drawn["overlay"])
@@ -137,7 +143,113 @@ def _strips(page: Page, scene: bytes) -> None:
         )
 
 
-def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
+def _reading(page: Page, shown: Shown, cells: bytes | None) -> None:
+    """Draws the card with one reading of the selected site: control, picture and explanation.
+
+    Args:
+        cells: the scene of the head's weights, if it is drawn.
+    """
+    query, key = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
+    st.html(heading(reading.title(page, shown), _("{query} ↓ · {key} →", query=query, key=key), help_of="heat"))
+    _controls(page, shown)
+    if reading.fits(page):
+        if cells is not None:
+            canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
+        else:
+            draw_content(page, panels.of_reading(page, shown), "heatmap", printable=False)
+    else:
+        queries, keys = page.attention.mask.shape
+        sentence = _(
+            "This map has {queries} × {keys} weights; at most {most} × {most} are drawn here. Enlarge the head in the "
+            "overview to see every weight.",
+            queries=queries,
+            keys=keys,
+            most=reading.LONGEST,
+        )
+        st.info(sentence, icon=":material/info:")
+    for note in (*shown.notes, *_about_the_head(page, shown)):
+        st.caption(tokens.markdown(note))
+
+
+def _controls(page: Page, shown: Shown) -> None:
+    titles = {name: reading.title for name, reading in catalogue(page.attention.site).items()}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.selectbox(
+            _("View"),
+            READINGS,
+            format_func=titles.__getitem__,
+            label_visibility="collapsed",
+            width=190,
+            **bind("reading", key=-1),
+        )
+        with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
+            if part.open:
+                _explain(shown)
+    if shown.reading.name == "writes":
+        return
+    with st.container(horizontal=True, gap="small"):
+        _switch(page, "special", _("Leave out special tokens"), "widget:hide")
+        _switch(page, "first", _("Leave out the first token"), "widget:hide-first")
+
+
+def _switch(page: Page, what: str, label: str, key: str) -> None:
+    """A switch of the parameter `hide`. Its default, which the run decides, is not written into the link."""
+    default = overviews.leaves_out("", page.trace)
+    st.session_state[key] = reading.hides(page) == what
+
+    def switch() -> None:
+        wanted = what if st.session_state[key] else "none"
+        update(hide="" if wanted == default else wanted)
+
+    st.toggle(label, key=key, on_change=switch)
+
+
+def _explain(shown: Shown) -> None:
+    """Draws the formula, what the reading is, and what it is not."""
+    st.markdown(f"**{tokens.markdown(shown.reading.title)}**")
+    for line in shown.reading.formula:
+        st.latex(line)
+    st.markdown(f":small[{tokens.markdown(shown.reading.meaning)}]")
+    st.markdown(f":small[{tokens.markdown(shown.reading.caution)}]")
+
+
+def _about_the_head(page: Page, shown: Shown) -> list[str]:
+    """Sentences about the selected head: that it is silenced, has weights that are no probabilities, has an attention sink."""
+    if not shown.reading.of_head:
+        return []
+    edits, site = page.view.request().edits, str(page.attention.site)
+    notes = [] if page.trace.recorded is None else [said(phrase) for phrase in about_head(page.attention, page.head)]
+    if any(isinstance(edit, Silence) and edit.by == "zeros" and edit.covers(site, page.head) for edit in edits):
+        notes.append(_("This head is silenced: its weights were computed, but its output was replaced by zeros."))
+    head_sink = sink(page.trace, page.attention, page.head)
+    if head_sink is not None:  # only then the run that keeps values is asked for: they tell how little the sink moves
+        with_values = reading.with_values(page)
+        measured = None if isinstance(with_values, str) else sink(page.trace, with_values, page.head)
+        notes.append(_about_sink(page, measured or head_sink))
+    return notes
+
+
+def _about_sink(page: Page, head_sink: Sink) -> str:
+    strip = page.trace.tokens[page.attention.key_tokens]
+    numbers = {"token": tokens.token(strip, head_sink.key), "key": head_sink.key + 1, "share": head_sink.share}
+    if head_sink.value is None:
+        return _("On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}).", **numbers)
+    numbers["value"] = head_sink.value
+    if head_sink.value < SMALL_VALUE:
+        return _(
+            "Attention sink: on average, {share:.0%} of a row’s weight goes to “{token}” (key {key}), but the value "
+            "vector there is only {value:.2f} times as long as the average. The head rests there: this weight moves "
+            "little.",
+            **numbers,
+        )
+    return _(
+        "On average, {share:.0%} of a row’s weight goes to “{token}” (key {key}). The value vector there is "
+        "{value:.2f} times as long as the average, so this weight does move something.",
+        **numbers,
+    )
+
+
+def _lines(page: Page, shown: Shown, scene: bytes | None) -> None:
     """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens.
 
     Args:
@@ -153,7 +265,7 @@ def _lines(page: Page, shown: reading.Shown, scene: bytes | None) -> None:
     canvas.draw("lines", scene, key="lines", chosen=update)
 
 
-def _image(page: Page, shown: reading.Shown, scene: bytes) -> None:
+def _image(page: Page, shown: Shown, scene: bytes) -> None:
     """Draws the reading over the image, or the weights of the head if the reading has no number for each pair of patches."""
     title = _("On the image: {title}", title=reading.title(page, shown))
     st.html(heading(title, _("Gray: little weight. Orange: much, up to the largest weight of a patch"), help_of="image"))
@@ -187,14 +299,14 @@ def _sound(page: Page) -> None:
                     draw_content(page, times, "times")
 
 
-def _facts(page: Page, shown: reading.Shown) -> None:
+def _facts(page: Page, shown: Shown) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
     statistics, meanings = panels.of_facts(page, shown), measures.meanings()
     assert isinstance(statistics.content, Table)
     facts = []
-    for name, (title, value) in zip(heads.SHOWN, statistics.content.rows, strict=True):
+    for name, (title, value) in zip(heads.SHOWN, statistics.content.frame[""].items(), strict=True):
         meaning = escape(meanings[name])
-        summary = f'<summary title="{meaning}"><span>{escape(title)}</span><b>{escape(value)}</b></summary>'
+        summary = f'<summary title="{meaning}"><span>{escape(str(title))}</span><b>{escape(value)}</b></summary>'
         facts.append(f'<details class="fact">{summary}{meaning}</details>')
     small = [f'<p class="small">{escape(note)}</p>' for note in panels.notes_of_facts(page, shown)]
     for folded in folded_parts():
@@ -224,7 +336,7 @@ def _alike(page: Page) -> None:
     st.caption(words.about)
 
 
-def _numbers(page: Page, shown: reading.Shown) -> None:
+def _numbers(page: Page, shown: Shown) -> None:
     """Draws the numbers of the picture above as a table, with downloads."""
     numbers = panels.of_numbers(page, shown)
     st.caption(tokens.markdown(numbers.title))
@@ -233,7 +345,7 @@ def _numbers(page: Page, shown: reading.Shown) -> None:
     download.csv(reading.table(page, shown), page.trace, *reading.file_parts(page, shown))
 
 
-def _all_heads(page: Page, shown: reading.Shown) -> None:
+def _all_heads(page: Page, shown: Shown) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
     if not reading.is_raw(page, shown):
         st.caption(panels.weights_alone())

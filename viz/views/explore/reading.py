@@ -1,4 +1,4 @@
-"""Computes the reading of the selected site for Explore; reading_card.py draws and explains it."""
+"""Computes the reading of the selected site for Explore; page.py draws and explains it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

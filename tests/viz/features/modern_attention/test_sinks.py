@@ -14,7 +14,7 @@ from tests import recorded_folders
 from tests.runs import CPU
 from viz.figures.annotated_heatmap import grid
 from viz.figures.theme import LIGHT
-from viz.metrics.sinks import sink_shares, without_sink
+from viz.metrics.heads import sink_shares, without_sink
 
 
 def test_a_sink_takes_what_its_exponential_adds_to_the_sum() -> None:
