@@ -15,7 +15,7 @@ from benchmarks.timing import Row, in_turns
 from model.engine.api import Describe, Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 
 MODEL = "multi30k-de-en"

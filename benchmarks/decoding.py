@@ -15,7 +15,7 @@ from model.checkpoints.native import Checkpoint
 from model.engine.local import CHECKPOINTS
 from model.inference.decoding import Writer, greedy, write
 from model.inference.run import run
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.steps import Step
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache

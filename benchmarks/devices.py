@@ -12,7 +12,7 @@ from benchmarks.timing import Row, in_turns
 from model.checkpoints import native
 from model.engine.local import CHECKPOINTS
 from model.inference import inputs
-from model.spec.request import KEEP, Keep
+from model.requests.request import KEEP, Keep
 from model.transformer.build import Network, build
 from model.transformer.stacks import EncoderDecoder
 

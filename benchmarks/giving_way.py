@@ -16,7 +16,7 @@ from model.engine.local import CHECKPOINTS
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.features.serving.http.client import RemoteEngine
 from model.features.what_if.questions import Attribution, Heads, Prune, Words
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 MODEL = "multi30k-de-en"
 VOCABULARY = (

@@ -18,7 +18,7 @@ from model.checkpoints import loader
 from model.huggingface.loaded import Foreign
 from model.inference.pictures import EXAMPLE, drawn_scene
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before the library is imported: it must not use the network

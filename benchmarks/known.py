@@ -18,8 +18,8 @@ from benchmarks.timing import Row, in_turns
 from model import known_models
 from model.checkpoints import loader
 from model.inference.run import run
+from model.requests.request import Decoding, RunRequest
 from model.sharing.system_memory import give_back
-from model.spec.request import Decoding, RunRequest
 from model.trace.types import Trace
 from viz.canvas.scenes import attention
 

@@ -23,7 +23,7 @@ from torch import nn
 from benchmarks.servers import ROOT
 from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
-from model.spec.request import Decoding, Keep, RunRequest
+from model.requests.request import Decoding, Keep, RunRequest
 from model.trace.serialization import to_bytes
 from model.trace.trace_files import ENDING
 from model.trace.types import Array, Trace

@@ -25,7 +25,7 @@ from benchmarks.slow_model import save_slow_model
 from benchmarks.timing import Row
 from model.engine.api import Run
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 MODEL = "multi30k-de-en"
 WORDS = (12, 50)

@@ -14,8 +14,8 @@ import torch
 from benchmarks.timing import Row, in_turns
 from model.inference import inputs
 from model.inference.recorder import Recorder
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
-from model.spec.request import KEEP, Keep
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.request import KEEP, Keep
 from model.trace.types import Array
 from model.transformer.attention import Run
 from model.transformer.build import Network, build

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from model.checkpoints import native
-from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from model.transformer.build import build
 

@@ -16,7 +16,7 @@ from model.checkpoints import loader
 from model.huggingface.loaded import Foreign
 from model.inference import sounds
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from viz.metrics import word_times
 

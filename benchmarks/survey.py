@@ -35,8 +35,8 @@ from model.inference.calls import Ask
 from model.inference.run import run
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
-from model.spec.request import Decoding, RunRequest
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.request import Decoding, RunRequest
 from model.trace.progress import Report
 from tests.runs import checkpoint
 

@@ -18,7 +18,7 @@ from model.features.what_if.questions import Attribution, Edges, Heads, Prune, W
 from model.features.what_if.results import Result
 from model.inference.resources import Resources
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 
 MODEL = "multi30k-de-en"

@@ -14,7 +14,7 @@ from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.score_parts import score_sum
 from model.features.circuit.sums import Why, Writes
 from model.inference.run import run
-from model.spec.request import KEEP, RunRequest
+from model.requests.request import KEEP, RunRequest
 
 CPU = torch.device("cpu")
 NAME, TEXT = "multi30k-de-en", "Ein alter Mann mit einem Hut spielt im Park auf seiner Gitarre ."

@@ -31,7 +31,7 @@ from model.feature import attribute, features
 from model.inference.recorded_trace import FROM_FLOAT32
 from model.inspection.finite import warning_of_file, warning_of_run
 from model.inspection.report import Inspection
-from model.spec.request import KEEP, Keep, RunRequest
+from model.requests.request import KEEP, Keep, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace, chat_of
 

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from model.spec.endpoints import Endpoint
-from model.spec.questions import Question
+from model.requests.endpoints import Endpoint
+from model.requests.questions import Question
 
 Answers: TypeAlias = Mapping[type[Question[Any]], Callable[[Any, Any], Any]]
 """By the class of a question, the function that answers it, given a `model.engine.runtime.Runtime` and the question."""

@@ -16,8 +16,8 @@ from model.huggingface.families import Kind
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
 from model.inference.run import run
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array
 from tests import own_hooks
 from tests.recorded_folders import SOURCE, TARGET, saved

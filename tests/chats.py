@@ -6,7 +6,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from model.spec.inputs import Chat, Role, Turn
+from model.requests.inputs import Chat, Role, Turn
 from tests import folders
 
 SPECIALS = ("<|im_start|> <|im_end|> <|begin_of_text|> <|start_header_id|> <|end_header_id|> <|eot_id|> <s> </s>").split()

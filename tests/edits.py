@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from model.spec.edits import (
+from model.requests.edits import (
     Allow,
     Edit,
     Embed,

@@ -12,8 +12,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from model.checkpoints.layouts.loading import load
 from model.inference.run import run
-from model.spec.inputs import Features
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Features
+from model.requests.request import Decoding, RunRequest
 from tests.llama_files import IDS, Llama, litgpt_state, meta_state
 from tests.llama_files import TOLD as LLAMA_TOLD
 from tests.reference import GOLDEN, SETTINGS

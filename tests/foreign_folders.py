@@ -13,7 +13,7 @@ from model.checkpoints import loader
 from model.huggingface import library
 from model.huggingface.families import FAMILIES
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from tests import folders
 from tests.foreign_files import Case

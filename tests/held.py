@@ -11,7 +11,7 @@ from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.inference import batching
 from model.inference.calls import Call
-from model.spec.questions import Answer, Question
+from model.requests.questions import Answer, Question
 from tests.patience import HANG_S
 from tests.runs import CPU
 

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from model.spec.layout_file import LayoutFile, pattern_of
+from model.requests.layout_file import LayoutFile, pattern_of
 from model.transformer.stacks import CausalLM
 from tests.networks import VARIANTS, network
 

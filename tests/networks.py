@@ -13,7 +13,7 @@ from torch import Tensor
 from model.checkpoints import native
 from model.features.training import recipes
 from model.features.training.recipes import Recipe
-from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 from model.tokenizers.words import SPECIALS, Split, WordTokenizer
 from model.transformer.attention import Run
 from model.transformer.build import Network, build

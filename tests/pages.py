@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Receive, Run, Tensors, Texts
 from model.errors import BadSetting, CannotMeasure, UnknownModel, UnknownTensor
 from model.inspection.report import Inspection
-from model.spec.questions import Answer, Question
-from model.spec.request import RunRequest
+from model.requests.questions import Answer, Question
+from model.requests.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 from tests import traces

@@ -16,8 +16,8 @@ from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignListener, ForeignViewer
 from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.run import run
-from model.spec.inputs import Given, RandomFeatures
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Given, RandomFeatures
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Attention, Trace
 from tests.foreign_files import Case
 

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file
 from model.checkpoints.layouts.loading import load
 from model.checkpoints.native import Checkpoint
 from model.inference.run import run
-from model.spec.inputs import Features, Given
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.inputs import Features, Given
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace
 
 GOLDEN = Path(__file__).parent / "golden"

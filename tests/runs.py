@@ -11,10 +11,10 @@ from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint, Info
 from model.engine.scheduling.queue import Session, in_session
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.inputs import Features, Given
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.inputs import Features, Given
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from model.trace.types import Trace
 from tests.networks import VARIANTS, network

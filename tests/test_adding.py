@@ -57,7 +57,7 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
             'class Steps(NoPositions):\n    """Counts."""\n\n    def rows(self, start: int, count: int) -> Tensor:\n'
             "        return torch.arange(start, start + count)[:, None].expand(-1, self.table.shape[1]).float()\n\n\n",
         ),
-        ("model/spec/network.py", '"sinusoidal-column", "stored"', '"steps", '),
+        ("model/requests/network.py", '"sinusoidal-column", "stored"', '"steps", '),
         ("model/transformer/build.py", "    NoPositions,\n", "    Steps,\n"),
         ("model/transformer/build.py", '    "none": NoPositions', '    "steps": Steps,\n'),
         ("viz/views/positions.py", '        "learned": _("Learned")', '        "steps": _("Counted"),\n'),
@@ -69,7 +69,7 @@ NEW_FILES = {
     "viz/views/greeting.py": "import streamlit as st\n\ndef show(page):\n    st.info(f'hello {page.info.name}')\n",
     "model/checkpoints/layouts/named.py": """
 from model.checkpoints.layouts.base import Layout, requires
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
 
 _STACK = StackSpec(vocab=11, d_model=8, layers=2, attention=AttentionSpec(heads=2, head_dim=4), hidden=12, max_positions=16)
 NAMED = Layout(
@@ -98,7 +98,7 @@ assert "zoom" in view_state.typed()
     "a recorded value": """
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace import serialization
 save_checkpoint(folder / "tiny")
 trace = LocalEngine(folder, torch.device("cpu")).ask(Run(RunRequest("tiny", "w4 w5", keep=("stages",))))
@@ -115,7 +115,7 @@ assert visitor.app.info[0].value == "hello tiny", visitor.app.info
     "a layout": """
 from model.checkpoints.layouts.loading import load
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 built = network(replace(VARIANTS["paper"], decoder=VARIANTS["paper"].encoder))
 torch.save({f"ours_{name}": value for name, value in built.state_dict().items()}, folder / "x.pt")
 loaded = load(folder / "x.pt", {}, torch.device("cpu"))
@@ -128,7 +128,7 @@ stack = replace(VARIANTS["paper"].encoder, positions="steps")
 save_checkpoint(folder / "tiny", replace(VARIANTS["paper"], encoder=stack))
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 trace = LocalEngine(folder, torch.device("cpu")).ask(Run(RunRequest("tiny", "w4 w5")))
 assert trace.positions["encoder"][:, 0].tolist() == list(range(len(trace.tokens["source"])))
 visitor = Visitor("positions", text="w4 w5", site="encoder.0.0.self")

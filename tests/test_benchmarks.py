@@ -44,7 +44,7 @@ from model.checkpoints import loader
 from model.engine.local import LocalEngine
 from model.features.training import recipes
 from model.huggingface.loaded import Foreign
-from model.spec.network import ModelSpec
+from model.requests.network import ModelSpec
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
 from tests.networks import VARIANTS, save_checkpoint, tiny_recipe, translator

@@ -15,8 +15,8 @@ from model import errors
 from model.__main__ import cli
 from model.checkpoints.loader import locate
 from model.errors import HeadlightError
-from model.spec.request import KEEP, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.request import KEEP, RunRequest
+from model.requests.snapshots import at_step
 from model.trace import serialization
 from model.trace.beam_tree import Node
 from model.trace.steps import Candidate, Step

@@ -29,7 +29,7 @@ GREETING = {
         "questions.py": """
 from dataclasses import dataclass
 
-from model.spec.questions import ModelQuestion
+from model.requests.questions import ModelQuestion
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ ANSWERS = {Greet: lambda engine, question: f"hello {engine.describe(question.mod
         "feature.py": """
 from model.feature import Feature
 from model.features.greeting.questions import Greet
-from model.spec.endpoints import JSON, as_json, endpoint
+from model.requests.endpoints import JSON, as_json, endpoint
 
 FEATURE = Feature(
     endpoints=(endpoint(Greet, JSON, "A greeting.", *as_json(str, "greeting")),),

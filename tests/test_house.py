@@ -28,7 +28,8 @@ PYTHON = [
 ROOMS = [p for p in PYTHON if p.relative_to(ROOT).parts[0] != "tests"]
 WRITTEN = [*ROOMS, *sorted(p for end in ("js", "css") for p in (ROOT / "viz").rglob(f"*.{end}"))]
 TORCH_FREE = (
-    "sharing.caches errors spec.network spec.request spec.validation spec.endpoints feature measures.of_run trace.rollout "
+    "sharing.caches errors requests.network requests.request requests.validation "
+    "requests.endpoints feature measures.of_run trace.rollout "
     "trace.types trace.serialization inspection.report engine engine.api engine.endpoints engine.shared_uploads "
     "engine.scheduling.queue "
     "features.circuit.circuits features.circuit.saved_sums features.modern_attention.costs features.what_if.questions "
@@ -294,8 +295,8 @@ def test_model_has_nothing_but_rooms_at_its_root() -> None:
 def test_a_page_asks_an_engine_and_never_the_network() -> None:
     allowed = (
         "model.trace.types model.trace.steps model.trace.beam_tree model.errors model.trace.serialization "
-        "model.spec.edits model.spec.inputs model.spec.layout_file model.spec.network model.spec.request "
-        "model.spec.sent_text model.spec.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
+        "model.requests.edits model.requests.inputs model.requests.layout_file model.requests.network model.requests.request "
+        "model.requests.sent_text model.requests.snapshots model.trace.cell_arithmetic model.trace.rollout model.trace.stages "
         "model.trace.unusual "
         "model.measures.catalogue model.measures.maps model.measures.of_run model.measures.rows "
         "model.trace.source_lines "

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from model.spec.external import ForeignSound
+from model.requests.external import ForeignSound
 from model.trace.steps import Candidate, Step
 from model.trace.types import Array, Attention, Kind, Site, Tokens, Trace
 

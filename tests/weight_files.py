@@ -8,8 +8,8 @@ from torch import Tensor
 
 from model.checkpoints.layouts.loading import load
 from model.inference.run import run
-from model.spec.inputs import Given
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.inputs import Given
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace
 
 CPU = torch.device("cpu")

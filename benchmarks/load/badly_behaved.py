@@ -17,7 +17,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from benchmarks.enter import SENTENCE
 from benchmarks.servers import ROOT, serving_engine
 from model.features.serving.http.protocol import RECEIVE
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 GOOD, BAD = "multi30k-de-en", "bad-tokenizer"
 """A model for everybody, and one with a tokenizer that crashes on a long word."""

@@ -20,7 +20,7 @@ from model.checkpoints import native
 from model.checkpoints.loader import Runner
 from model.checkpoints.native import Checkpoint
 from model.errors import CannotExport, phrase
-from model.spec.network import ModelSpec
+from model.requests.network import ModelSpec
 from model.tokenizers import vocabulary
 from model.tokenizers.subwords.tokenizer import SubwordTokenizer
 from model.transformer.build import build

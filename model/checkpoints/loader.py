@@ -34,9 +34,9 @@ from model.huggingface.loaded import Foreign
 from model.huggingface.network import AnyForeign, WholeNetwork
 from model.inspection.leftovers import shortened
 from model.inspection.report import Inspection
+from model.requests.request import Precision
+from model.requests.snapshots import at_step, without_step
 from model.safe_loading.gguf_tensors import GgufFile, is_gguf, read_gguf
-from model.spec.request import Precision
-from model.spec.snapshots import at_step, without_step
 from model.trace.trace_files import is_trace_file
 from model.transformer.build import Network
 

@@ -22,10 +22,10 @@ from model.checkpoints.diagnosis import diagnosed
 from model.errors import BadSetting, CheckpointError, DamagedFile, DoesNotFit, MissingFile, Phrase, ShapeMismatch, Words, phrase
 from model.inspection.report import Inspection, TensorInfo
 from model.inspection.tensor_stats import each_measured
-from model.spec import network as specs
-from model.spec.network import ModelSpec
-from model.spec.snapshots import Losses
-from model.spec.validation import read
+from model.requests import network as specs
+from model.requests.network import ModelSpec
+from model.requests.snapshots import Losses
+from model.requests.validation import read
 from model.tokenizers import vocabulary, words
 from model.tokenizers.words import Tokenizer, WordTokenizer
 from model.transformer.build import Network, build, needed

@@ -3,5 +3,5 @@
 Commands of features stand in their folders.
 
 May import: model.checkpoints, model.engine, model.errors, model.inference, model.inspection, model.known_models,
-model.safe_loading, model.spec, model.trace.
+model.safe_loading, model.requests, model.trace.
 """

@@ -10,8 +10,8 @@ from model.checkpoints.hub.cache import name_of
 from model.cli.progress import progress_of, still_working
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS, LocalEngine
-from model.spec.request import RunRequest
-from model.spec.snapshots import at_step, without_step
+from model.requests.request import RunRequest
+from model.requests.snapshots import at_step, without_step
 from model.trace.progress import LISTENER, Progress
 
 

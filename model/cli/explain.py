@@ -18,7 +18,7 @@ from model.engine.api import Explain
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
 from model.inference.run import run_in
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.progress import Progress
 from model.trace.types import Trace
 

@@ -19,11 +19,11 @@ from model.checkpoints.layouts.given_answers import parse_settings
 from model.engine.sent_files import unreadable
 from model.errors import BadSetting, MissingSetting
 from model.inference import pictures, sounds
+from model.requests.edits import Edit, read_edits
+from model.requests.inputs import Chat, Features, Given, RandomFeatures, Turn
+from model.requests.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
 from model.safe_loading import images
 from model.safe_loading import sounds as safe_sounds
-from model.spec.edits import Edit, read_edits
-from model.spec.inputs import Chat, Features, Given, RandomFeatures, Turn
-from model.spec.request import Decoding, OneOf, Option, RunRequest, Settings, described_fields
 from model.trace.types import Array
 
 LARGEST = 2**22

@@ -3,7 +3,7 @@
 `endpoints` says how questions travel, `guards` protect what listens.
 
 May import: model.checkpoints, model.errors, model.feature, model.inference, model.inspection, model.known_models,
-model.safe_loading, model.sharing, model.spec, model.tokenizers, model.trace.
+model.safe_loading, model.sharing, model.requests, model.tokenizers, model.trace.
 """
 
 import os

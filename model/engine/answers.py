@@ -29,7 +29,7 @@ from model.errors import BadSetting
 from model.feature import Answers
 from model.inference.cell import explain_cell
 from model.inference.inputs import Reader
-from model.spec.request import KEEP
+from model.requests.request import KEEP
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array
 

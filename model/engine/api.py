@@ -12,9 +12,9 @@ from model.checkpoints.hub.names import Mode
 from model.checkpoints.hub.plans import Plan as Plan
 from model.errors import Words
 from model.inspection.report import Inspection
-from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
-from model.spec.request import Decoding
-from model.spec.snapshots import Losses
+from model.requests.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.requests.request import Decoding
+from model.requests.snapshots import Losses
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Trace
 

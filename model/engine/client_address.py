@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv6Address, ip_address
 
 from model.errors import BadSetting, phrase
-from model.spec.sent_text import whole_number
+from model.requests.sent_text import whole_number
 
 VARIABLE = "HEADLIGHT_PROXIES"
 MOST_PROXIES = 16

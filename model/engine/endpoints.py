@@ -10,8 +10,8 @@ from safetensors.numpy import save
 from model.engine.api import Describe, Explain, Export, Inspect, Listing, ModelInfo, Models, Run, Tensors, Texts
 from model.errors import WireError
 from model.inspection.report import Inspection
-from model.spec.endpoints import ARRAYS, JSON, TRACE, ZIP, Endpoint, as_json, endpoint, pack_arrays, unpack_arrays
-from model.spec.request import RunRequest
+from model.requests.endpoints import ARRAYS, JSON, TRACE, ZIP, Endpoint, as_json, endpoint, pack_arrays, unpack_arrays
+from model.requests.request import RunRequest
 from model.trace import serialization
 from model.trace.cell_arithmetic import Explanation
 from model.trace.serialization import tensors_and_metadata

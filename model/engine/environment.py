@@ -7,9 +7,9 @@ import torch
 
 from model.errors import BadSetting, Words, counted, phrase
 from model.inference.resources import BATCH_BYTES
-from model.spec.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
-from model.spec.request import Precision
-from model.spec.sent_text import whole_number
+from model.requests.inputs import POSITIONS, PUBLIC_MEASURED, PUBLIC_POSITIONS
+from model.requests.request import Precision
+from model.requests.sent_text import whole_number
 
 MOST_THREADS = 1024
 MOST_BATCH = 2**20

@@ -16,9 +16,9 @@ from model.engine.runtime import Runtime
 from model.engine.scheduling.scheduler import Scheduler
 from model.engine.sent_files import VOCABULARY_ENDINGS
 from model.engine.uploads import Uploads
+from model.requests.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.requests.request import Precision, Settings
 from model.sharing.caches import BUDGET, Budget
-from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
-from model.spec.request import Precision, Settings
 
 CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
 

@@ -23,8 +23,8 @@ from model.engine.uploads import UPLOAD_PREFIX, Uploads
 from model.errors import DamagedFile, HeadlightError, NoRoom, UnknownModel, phrase
 from model.inference.batching import is_out_of_memory, release
 from model.inspection.report import Inspection
+from model.requests.request import Precision, Settings
 from model.sharing.caches import Budget, ComputedOnce, LruCache
-from model.spec.request import Precision, Settings
 
 Value = TypeVar("Value")
 

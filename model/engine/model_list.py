@@ -22,8 +22,8 @@ from model.engine.api import ModelInfo, Reads
 from model.engine.sent_files import opened_name
 from model.errors import HeadlightError, StillOpening, UnknownModel, rewritten
 from model.inference import pictures, sounds
-from model.spec.network import to_json
-from model.spec.snapshots import at_step, without_step
+from model.requests.network import to_json
+from model.requests.snapshots import at_step, without_step
 from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
 from model.trace.trace_files import ENDING

@@ -23,9 +23,9 @@ from model.errors import HeadlightError, TooManyTokens, phrase
 from model.inference.calls import Ask
 from model.inference.resources import Resources
 from model.inference.run import run_in
+from model.requests.questions import RunQuestion
+from model.requests.request import Precision, RunRequest, Settings
 from model.sharing.caches import Budget, LruCache
-from model.spec.questions import RunQuestion
-from model.spec.request import Precision, RunRequest, Settings
 from model.trace.progress import OnCount, Progress, Report, ignore_count
 from model.trace.types import Trace
 

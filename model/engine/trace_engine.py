@@ -14,9 +14,9 @@ from model.engine.sent_files import opened_name
 from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadTrace, RecordedRun, UnknownTensor, WireError
 from model.feature import modules_of_traces
+from model.requests.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.requests.request import RunRequest
 from model.sharing.caches import BUDGET, ComputedOnce, LruCache
-from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
-from model.spec.request import RunRequest
 from model.trace.trace_files import ENDING, holds_trace, is_trace_file, read_bytes, read_path
 from model.trace.types import Trace
 

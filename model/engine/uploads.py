@@ -22,13 +22,13 @@ from model.engine.shared_uploads import NO_PEERS, OpeningSlots, PeerUploads
 from model.errors import BadSetting, DoesNotFit, NotACheckpoint, NoWeights, WholeObject, phrase
 from model.inference import pictures, sounds
 from model.inspection.report import Inspection
+from model.requests.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from model.safe_loading.gguf import MAGIC
 from model.safe_loading.gguf_tensors import GgufFile, read_gguf_upload
 from model.safe_loading.images import is_image
 from model.safe_loading.reader import OpenedFile, read_upload
 from model.safe_loading.sounds import is_sound
 from model.sharing.caches import LruCache, SingleFlight
-from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from model.tokenizers.vocabulary_files import MERGES, holds_pickled_vocabulary, vocabulary_in
 
 UPLOAD_PREFIX = "upload-"

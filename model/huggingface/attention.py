@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from model.errors import HeadlightError, RunFailed, UnsupportedModel, phrase
-from model.spec.external import ForeignAttention
+from model.requests.external import ForeignAttention
 from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.masks import causal_mask

@@ -6,7 +6,7 @@ from typing import Any
 from model.errors import Phrase, phrase
 from model.huggingface.folder import VOCABULARY_FILES, Folder, read_json
 from model.huggingface.gguf.folder import GgufFolder
-from model.spec.request import Decoding
+from model.requests.request import Decoding
 from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords.limits import MAX_TEMPLATE
 from model.tokenizers.subwords.process import TokenizerProcess

@@ -6,9 +6,9 @@ from typing import Any
 from model.errors import BadSetting, DamagedFile, phrase
 from model.huggingface.families import Family
 from model.huggingface.folder import CONFIG, Folder
-from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
-from model.spec.network import OutputSpec
-from model.spec.validation import read
+from model.requests.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.requests.network import OutputSpec
+from model.requests.validation import read
 
 UNTABLED = 2**12
 """Positions of a stack without a position table or limit of its own."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from model.spec.external import ForeignPositions
+from model.requests.external import ForeignPositions
 
 Kind: TypeAlias = Literal["encoder", "decoder", "both"]
 

@@ -20,7 +20,7 @@ from model.huggingface import written_out
 from model.huggingface.attention import Call, finding
 from model.huggingface.families import Kind
 from model.huggingface.places import MORE_THAN_PRODUCTS, NotFoundError, Places, encoder_of, numbered, stacks_of
-from model.spec.external import ForeignAttention
+from model.requests.external import ForeignAttention
 from model.trace.types import Kind as SiteKind
 
 OUTSIDE = phrase("its attention does not go through the library’s attention interface, where edits are made")

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
 from model.huggingface.families import TOWERS
 from model.huggingface.folder import PREPARATION, Folder
-from model.spec.external import ForeignImage
+from model.requests.external import ForeignImage
 from model.trace.types import Array
 
 FILE, PART = PREPARATION[0], "image_processor"

@@ -12,8 +12,8 @@ from model.errors import CannotSurvey, Words, phrase
 from model.huggingface.images import ImageReader
 from model.huggingface.network import AnyForeign, ForeignNetwork, WholeNetwork
 from model.huggingface.sounds import SoundReader
-from model.spec.external import ForeignSpec
-from model.spec.request import Decoding
+from model.requests.external import ForeignSpec
+from model.requests.request import Decoding
 from model.tokenizers.words import Tokenizer
 
 

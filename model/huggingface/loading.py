@@ -53,8 +53,8 @@ from model.huggingface.sounds import sound_reader
 from model.huggingface.tokenizer import notes as notes_of
 from model.huggingface.tokenizer import tokenizers_of
 from model.inspection.report import Inspection
-from model.spec.external import ForeignSpec
-from model.spec.network import to_json
+from model.requests.external import ForeignSpec
+from model.requests.network import to_json
 from model.tokenizers.chat import ReadsChats
 from model.tokenizers.vocabulary import IdTokenizer
 from model.tokenizers.words import Tokenizer

@@ -15,7 +15,7 @@ from model.huggingface import images, sounds
 from model.huggingface.attention import Watch
 from model.huggingface.hooks import register
 from model.huggingface.places import MORE_THAN_PRODUCTS, Places, encoder_of
-from model.spec.external import ForeignImage, ForeignSound, ForeignSpec
+from model.requests.external import ForeignImage, ForeignSound, ForeignSpec
 from model.trace.types import Site
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache

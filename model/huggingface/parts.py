@@ -9,7 +9,7 @@ from model.huggingface.families import Kind
 from model.huggingface.network import NO_SCORES, ForeignNetwork
 from model.inspection.diagnostics import counted_once
 from model.inspection.report import Part
-from model.spec.external import ForeignImage
+from model.requests.external import ForeignImage
 
 
 def parts(network: ForeignNetwork) -> tuple[Part, ...]:

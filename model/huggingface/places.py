@@ -9,7 +9,7 @@ from torch import nn
 
 from model.errors import Phrase, phrase
 from model.huggingface.families import Family, Kind
-from model.spec.external import ForeignPositions
+from model.requests.external import ForeignPositions
 from model.trace.types import Kind as SiteKind
 from model.trace.types import Site
 

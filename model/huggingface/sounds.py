@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.errors import DoesNotFit, HeadlightError, Phrase, Words, phrase
 from model.huggingface.folder import PREPARATION, Folder
-from model.spec.external import ForeignSound
+from model.requests.external import ForeignSound
 from model.trace.types import Array
 
 FILE, PART = PREPARATION[0], "feature_extractor"

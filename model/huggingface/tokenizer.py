@@ -7,8 +7,8 @@ from functools import cached_property
 from model.errors import BadChat, EmptyText, HeadlightError, NoTokenizer, Phrase, TokenWithoutRow, phrase
 from model.huggingface.chat_templates import template_of
 from model.huggingface.folder import TOKENIZER, VOCABULARY_FILES, Folder, read_json
-from model.spec.external import ForeignSpec
-from model.spec.inputs import Chat
+from model.requests.external import ForeignSpec
+from model.requests.inputs import Chat
 from model.tokenizers.chat import NO_TEMPLATE, ChatTemplate, Rendered
 from model.tokenizers.subwords.process import Cut, TokenizerProcess
 from model.tokenizers.subwords.writing import written

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from model.errors import DoesNotFit, phrase
 from model.inference.decoding import Read, Writer, only
-from model.spec.external import AnySpec
-from model.spec.network import StackSpec
-from model.spec.request import Keep
+from model.requests.external import AnySpec
+from model.requests.network import StackSpec
+from model.requests.request import Keep
 from model.trace.beam_tree import Fate, Node
 from model.trace.steps import Step
 from model.trace.types import sites

@@ -8,7 +8,7 @@ from model.checkpoints.loader import AnyNetwork, Runner
 from model.errors import CannotChange, Phrase, phrase
 from model.feature import attribute, features
 from model.inference.inputs import Inputs
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Intervention
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.checkpoints.loader import Runner
 from model.inference.recorder import Recorder
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.beam_tree import Node
 from model.trace.steps import Candidate, Step
 from model.trace.types import Trace

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from model.errors import BadSetting, DoesNotFit, Words, phrase
 from model.inference.sounds import sound
-from model.spec.external import AnyStack, ForeignImage, ForeignSound, ForeignStack
-from model.spec.inputs import Features, RandomFeatures
+from model.requests.external import AnyStack, ForeignImage, ForeignSound, ForeignStack
+from model.requests.inputs import Features, RandomFeatures
 from model.trace.types import Array, Tokens
 
 NO_EMBEDDING = phrase("numbers, because this network has no embedding for words or ids; “POSITIONS SEED” draws random ones")

@@ -27,9 +27,9 @@ from model.inference.features import (
 )
 from model.inference.pictures import names_picture, picture
 from model.inference.sounds import names_sound
-from model.spec.external import AnySpec, AnyStack, ForeignImage, ForeignStack
-from model.spec.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
-from model.spec.request import RunRequest, check_size
+from model.requests.external import AnySpec, AnyStack, ForeignImage, ForeignStack
+from model.requests.inputs import POSITIONS, Chat, Features, Given, RandomFeatures
+from model.requests.request import RunRequest, check_size
 from model.tokenizers.chat import NO_TEMPLATE, ReadsChats, Rendered
 from model.tokenizers.words import Tokenizer, check_ids
 from model.trace.types import Array, ImageFacts, Tokens, sites

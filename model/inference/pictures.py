@@ -9,9 +9,9 @@ import numpy as np
 
 from model.checkpoints.loader import Runner
 from model.errors import UnknownImage
+from model.requests.inputs import IMAGE_PREFIX
 from model.safe_loading.images import read_image
 from model.sharing.caches import LruCache
-from model.spec.inputs import IMAGE_PREFIX
 from model.trace.types import Array, ImageFacts
 
 EXAMPLE = f"{IMAGE_PREFIX}{0:016x}"

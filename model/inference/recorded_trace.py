@@ -14,8 +14,8 @@ from model.inference.changes import Changes
 from model.inference.decoding import Written
 from model.inference.inputs import Input
 from model.inference.recorder import Recorder, attentions
-from model.spec.network import to_json
-from model.spec.request import RunRequest
+from model.requests.network import to_json
+from model.requests.request import RunRequest
 from model.trace.progress import Progress
 from model.trace.types import CHAT, IMAGE, SOURCE_NOTES, Array, ChatFacts, Tokens, Trace
 from model.transformer.networks import RunsWhole

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from model.errors import Words, phrase
-from model.spec.external import AnyAttention
-from model.spec.request import KEEP, Keep
+from model.requests.external import AnyAttention
+from model.requests.request import KEEP, Keep
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import AXES, TENSORS_OF_ATTENTION, UNWRITTEN, Array, Attention, Site, Tokens
 

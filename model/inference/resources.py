@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from model.inference.calls import Ask, alone
-from model.spec.inputs import POSITIONS
+from model.requests.inputs import POSITIONS
 from model.trace.progress import OnCount, ignore_count
 
 BATCH_BYTES = 128 * 2**20

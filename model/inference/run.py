@@ -37,9 +37,9 @@ from model.inference.inputs import Input, Inputs, Reader, is_fused, needs_weight
 from model.inference.recorded_trace import FROM_FLOAT32, TraceMaker, differences
 from model.inference.recorder import Recorder
 from model.inference.whole_passes import WholePasses
-from model.spec.external import AnySpec
-from model.spec.inputs import POSITIONS
-from model.spec.request import RunRequest
+from model.requests.external import AnySpec
+from model.requests.inputs import POSITIONS
+from model.requests.request import RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.steps import Step
 from model.trace.types import Tokens, Trace

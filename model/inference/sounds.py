@@ -10,9 +10,9 @@ import numpy as np
 
 from model.checkpoints.loader import Runner
 from model.errors import UnknownSound
+from model.requests.inputs import SOUND_PREFIX
 from model.safe_loading.sounds import read_sound
 from model.sharing.caches import LruCache
-from model.spec.inputs import SOUND_PREFIX
 from model.trace.types import Array
 
 EXAMPLE = f"{SOUND_PREFIX}{0:016x}"

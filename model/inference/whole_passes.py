@@ -9,7 +9,7 @@ from torch import Tensor
 from model.inference.calls import Ask, Call
 from model.inference.decoding import Written
 from model.inference.inputs import LARGEST
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Run
 from model.transformer.networks import RunsWhole

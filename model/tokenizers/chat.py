@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from model.errors import phrase
-from model.spec.inputs import Chat
+from model.requests.inputs import Chat
 from model.trace.types import Tokens
 
 NO_TEMPLATE = phrase("this model has no chat template, it continues a text")

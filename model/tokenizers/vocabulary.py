@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from model.errors import BadSetting, DoesNotFit, EmptyText, HeadlightError, NoVocabulary, phrase
-from model.spec.validation import read
+from model.requests.validation import read
 from model.tokenizers import words
 from model.tokenizers.words import Tokenizer, WordTokenizer, basic_english, check_ids, split_words
 from model.trace.types import Tokens

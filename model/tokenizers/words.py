@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 from model.errors import BadSetting, EmptyText, TokenOutOfRange, phrase
-from model.spec.validation import read
+from model.requests.validation import read
 from model.tokenizers import bpe
 from model.trace.types import Tokens
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from model.errors import BadSetting, EditedCell, NotRecorded, phrase
-from model.spec.edits import Allow, Forbid, Patch, SetRow, Sharpen, Silence, SwapLayers
-from model.spec.request import RunRequest
+from model.requests.edits import Allow, Forbid, Patch, SetRow, Sharpen, Silence, SwapLayers
+from model.requests.request import RunRequest
 from model.trace.types import Array, Attention, Trace
 
 TOLERANCE = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}

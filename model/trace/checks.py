@@ -7,10 +7,10 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from model.errors import BadSetting, HeadlightError, WireError, Words, phrase
-from model.spec.edits import Allow, Forbid, Patch, SetRow
-from model.spec.external import AnySpec, ForeignImage, ForeignSound
-from model.spec.request import RunRequest
-from model.spec.validation import read
+from model.requests.edits import Allow, Forbid, Patch, SetRow
+from model.requests.external import AnySpec, ForeignImage, ForeignSound
+from model.requests.request import RunRequest
+from model.requests.validation import read
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import SOURCE_NOTES, Array, Attention, Tokens, Trace, chat_of, image_facts
 

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from model.errors import BadSetting, Phrase, UnknownSite, WireError, Words, phrase
-from model.spec.validation import read
+from model.requests.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import LazyAttention
 from model.trace.recorded import Recorded

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from model.spec.network import ROTARY
+from model.requests.network import ROTARY
 from model.trace.stages import Stage
 from model.trace.types import Trace
 

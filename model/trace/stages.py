@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from model.errors import UnknownStage, Words
-from model.spec.network import ROTARY
+from model.requests.network import ROTARY
 from model.trace.types import Array, Site, Trace
 
 

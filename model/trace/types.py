@@ -17,8 +17,8 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from model.errors import UnknownHead, UnknownSite, Words, phrase
-from model.spec.external import AnySpec
-from model.spec.validation import read
+from model.requests.external import AnySpec
+from model.requests.validation import read
 from model.trace.beam_tree import Node
 from model.trace.lazy_attention import Array as Array
 from model.trace.lazy_attention import LazyAttention

@@ -7,5 +7,5 @@ Comments at the ends of lines give the shape of each tensor, in these axis names
 
 Source: Vaswani et al. 2017, "Attention Is All You Need". Section, equation and table numbers without an author refer to that paper.
 
-May import: model.errors, model.spec, model.trace.
+May import: model.errors, model.requests, model.trace.
 """

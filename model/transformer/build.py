@@ -1,6 +1,7 @@
 """build(spec) -> network: the one place where the choices in a ModelSpec become modules. Modules never read the spec.
 
-To add a choice, such as a positional encoding: write the module, then add its name to the table here and to model/spec/network.py.
+To add a choice, such as a positional encoding: write the module, then add its name to the table here and to
+model/requests/network.py.
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
 from model.transformer.attention import MultiHeadAttention, softmax_uniform, softmax_zeros
 from model.transformer.layers import (
     AttentionLayer,

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from model.spec.inputs import Turn
+from model.requests.inputs import Turn
 from tests import chats
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.chats import CHATML, NO_SYSTEM

@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
 from model.inference.pictures import EXAMPLE
-from model.spec.edits import Forbid
-from model.spec.request import RunRequest
+from model.requests.edits import Forbid
+from model.requests.request import RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.pictures import colors, file_of, png, saved_with_processor

@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 from model.checkpoints import native
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.network import ModelSpec
-from model.spec.request import Decoding, RunRequest
+from model.requests.network import ModelSpec
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import VARIANTS, network

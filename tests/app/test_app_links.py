@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from model.engine.local import LocalEngine
-from model.spec.questions import Question
+from model.requests.questions import Question
 from model.trace.types import Trace
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from viz.url.view_state import ViewState, all_parameters

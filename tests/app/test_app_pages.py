@@ -14,8 +14,8 @@ from model.engine import log
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference import inputs
-from model.spec.network import TABLELESS, ModelSpec
-from model.spec.request import Decoding, RunRequest
+from model.requests.network import TABLELESS, ModelSpec
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.app.visiting import PAGES, Visitor
 from tests.networks import LANGUAGE_MODELS, TRANSLATORS, VARIANTS, language_model, save_checkpoint

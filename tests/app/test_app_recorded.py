@@ -9,7 +9,7 @@ import pytest
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.features.circuit.sums import Why, Writes
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace import serialization
 from tests import opened
 from tests.app.visiting import EVERY_PAGE, Visitor

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.spec.layout_file import parse
+from model.requests.layout_file import parse
 from tests.app.visiting import Visitor
 from tests.layout_files import PLAIN, foreign
 

@@ -8,7 +8,7 @@ import torch
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.inference.sounds import EXAMPLE
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests import folders
 from tests.app.visiting import EVERY_PAGE, PAGES, Visitor
 from tests.sounds import saved_listener, sound_file, tones, wav

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, WebSocket
 
 from model.engine.api import Describe, Engine, Run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.bpe import CONTINUING
 from model.trace.types import Trace
 from tests.browser.patience import PATIENCE_MS, expect

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from model.engine.api import Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import APP
 from tests.browser.test_pages import box, overlap

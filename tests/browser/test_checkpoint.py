@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, hovered_weight, overflow, rest, tile_of, tiles

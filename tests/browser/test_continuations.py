@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Keys
 
 from model.engine.api import Engine, Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Site, Trace
 from tests import traces
 from tests.browser.conftest import Serve

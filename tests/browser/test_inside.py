@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from model.engine.api import Run
-from model.spec.request import KEEP, RunRequest
+from model.requests.request import KEEP, RunRequest
 from model.trace import stages
 from model.trace.types import Trace
 from tests.browser.emulation import a_phone

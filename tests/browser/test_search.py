@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Engine, Run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses
 from model.trace.types import Trace
 from tests.browser.patience import expect

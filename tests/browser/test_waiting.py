@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.visits import chips, has_parameters, loud, opened, rest, tiles, type_sentence, until
 from tests.known import bundled_engine

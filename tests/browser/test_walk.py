@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Explain, Run
-from model.spec.request import KEEP, RunRequest
+from model.requests.request import KEEP, RunRequest
 from model.trace import stages
 from tests.browser.patience import expect
 from tests.browser.visits import drawing, has_parameters, middle, rest, tiles

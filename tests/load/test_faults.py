@@ -20,7 +20,7 @@ from model.errors import EngineAway, HeadlightError
 from model.features.serving.http import client
 from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
 from tests.browser.servers import free_port

@@ -22,7 +22,7 @@ from model.engine.guards.access import AccessLimits
 from model.engine.local import LocalEngine
 from model.features.serving.http import server
 from model.features.serving.http.server import application
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace import serialization
 from tests.hosts import listening
 from tests.networks import save_checkpoint

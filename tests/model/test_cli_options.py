@@ -10,8 +10,8 @@ import pytest
 from model.__main__ import cli, main
 from model.cli import options
 from model.errors import BadSetting
-from model.spec.request import Decoding, RunRequest, described_fields, option
-from model.spec.validation import Between
+from model.requests.request import Decoding, RunRequest, described_fields, option
+from model.requests.validation import Between
 
 OF_BOTH = Path(__file__).with_name("run_options.help.txt")
 """What `run --help` and `explain --help` say of the options that are made of fields."""

@@ -14,7 +14,7 @@ from model.checkpoints.loader import Runner
 from model.cli import explain, progress
 from model.inference.run import run_in
 from model.inspection import tensor_stats
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.progress import Progress, Report
 from model.trace.types import Trace
 from tests import folders

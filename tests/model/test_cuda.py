@@ -15,8 +15,8 @@ from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import OutOfMemory
 from model.features.circuit.sums import Why, Writes
 from model.features.what_if.questions import Heads
-from model.spec.edits import Silence
-from model.spec.request import KEEP, Decoding, Precision, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import KEEP, Decoding, Precision, RunRequest
 from model.trace.types import Trace
 from tests.folders import save
 from tests.pictures import png, saved_with_processor

@@ -8,7 +8,7 @@ import pytest
 
 from model import errors
 from model.errors import BadSetting, Busy, Phrase, counted, in_english, phrase, rewritten
-from model.spec.validation import read
+from model.requests.validation import read
 from model.trace.serialization import from_bytes, to_bytes
 from tests import traces
 

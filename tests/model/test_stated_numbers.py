@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model.engine.api import Engine, Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 
 pytestmark = pytest.mark.slow
 

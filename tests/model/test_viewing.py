@@ -17,7 +17,7 @@ from model.engine import open_engine
 from model.engine.api import Models, Run
 from model.engine.sent_files import opened_name, vocabulary_name
 from model.errors import NotACheckpoint
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests import opened
 from tests.patience import HANG_S
 from tests.reference import GOLDEN, SETTINGS

@@ -13,8 +13,8 @@ from model.engine.api import ModelInfo
 from model.engine.scheduling.queue import SESSION, Session
 from model.features.circuit.cell_words import cell_words
 from model.features.circuit.sums import CellWords, CellWrites
-from model.spec.edits import read_edits
-from model.spec.questions import Question
+from model.requests.edits import read_edits
+from model.requests.questions import Question
 from model.trace.types import Array
 from tests.pages import open_view, words
 from tests.runs import SPECS, request, traced

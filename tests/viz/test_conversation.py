@@ -13,8 +13,8 @@ import torch
 
 from model.engine.api import ModelInfo, Run
 from model.engine.local import LocalEngine
-from model.spec.inputs import Chat, Turn
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Chat, Turn
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.chat import ChatTemplate
 from tests import chats
 from tests.chats import LONG

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from model.spec.edits import Silence
-from model.spec.request import RunRequest
+from model.requests.edits import Silence
+from model.requests.request import RunRequest
 from model.trace.types import Site
 from tests import traces
 from viz.canvas.scenes import attention

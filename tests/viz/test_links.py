@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.spec.edits import Silence
-from model.spec.inputs import ROLES, Turn
-from model.spec.request import MOST_TOKENS, Decoding
+from model.requests.edits import Silence
+from model.requests.inputs import ROLES, Turn
+from model.requests.request import MOST_TOKENS, Decoding
 from viz.feature import features
 from viz.features.compare import view as compare_view
 from viz.url import links, view_state

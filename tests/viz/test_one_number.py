@@ -15,7 +15,7 @@ from model import __main__ as program
 from model.engine.api import Engine, Run
 from model.features.survey.questions import MeasureTexts, Text
 from model.measures.catalogue import MEASURES
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Site, Trace
 from tests.plain_measures import by_loop
 from viz.canvas.wire import overviews

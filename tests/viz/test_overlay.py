@@ -8,7 +8,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from model.spec.edits import Forbid, read_edits
+from model.requests.edits import Forbid, read_edits
 from model.trace.serialization import from_bytes
 from model.trace.stages import find
 from model.trace.trace_files import ARCHIVE

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.spec import network
-from model.spec.network import ModelSpec
+from model.requests import network
+from model.requests.network import ModelSpec
 from model.trace.types import Array, Trace
 from model.transformer.norms import UnbiasedNorm
 from tests import networks, traces

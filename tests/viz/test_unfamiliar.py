@@ -8,7 +8,7 @@ import pytest
 
 from model.engine.api import Describe, Engine, Run
 from model.features.survey.texts import bundled
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.traces import translation
 from viz.i18n import translate
 from viz.i18n.recognition import recognized

@@ -16,7 +16,7 @@ from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file, vocabulary_name
 from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, OpenQuestions, WholeObject
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.app.conftest import shelf, stocked, tiny  # noqa: F401  # fixtures of the whole app
 from tests.app.visiting import Visitor
 from tests.patience import HANG_S

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from model.errors import UnknownTensor
 from model.measures.rows import entropies
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.rollout import rollout
 from model.trace.types import Array, Trace
 from tests import traces

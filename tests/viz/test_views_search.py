@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from model.spec.request import Decoding
+from model.requests.request import Decoding
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.types import Trace
 from tests.pages import MadeUpEngine, open_view

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from model.checkpoints.native import Checkpoint
 from model.engine.api import Explain
 from model.inference.cell import explain_cell
-from model.spec.request import KEEP, RunRequest
+from model.requests.request import KEEP, RunRequest
 from model.trace import stages
 from model.trace.cell_arithmetic import Explanation
 from model.trace.source_lines import code

@@ -9,7 +9,7 @@ from model.checkpoints import tensors
 from model.errors import CannotChange, UnknownTensor
 from model.inference.cell import explain_cell
 from model.inference.recorded_trace import facts
-from model.spec.edits import Edit, NoPositions, ShiftPositions, Silence
+from model.requests.edits import Edit, NoPositions, ShiftPositions, Silence
 from model.trace import source_lines, stages
 from model.trace.stages import Stage
 from tests.pages import MadeUpEngine, open_view, words

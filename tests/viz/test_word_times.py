@@ -11,7 +11,7 @@ import torch
 
 from model.engine.api import Receive, Run
 from model.engine.local import LocalEngine
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, Trace
 from tests import traces
 from tests.sounds import RATE, extractor, saved_listener, sound_file, tones

@@ -4,7 +4,7 @@ import json
 import re
 
 from model.errors import HeadlightError
-from model.spec.sent_text import whole_number
+from model.requests.sent_text import whole_number
 from model.trace.types import Site
 from viz.claims.subjects import Head, Named, Token
 from viz.i18n.translate import _

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from model.engine.api import Describe, Engine, ModelInfo, Run, Tensors, Texts
 from model.errors import BadClaim, from_json
-from model.spec.edits import read_edits
-from model.spec.request import Keep, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.edits import read_edits
+from model.requests.request import Keep, RunRequest
+from model.requests.snapshots import at_step
 from model.trace.types import Array, Attention, Tokens, Trace
 from viz.claims.subjects import Head, Named, Scope, Token
 from viz.feature import features

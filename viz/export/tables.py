@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from model.spec.sent_text import spreadsheet_text
+from model.requests.sent_text import spreadsheet_text
 from model.trace.serialization import to_bytes
 from model.trace.types import Array, Attention, Trace
 from viz.i18n.translate import _

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.spec.edits import (
+from model.requests.edits import (
     Allow,
     AtSites,
     Edit,
@@ -22,7 +22,7 @@ from model.spec.edits import (
     SwapPositions,
     Token,
 )
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Site, Tokens, Trace
 from viz.i18n.translate import _, _n, join_clauses, join_list
 from viz.labels import tokens

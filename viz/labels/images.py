@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from model.spec.edits import Edit, Forbid, Token
+from model.requests.edits import Edit, Forbid, Token
 from model.trace.types import Tokens, Trace, image_facts
 from viz.i18n.translate import _
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from model.spec.external import ForeignSound
-from model.spec.validation import read
+from model.requests.external import ForeignSound
+from model.requests.validation import read
 from model.trace.types import Trace
 from viz.i18n.translate import _, number
 from viz.labels.tokens import listens

@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache, cached
 
-from model.spec.edits import Silence
-from model.spec.request import RunRequest
+from model.requests.edits import Silence
+from model.requests.request import RunRequest
 from model.trace.steps import Step
 from model.trace.types import Attention, Site, Tokens, Trace
 from viz.i18n import translate

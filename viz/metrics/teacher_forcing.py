@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from model.measures.rows import choosing, mean, overlap
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, Attention, Tokens, Trace
 from viz.labels import tokens
 

@@ -12,7 +12,7 @@ from model.engine.client_address import FORWARDED_HEADER, client_address
 from model.engine.guards.access import AccessLimits, is_loopback
 from model.engine.scheduling.queue import Session
 from model.errors import Refused
-from model.spec.sent_text import split_address
+from model.requests.sent_text import split_address
 from viz.i18n.translate import error_message, of_request, speaking
 
 PASSED_ON = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip")

@@ -22,8 +22,8 @@ from model.engine import log
 from model.engine.api import Engine
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError
-from model.spec.questions import Question
-from model.spec.sent_text import whole_number
+from model.requests.questions import Question
+from model.requests.sent_text import whole_number
 from viz.canvas.wire import transport
 from viz.i18n import translate
 from viz.i18n.translate import error_message

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from model.engine.api import Engine, Export, Listing, ModelInfo, Receive, Run
 from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
-from model.spec.questions import Answer, Question, RunQuestion
-from model.spec.sent_text import whole_number
+from model.requests.questions import Answer, Question, RunQuestion
+from model.requests.sent_text import whole_number
 from model.trace.progress import Progress
 from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import TypeAlias
 
 from model.engine.api import ModelInfo
-from model.spec.request import Decoding
+from model.requests.request import Decoding
 from model.trace.types import Attention, Trace
 from viz.i18n.translate import _
 from viz.url.parsers import LONGEST_TEXT, written_turns

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeVar
 
 from model.engine.sent_files import names_server_file
 from model.errors import HeadlightError
-from model.spec.edits import MOST_EDITS, Silence, read_edits, write_edits
-from model.spec.edits import silences as silenced_heads
-from model.spec.inputs import MOST_TURNS, Turn
-from model.spec.request import MOST_TOKENS
-from model.spec.sent_text import whole_number
+from model.requests.edits import MOST_EDITS, Silence, read_edits, write_edits
+from model.requests.edits import silences as silenced_heads
+from model.requests.inputs import MOST_TURNS, Turn
+from model.requests.request import MOST_TOKENS
+from model.requests.sent_text import whole_number
 from model.trace.types import Site
 from viz.feature import cell_panels, features
 from viz.i18n.translate import LANGUAGES, _, join_list, matching

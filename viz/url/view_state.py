@@ -4,9 +4,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, Self, TypeVar, get_args
 
-from model.spec.edits import Edit, read_edits
-from model.spec.inputs import Chat, Turn
-from model.spec.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
+from model.requests.edits import Edit, read_edits
+from model.requests.inputs import Chat, Turn
+from model.requests.request import MOST_CANDIDATES, MOST_TOKENS, Decoding, Method, Precision, RunRequest, Settings
 from viz.feature import features
 from viz.i18n.translate import N_
 from viz.url import parsers as values

@@ -7,7 +7,7 @@ import numpy as np
 
 from model.engine.api import Explain, Tensors
 from model.errors import UnknownTensor
-from model.spec.network import TABLELESS
+from model.requests.network import TABLELESS
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from model.engine.api import Tensors
-from model.spec.network import TABLELESS
+from model.requests.network import TABLELESS
 from model.trace.types import Array
 from viz import canvas
 from viz.figures import positions

@@ -7,7 +7,7 @@ import streamlit as st
 
 from model.engine.api import Explain
 from model.errors import HeadlightError
-from model.spec.network import ROTARY
+from model.requests.network import ROTARY
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz.i18n.translate import _, error_message

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from model.engine.api import ModelInfo
-from model.spec.inputs import MOST_TURNS, Turn
+from model.requests.inputs import MOST_TURNS, Turn
 from model.trace.types import ChatFacts, Trace, chat_of
 from viz.i18n.translate import _
 from viz.session.state import get_view_state, update

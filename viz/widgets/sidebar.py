@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from model.engine.api import ModelInfo
-from model.spec.request import MOST_CANDIDATES, MOST_TOKENS
+from model.requests.request import MOST_CANDIDATES, MOST_TOKENS
 from model.trace.types import UNWRITTEN, Trace
 from viz.i18n import translate
 from viz.i18n.translate import _, in_millions, join_list, join_sentences, said

@@ -1,6 +1,6 @@
 """Layouts: how training programs name their weights, as tables of roles or in files of their own; LAYOUTS lists them.
 
-May import: model.errors, model.inspection, model.safe_loading, model.spec, model.tokenizers, model.transformer.
+May import: model.errors, model.inspection, model.safe_loading, model.requests, model.tokenizers, model.transformer.
 """
 
 from model.checkpoints.layouts.base import Layout

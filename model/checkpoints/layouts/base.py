@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from model.checkpoints.layouts.questions import Answers, Question
 from model.errors import BadSetting, Words, phrase
-from model.spec.layout_file import LayoutFile
-from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.requests.layout_file import LayoutFile
+from model.requests.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 
 Rules: TypeAlias = Mapping[str, str | tuple[str, ...]]
 """Their names -> ours. `#` means a layer's number and `@` weight or bias, in both. Several of ours share their tensor:

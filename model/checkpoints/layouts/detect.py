@@ -26,7 +26,7 @@ from model.errors import (
 from model.huggingface.families import FAMILIES, Family
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 from model.inspection.wrappers import readings
-from model.spec.layout_file import mistakes
+from model.requests.layout_file import mistakes
 
 MOST_NAMED = 3
 """Most architectures that a sentence names."""

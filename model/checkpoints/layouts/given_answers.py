@@ -11,7 +11,7 @@ from model.checkpoints.layouts.layout_files import SETTING
 from model.checkpoints.layouts.questions import Question
 from model.checkpoints.layouts.saved_settings import SavedAnswer
 from model.errors import BadSetting, DamagedFile, DoesNotFit, SeveralFiles, Words, phrase
-from model.spec.layout_file import MOST_BYTES
+from model.requests.layout_file import MOST_BYTES
 from model.tokenizers.vocabulary import ENDS, PADS, STARTS, UNKNOWNS, place_of
 from model.tokenizers.vocabulary_files import read_vocabulary
 from model.trace.trace_files import ENDING

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from model.checkpoints.layouts.base import ByKeyHead, Rules, Shapes, renamed
-from model.spec.network import ModelSpec
+from model.requests.network import ModelSpec
 from model.transformer.build import needed
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

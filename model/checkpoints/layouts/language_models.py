@@ -14,7 +14,7 @@ from model.checkpoints.layouts.questions import (
 )
 from model.checkpoints.layouts.role_tables import RoleTable, decoding, heads_of_all, layout, texts
 from model.errors import Words, phrase
-from model.spec.layout_file import GROUPED, STACKED
+from model.requests.layout_file import GROUPED, STACKED
 
 
 def _gpt_turned(shapes: Shapes) -> Words | None:

@@ -1,4 +1,4 @@
-"""A layout that a person described: a layout file (model/spec/layout_file.py) made into a Layout."""
+"""A layout that a person described: a layout file (model/requests/layout_file.py) made into a Layout."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,8 @@ from model.checkpoints.layouts.questions import (
 )
 from model.checkpoints.layouts.role_tables import RoleTable, Sizes, decoding, heads_of_all, layout, padding, texts
 from model.errors import phrase
-from model.spec.layout_file import LayoutFile
-from model.spec.network import ROTARY, ModelSpec
+from model.requests.layout_file import LayoutFile
+from model.requests.network import ROTARY, ModelSpec
 
 SETTING = "layout_file"
 """The setting that names a layout file."""

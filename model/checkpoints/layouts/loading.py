@@ -23,10 +23,10 @@ from model.errors import DoesNotFit, IncompleteWeights, OpenQuestions, Words, ph
 from model.inspection.leftovers import noted
 from model.inspection.report import Asked, Inspection, TensorInfo
 from model.inspection.tensor_stats import each_measured
+from model.requests import network as specs
+from model.requests.layout_file import parse
+from model.requests.network import ModelSpec
 from model.safe_loading.reader import OpenedFile, read_tensors
-from model.spec import network as specs
-from model.spec.layout_file import parse
-from model.spec.network import ModelSpec
 from model.tokenizers.subwords.tokenizer import Subwords, SubwordTokenizer
 from model.tokenizers.vocabulary import ENDS, STARTS, UNKNOWNS, IdTokenizer, Specials, VocabularyTokenizer, place_of
 from model.tokenizers.words import Tokenizer

@@ -8,8 +8,8 @@ from model.checkpoints.layouts.base import Layout, Shapes
 from model.checkpoints.layouts.questions import LONGEST, Question, activation, embed_scale, norm_order
 from model.checkpoints.layouts.role_tables import RoleTable, Sizes, decoding, heads_of_all, layout, our_name, padding, texts
 from model.errors import phrase
-from model.spec.layout_file import BEHIND, LAYER, STACKED, Network, roles
-from model.spec.network import Positions
+from model.requests.layout_file import BEHIND, LAYER, STACKED, Network, roles
+from model.requests.network import Positions
 
 _PASSES = Question("decoder_passes", phrase("How often the decoder’s layers are applied."), ("1", "2"))
 

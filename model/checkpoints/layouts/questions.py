@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from model.errors import BadSetting, OpenQuestions, UnknownField, Words, phrase
-from model.spec.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
+from model.requests.network import Activation, DecodePositions, EmbedScale, NormOrder, Positions
 from model.tokenizers.vocabulary import SPLITS
 
 

@@ -1,7 +1,7 @@
 """Layouts as tables: the role of each pattern of names, as in a layout file, and what is asked about such a network.
 
-A layout file (model/spec/layout_file.py) and the tables in translators.py and language_models.py are read in the same way: roles
-tell which tensor becomes which of ours, sizes come from the tensors of roles, and the rest from facts and answers.
+A layout file (model/requests/layout_file.py) and the tables in translators.py and language_models.py are read in the same way:
+roles tell which tensor becomes which of ours, sizes come from the tensors of roles, and the rest from facts and answers.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ from model.checkpoints.layouts.base import (
     requires,
 )
 from model.errors import Words
-from model.spec.layout_file import BEHIND, GROUPED, LAYER, STACKED, LayoutFile, Network, filled, in_layers
-from model.spec.network import ModelSpec, OutputSpec, Positions, StackSpec
+from model.requests.layout_file import BEHIND, GROUPED, LAYER, STACKED, LayoutFile, Network, filled, in_layers
+from model.requests.network import ModelSpec, OutputSpec, Positions, StackSpec
 from model.transformer.positions import FAIRSEQ_FIRST
 
 _PLACES = {

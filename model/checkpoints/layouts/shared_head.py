@@ -17,7 +17,7 @@ from model.checkpoints.layouts.questions import (
     vocabularies,
 )
 from model.errors import DoesNotFit, phrase
-from model.spec.network import AttentionSpec, ModelSpec, OutputSoftmax, OutputSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, OutputSoftmax, OutputSpec, StackSpec
 
 _PARTS = {"query_matrix": "query", "key_matrix": "key", "value_matrix": "value", "out": "output"}
 

@@ -25,7 +25,7 @@ from model.checkpoints.layouts.questions import (
 )
 from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
 from model.errors import phrase
-from model.spec.network import ModelSpec, OutputSpec, StackSpec
+from model.requests.network import ModelSpec, OutputSpec, StackSpec
 
 LONGEST = 4096
 """Positions at most where no table bounds them."""

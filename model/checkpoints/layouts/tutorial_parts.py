@@ -10,7 +10,7 @@ from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attenti
 from model.checkpoints.layouts.questions import Answers, Question, activation, causal, head_dim, heads, norm_order
 from model.checkpoints.layouts.translators import TUTORIAL
 from model.errors import phrase
-from model.spec.network import ModelSpec, StackSpec
+from model.requests.network import ModelSpec, StackSpec
 
 LONGEST = 4096
 """Positions at most: features have no table of positions that would bound them."""

@@ -28,10 +28,10 @@ from model.errors import (
     WrongToken,
     phrase,
 )
-from model.spec.inputs import POSITIONS, PUBLIC_POSITIONS, Chat
-from model.spec.questions import ModelQuestion, Question, RunQuestion
-from model.spec.request import RunRequest, check_size
-from model.spec.sent_text import whole_number
+from model.requests.inputs import POSITIONS, PUBLIC_POSITIONS, Chat
+from model.requests.questions import ModelQuestion, Question, RunQuestion
+from model.requests.request import RunRequest, check_size
+from model.requests.sent_text import whole_number
 
 BODY = 4 * 2**20
 """Most bytes of a JSON body."""

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from model.engine.guards.access import is_loopback
 from model.errors import BadSetting, Refused, UnknownHost, phrase
-from model.spec.sent_text import split_address
+from model.requests.sent_text import split_address
 
 VARIABLE = "HEADLIGHT_HOSTS"
 POLICY = 1008

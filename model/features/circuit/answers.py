@@ -19,7 +19,7 @@ from model.features.what_if.questions import Attribution
 from model.features.what_if.results import Result
 from model.features.what_if.work import RunShape, price
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 
 
 def _why(engine: Runtime, question: Why) -> ScoreSum:

@@ -16,8 +16,8 @@ from model.features.circuit.score_parts import ran
 from model.features.circuit.stream import ResidualStream
 from model.features.circuit.sums import CellWords, CellWrites, Part
 from model.inference.inputs import Reader
-from model.spec.edits import replaces_context, replaces_output
-from model.spec.request import RunRequest
+from model.requests.edits import replaces_context, replaces_output
+from model.requests.request import RunRequest
 from model.trace.cell_arithmetic import check_cell
 from model.trace.types import Array, Trace
 

@@ -12,7 +12,7 @@ from model.cli.options import AS_JSON, DEVICE, asks_for_a_run
 from model.errors import BadSetting
 from model.features.circuit.circuits import LONGEST_FILE, SIDES, Circuit, CircuitGraph, PathEffects, Paths, mean_of, read_pairs
 from model.features.what_if.results import plain
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 
 
 @click.command()

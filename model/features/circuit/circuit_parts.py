@@ -18,8 +18,8 @@ from model.features.circuit.score_parts import difference, ran, refuse_changed_s
 from model.features.circuit.stream import ResidualStream, Term
 from model.features.circuit.sums import Part
 from model.features.what_if.results import Head
-from model.spec.edits import replaces_context
-from model.spec.request import RunRequest
+from model.requests.edits import replaces_context
+from model.requests.request import RunRequest
 from model.trace.progress import OnCount, ignore_count
 from model.trace.types import Array, Attention, Trace
 

@@ -18,9 +18,9 @@ from model.features.circuit.sums import Index, Part
 from model.features.what_if.questions import Attribution
 from model.features.what_if.results import Arrays, Head, Result, plain
 from model.features.what_if.work import Costly, RunShape
-from model.spec.inputs import Given
-from model.spec.questions import RunQuestion
-from model.spec.validation import Between
+from model.requests.inputs import Given
+from model.requests.questions import RunQuestion
+from model.requests.validation import Between
 from model.trace.types import Array, Site
 
 Side: TypeAlias = Literal["query", "key", "value"]

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from model.features.circuit.anatomy import Affine, Anatomy, Heads, Norm, Order, Source, Stack, Sublayer, affine_rows, float64
 from model.huggingface.families import FAMILIES, Family
 from model.huggingface.network import ForeignNetwork
-from model.spec.external import ForeignAttention
+from model.requests.external import ForeignAttention
 from model.trace.types import Array, Site
 from model.transformer.positions import Rotation, unrotated
 

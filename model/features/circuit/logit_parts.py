@@ -9,8 +9,8 @@ from model.errors import BadSetting, CannotMeasure, NotRecorded, phrase
 from model.features.circuit.score_parts import difference, ran, tolerance
 from model.features.circuit.stream import ResidualStream, Term
 from model.features.circuit.sums import LogitSum, Part, Writes
-from model.spec.edits import replaces_context
-from model.spec.request import RunRequest
+from model.requests.edits import replaces_context
+from model.requests.request import RunRequest
 from model.trace.types import Array, Trace
 
 

@@ -28,7 +28,7 @@ from model.features.what_if.copies import Copies
 from model.features.what_if.example import Example
 from model.features.what_if.scoring import Scorer
 from model.inference.inputs import Reader
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.progress import OnCount, ignore_count
 from model.trace.types import Array, Trace, sites
 from model.transformer.attention import Intervention

@@ -15,7 +15,7 @@ from model.errors import BadSetting, HeadlightError, WireError
 from model.feature import TraceAnswers
 from model.features.circuit.sums import LogitSum, Part, ScoreSum, Why, Writes
 from model.features.what_if.results import Arrays
-from model.spec.validation import read
+from model.requests.validation import read
 from model.trace.types import Array, Attention, Trace
 
 MOST_BYTES = 4 * 2**20

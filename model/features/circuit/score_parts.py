@@ -13,8 +13,8 @@ from model.features.circuit.library_anatomy import library_anatomy
 from model.features.circuit.stream import ResidualStream
 from model.features.circuit.sums import Closed, Part, ScoreSum, Why
 from model.features.what_if.edits.stack_edits import reordered
-from model.spec.edits import Allow, Forbid, Sharpen, SwapLayers
-from model.spec.request import KEEP, RunRequest
+from model.requests.edits import Allow, Forbid, Sharpen, SwapLayers
+from model.requests.request import KEEP, RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF, TOLERANCE, check_cell
 from model.trace.types import Array, Attention, Trace
 from model.transformer.networks import BuiltNetwork, RunsWhole

@@ -16,8 +16,8 @@ import numpy as np
 from model.errors import NotRecorded
 from model.features.circuit.anatomy import Norm, Stack, Sublayer
 from model.features.circuit.sums import Part
-from model.spec.edits import replaces_output
-from model.spec.request import RunRequest
+from model.requests.edits import replaces_output
+from model.requests.request import RunRequest
 from model.trace.cell_arithmetic import ROUNDOFF
 from model.trace.types import Array, Site, Trace
 

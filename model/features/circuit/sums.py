@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from model.features.what_if.results import Arrays, plain
-from model.spec.questions import RunQuestion
-from model.spec.validation import Between
+from model.requests.questions import RunQuestion
+from model.requests.validation import Between
 from model.trace.types import Array
 
 PartKind: TypeAlias = Literal[

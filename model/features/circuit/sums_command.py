@@ -15,7 +15,7 @@ from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.saved_sums import cell_to_save, sums_to_save
 from model.features.circuit.score_parts import kept, score_sum
 from model.features.circuit.sums import LogitSum, ScoreSum, Why, Writes
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Site, Trace
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from model.errors import Phrase
 from model.features.what_if.results import Arrays
 from model.features.what_if.work import Costly, RunShape
-from model.spec.questions import ModelQuestion, RunQuestion
+from model.requests.questions import ModelQuestion, RunQuestion
 from model.trace.types import Array
 
 Way: TypeAlias = Literal["heads", "model", "window"]

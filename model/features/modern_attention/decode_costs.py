@@ -17,7 +17,7 @@ from model.features.modern_attention.costs import MOST_PASSES, CacheRun, LayerSi
 from model.huggingface.network import ForeignWriter
 from model.inference.calls import Ask, Call, alone, computed
 from model.inference.inputs import valid_positions
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.progress import OnCount, ignore_count
 from model.trace.types import Trace
 from model.transformer.attention import MultiHeadAttention, Run, attend

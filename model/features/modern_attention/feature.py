@@ -3,7 +3,7 @@
 from model.feature import Feature
 from model.features.modern_attention.costs import CacheRun, Measures, Sizes, TimeLengths, Times, WithoutCache
 from model.features.what_if.results import endpoints
-from model.spec.endpoints import JSON, as_json, endpoint
+from model.requests.endpoints import JSON, as_json, endpoint
 
 FEATURE = Feature(
     endpoints=(

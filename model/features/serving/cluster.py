@@ -30,7 +30,7 @@ from model.engine.uploads import Uploads
 from model.errors import BadSetting, NoTokenSet, UnknownField, phrase
 from model.features.serving.http.server import CALLERS, application, refusal
 from model.features.serving.replicas import ClusterUploads, UploadsProcess, stay_on_loopback
-from model.spec.sent_text import whole_number
+from model.requests.sent_text import whole_number
 
 MOST_REPLICAS = 1024
 REQUESTS_PER_REPLICA = MOST_RUNNING // 2

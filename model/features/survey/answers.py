@@ -20,8 +20,8 @@ from model.inference.resources import Resources
 from model.inference.run import run
 from model.measures.catalogue import VERSION
 from model.measures.of_run import measured
-from model.spec.network import to_json
-from model.spec.request import KEEP
+from model.requests.network import to_json
+from model.requests.request import KEEP
 from model.trace.types import Array
 
 AT_ONCE = 8

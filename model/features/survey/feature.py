@@ -3,7 +3,7 @@
 from model.feature import Feature
 from model.features.survey.questions import MeasuredTexts, MeasureTexts, StoredSurvey
 from model.features.survey.reading import HeadRead, ReadHead
-from model.spec.endpoints import ARRAYS, PARQUET, endpoint
+from model.requests.endpoints import ARRAYS, PARQUET, endpoint
 
 FEATURE = Feature(
     endpoints=(

@@ -18,8 +18,8 @@ from model.features.survey.statistics import Statistics, added, empty
 from model.features.survey.survey import BATCH, About, begun
 from model.features.survey.texts import Texts
 from model.measures.catalogue import MEASURES
-from model.spec.snapshots import at_step
-from model.spec.validation import read as validated
+from model.requests.snapshots import at_step
+from model.requests.validation import read as validated
 from model.trace.types import Array
 
 ABOUT = b"headlight.film"

@@ -21,8 +21,8 @@ from model.features.survey.questions import plain
 from model.features.survey.reading import HeadTexts, ReadHead, read_on
 from model.features.survey.survey_command import EDITS, MOST, TEXTS, texts_of
 from model.features.survey.trees import parts_of
-from model.spec.edits import read_edits
-from model.spec.sent_text import spreadsheet_text
+from model.requests.edits import read_edits
+from model.requests.sent_text import spreadsheet_text
 
 MOST_LINES = 20
 """Examples that are printed; --json has more."""

@@ -14,9 +14,9 @@ from model.features.survey.agreement import Compared
 from model.features.survey.relations import Relations
 from model.measures.catalogue import MEASURES, VERSION
 from model.measures.word_alignment import Gold, read_links
-from model.spec.edits import Edit
-from model.spec.questions import ModelQuestion
-from model.spec.request import Decoding, Keep, RunRequest
+from model.requests.edits import Edit
+from model.requests.questions import ModelQuestion
+from model.requests.request import Decoding, Keep, RunRequest
 from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array
 

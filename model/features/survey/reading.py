@@ -15,9 +15,9 @@ from safetensors.numpy import save
 
 from model.errors import CannotSurvey, WireError, phrase
 from model.features.survey.questions import Text, none_ran
-from model.spec.edits import Edit
-from model.spec.questions import ModelQuestion
-from model.spec.validation import read as validated
+from model.requests.edits import Edit
+from model.requests.questions import ModelQuestion
+from model.requests.validation import read as validated
 from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array, Tokens
 

@@ -22,8 +22,8 @@ from model.features.survey.questions import MeasureTexts, StoredSurvey, plain
 from model.features.survey.survey import BATCH, Survey, begun, gone_on, merged
 from model.features.survey.texts import Texts
 from model.measures.catalogue import MEASURES
-from model.spec.edits import read_edits
-from model.spec.questions import ModelQuestion
+from model.requests.edits import read_edits
+from model.requests.questions import ModelQuestion
 
 SAVE_EVERY = 8
 """Batches after which what is there is saved, so that a survey that is interrupted goes on from there."""

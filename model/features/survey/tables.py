@@ -22,8 +22,8 @@ from model.features.survey.statistics import BINS, EXTREMES, Statistics
 from model.features.survey.survey import BASELINES, About, Baseline, Survey
 from model.features.what_if.surveyed_means import ABOUT, CONTEXTS
 from model.measures.catalogue import MEASURES, units
-from model.spec.edits import read_edits
-from model.spec.validation import read as validated
+from model.requests.edits import read_edits
+from model.requests.validation import read as validated
 from model.trace.types import Array
 
 COMPARED = b"headlight.compared"

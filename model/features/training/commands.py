@@ -11,7 +11,7 @@ from model.cli.options import AS_JSON, BEAM_SIZE, DEVICE
 from model.cli.progress import still_working
 from model.engine.environment import best_device
 from model.engine.local import CHECKPOINTS
-from model.spec.request import Decoding, Method
+from model.requests.request import Decoding, Method
 
 DATA = click.option("--data", type=click.Path(path_type=Path), help="folder of the corpus; digits to be reversed need none")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeAlias
 
 from model.errors import BadSetting, DataError, MissingSetting
-from model.spec.validation import Between, read
+from model.requests.validation import Between, read
 from model.tokenizers.words import split_words
 
 Texts: TypeAlias = Sequence[tuple[str, ...]]

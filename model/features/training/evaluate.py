@@ -16,7 +16,7 @@ from model.features.training import corpora
 from model.features.training.corpora import Reversal, Texts
 from model.features.training.data import examples, validation_loss
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.words import WordTokenizer, split_words
 
 

@@ -11,8 +11,8 @@ from model.checkpoints.native import Info, check_labels
 from model.errors import BadSetting, UnknownModel
 from model.features.training import corpora
 from model.features.training.corpora import Corpus
-from model.spec.network import ModelSpec, Share, from_json
-from model.spec.validation import Between, read
+from model.requests.network import ModelSpec, Share, from_json
+from model.requests.validation import Between, read
 from model.tokenizers.words import SPECIALS, Split, WordTokenizer, learn_pieces, learn_vocabulary
 
 Count: TypeAlias = Annotated[int, Between(1, 10**9)]

@@ -19,7 +19,7 @@ from model.features.what_if.words import word_effects
 from model.features.what_if.work import RunShape, price
 from model.inference.calls import Ask
 from model.inference.resources import Resources
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.progress import Report
 from model.trace.types import Trace
 

@@ -14,8 +14,8 @@ from model.errors import CannotMeasure, TooManyTokens, phrase
 from model.features.what_if.edits.edited_run import EditedRun
 from model.inference.inputs import Reader, valid_positions
 from model.inference.run import run
-from model.spec.edits import Allow
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Allow
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Tokens, Trace
 from model.transformer.attention import Intervention
 from model.transformer.networks import RunsWhole

@@ -34,7 +34,7 @@ from model.features.what_if.example import Example
 from model.features.what_if.questions import MOST_EXACT, Heads, Prune
 from model.features.what_if.results import Head, HeadEffects, PruneCurve
 from model.features.what_if.scoring import Scorer
-from model.spec.network import StackSpec
+from model.requests.network import StackSpec
 from model.trace.progress import OnCount, ignore_count
 from model.trace.types import Array, Site, sites
 from model.transformer.networks import Translates

@@ -14,7 +14,7 @@ from model.errors import BadSetting
 from model.features.what_if.questions import PERMUTATIONS, Attribution, Edges, Heads, Measure, Order, Prune, Words
 from model.features.what_if.results import EdgeEffects, PruneCurve, Result, WordEffects, plain
 from model.features.what_if.words import MEASURES, mean_correlation
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 
 COUNTED: Mapping[type[Attribution[Any]], str] = {
     Prune: "heads to silence one by one",

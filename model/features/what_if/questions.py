@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar
 from model.errors import Phrase, phrase
 from model.features.what_if.results import EdgeEffects, HeadEffects, PruneCurve, Result, WordEffects
 from model.features.what_if.work import Costly, RunShape
-from model.spec.questions import RunQuestion
-from model.spec.request import RunRequest
-from model.spec.validation import Between
+from model.requests.questions import RunQuestion
+from model.requests.request import RunRequest
+from model.requests.validation import Between
 
 Measured = TypeVar("Measured", bound=Result)
 Measure: TypeAlias = Literal["without", "alone", "share"]

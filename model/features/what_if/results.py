@@ -18,8 +18,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import save
 
 from model.errors import BadSetting, Phrase, WireError, Words
-from model.spec.endpoints import ARRAYS, Endpoint, endpoint
-from model.spec.validation import read
+from model.requests.endpoints import ARRAYS, Endpoint, endpoint
+from model.requests.validation import read
 from model.trace.serialization import tensors_and_metadata
 from model.trace.types import Array
 

@@ -23,7 +23,7 @@ from model.features.what_if.example import Example
 from model.features.what_if.gradients import PARTS, POINTS, TOLERANCE, Gradients, gradients
 from model.features.what_if.results import WordEffects
 from model.features.what_if.scoring import Scorer
-from model.spec.external import AnySpec
+from model.requests.external import AnySpec
 from model.trace.progress import OnCount, ignore_count
 from model.trace.rollout import origins
 from model.trace.types import Array, Attention, Trace, sites

@@ -12,8 +12,8 @@ from typing import Protocol, Self
 
 from model.engine.charging import Price
 from model.errors import Phrase, phrase
-from model.spec.external import AnySpec
-from model.spec.network import ModelSpec
+from model.requests.external import AnySpec
+from model.requests.network import ModelSpec
 from model.trace.types import Site, Trace, sites
 
 RUN = 1500

@@ -29,7 +29,7 @@ from model.huggingface.network import (
 from model.huggingface.places import NotFoundError, Places
 from model.huggingface.recorded.network import Pass, RecordedNetwork
 from model.huggingface.recorded.probe import close_of, example
-from model.spec.external import ForeignAttention, ForeignImage, ForeignSpec, ForeignStack
+from model.requests.external import ForeignAttention, ForeignImage, ForeignSpec, ForeignStack
 from model.transformer.attention import Run
 
 _OTHER = phrase("a run that observes its layers gives numbers different from those of the library’s own run")

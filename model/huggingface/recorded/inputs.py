@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from model.errors import DamagedFile, Words, phrase
 from model.huggingface import images, sounds
 from model.huggingface.folder import Folder
-from model.spec.external import ForeignImage, ForeignSound
+from model.requests.external import ForeignImage, ForeignSound
 
 Form: TypeAlias = Literal["ids", "patches", "frames", "samples"]
 

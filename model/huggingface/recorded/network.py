@@ -17,7 +17,7 @@ from model.huggingface.network import WholeNetwork
 from model.huggingface.places import encoder_of
 from model.huggingface.recorded.inputs import Reads
 from model.huggingface.recorded.sites import trace_of
-from model.spec.external import ForeignSpec
+from model.requests.external import ForeignSpec
 from model.trace.types import Tokens, Trace
 
 UNCHANGEABLE = phrase("the transformers library runs it as a whole, and only what it computed is recorded")

@@ -12,9 +12,9 @@ from model.huggingface.folder import CONFIG, Folder
 from model.huggingface.images import of_vision
 from model.huggingface.recorded.inputs import Reads
 from model.huggingface.recorded.sites import layers_and_heads
-from model.spec.external import ForeignAttention, ForeignSpec, ForeignStack
-from model.spec.network import OutputSpec
-from model.spec.validation import read
+from model.requests.external import ForeignAttention, ForeignSpec, ForeignStack
+from model.requests.network import OutputSpec
+from model.requests.validation import read
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_encoder_position_embeddings", "max_seq_len")
 """Settings that give the number of positions."""

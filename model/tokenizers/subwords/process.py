@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from model.errors import BadChat, DamagedFile, TokenizerDied, TokenizerTooLarge, TokenizerTooSlow, TooManyTokens, phrase
+from model.requests.inputs import Chat
 from model.safe_loading.worker import ROOT, Ended, Worker, bare_python
-from model.spec.inputs import Chat
 from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords import limits
 

@@ -18,8 +18,8 @@ from model.engine.api import Export, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import CannotExport, DamagedFile, HeadlightError
 from model.inference.run import run
-from model.spec.inputs import Given, RandomFeatures
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.inputs import Given, RandomFeatures
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.serialization import to_bytes
 from model.trace.types import Trace
 from tests.networks import VARIANTS, save_checkpoint

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoints import native
 from model.errors import CheckpointError, DamagedFile, HeadlightError, MissingFile, ShapeMismatch
-from model.spec.network import to_json
+from model.requests.network import to_json
 from tests.examples import examples
 from tests.networks import TRANSLATORS, VARIANTS, save_checkpoint, translator
 

@@ -96,7 +96,7 @@ def test_what_a_trainer_keeps_beside_the_weights_is_no_second_network(tmp_path: 
 
 def test_a_trace_is_no_checkpoint_and_says_how_it_is_shown(tmp_path: Path) -> None:
     from model.inference.run import run
-    from model.spec.request import Decoding, RunRequest
+    from model.requests.request import Decoding, RunRequest
     from model.trace import serialization
 
     save_checkpoint(tmp_path / "ours")

@@ -14,9 +14,9 @@ from model.checkpoints.layouts.given_answers import TextsOf
 from model.engine.api import Describe, Inspect, ModelInfo, Models, Run
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile, HeadlightError, MissingFile, ShapeMismatch, UnknownModel
+from model.requests.request import RunRequest
+from model.requests.snapshots import Losses, at_step, without_step
 from model.sharing.caches import Budget
-from model.spec.request import RunRequest
-from model.spec.snapshots import Losses, at_step, without_step
 from model.trace.serialization import from_bytes
 from tests.networks import VARIANTS, network, save_checkpoint, save_film, translate
 

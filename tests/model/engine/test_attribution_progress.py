@@ -11,7 +11,7 @@ from model.engine.api import Run, SharedEngine
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, CancelToken
 from model.features.what_if.questions import Heads, Prune, Words
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import served
 from tests.patience import HANG_S, settled

@@ -7,7 +7,7 @@ import pytest
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import TokenizerDied
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests import folders
 from tests.bad_tokenizers import panics
 from tests.networks import save_checkpoint

@@ -20,9 +20,9 @@ from model.engine.api import Describe, Explain, Inspect, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.engine.model_cache import ModelKey
 from model.errors import DamagedFile, HeadlightError, MissingFile, NoRoom, UnknownModel, from_json
+from model.requests.request import Precision, RunRequest, Settings
+from model.requests.snapshots import at_step
 from model.sharing.caches import Budget
-from model.spec.request import Precision, RunRequest, Settings
-from model.spec.snapshots import at_step
 from model.transformer.stacks import EncoderDecoder
 from tests import folders
 from tests.networks import save_checkpoint, save_film

@@ -24,10 +24,10 @@ from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.progress_stream import progress_line
 from model.features.serving.http.server import application
 from model.features.what_if.questions import Attribution, Edges, Heads, Prune, Words
-from model.spec.edits import Silence
-from model.spec.questions import Question
-from model.spec.request import KEEP, Decoding, Method, RunRequest
-from model.spec.validation import read
+from model.requests.edits import Silence
+from model.requests.questions import Question
+from model.requests.request import KEEP, Decoding, Method, RunRequest
+from model.requests.validation import read
 from model.trace.progress import LISTENER, Listener, Progress
 from tests.hosts import host, listening
 from tests.networks import save_checkpoint

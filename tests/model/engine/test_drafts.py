@@ -7,7 +7,7 @@ import pytest
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import NOBODY, Session, in_session
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from tests.networks import save_checkpoint
 from tests.runs import CPU, assert_same

@@ -13,7 +13,7 @@ from model.__main__ import main
 from model.engine.api import Models, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import BadSetting
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.networks import save_checkpoint
 
 ROOT = Path(__file__).parents[3]

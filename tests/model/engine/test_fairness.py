@@ -14,9 +14,9 @@ from model.engine import model_list, uploads
 from model.engine.api import Describe, Inspect, ModelInfo, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import DamagedFile
+from model.requests.questions import Question
+from model.requests.request import RunRequest
 from model.safe_loading.reader import OpenedFile, read_upload
-from model.spec.questions import Question
-from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.patience import HANG_S
 from tests.reference import GOLDEN

@@ -10,8 +10,8 @@ import pytest
 
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.edits import read_edits
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.progress import LISTENER, ProgressFeed
 from model.transformer.cache import KVCache
 from model.transformer.networks import BuiltNetwork

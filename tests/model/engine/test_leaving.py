@@ -23,7 +23,7 @@ from model.errors import Superseded
 from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import SESSION_HEADER
 from model.features.serving.http.server import application
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.transformer.stacks import EncoderDecoder
 from tests.hosts import listening
 from tests.networks import save_checkpoint

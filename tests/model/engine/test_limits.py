@@ -23,9 +23,9 @@ from model.features.circuit.circuits import Paths
 from model.features.serving.http.protocol import SESSION_HEADER
 from model.features.serving.http.server import application
 from model.features.what_if.questions import Heads, Prune
-from model.spec.inputs import Features, RandomFeatures
-from model.spec.questions import Question
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Features, RandomFeatures
+from model.requests.questions import Question
+from model.requests.request import Decoding, RunRequest
 from tests.hosts import behind
 from viz.session.patient_engine import NonBlockingEngine
 

@@ -10,8 +10,8 @@ from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting
 from model.features.serving.http.metrics import EngineMetrics
+from model.requests.request import RunRequest
 from model.sharing.caches import BUDGET, Budget, default_bytes
-from model.spec.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.runs import CPU
 

@@ -9,7 +9,7 @@ from model.engine.api import Describe, Inspect, Models, Receive, Run
 from model.engine.local import LocalEngine
 from model.engine.sent_files import names_server_file
 from model.errors import BadSetting, NotACheckpoint, Refused, UnknownModel
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.hosts import behind
 from tests.networks import save_checkpoint
 from tests.reference import GOLDEN, SETTINGS

@@ -12,8 +12,8 @@ from model.engine.api import Run, Texts
 from model.engine.local import LocalEngine
 from model.engine.scheduling.queue import SESSION, Session, in_session
 from model.errors import Superseded
-from model.spec.questions import Answer, Question
-from model.spec.request import RunRequest
+from model.requests.questions import Answer, Question
+from model.requests.request import RunRequest
 from tests.held import HeldEngine
 from tests.hosts import served
 from tests.patience import HANG_S

@@ -20,7 +20,7 @@ from model.features.serving.http.server import DEAD
 from model.inference import batching
 from model.inference.calls import Call, alone
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.progress import Report
 from model.trace.types import Trace
 from tests.hosts import behind

@@ -13,8 +13,8 @@ from model.engine.trace_engine import EngineWithTraces, with_traces
 from model.errors import BadTrace, NotACheckpoint, RecordedRun, UnknownModel, UnknownTensor
 from model.features.circuit.sums import Why, Writes
 from model.features.what_if.questions import Heads
-from model.spec.edits import Edit
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Edit
+from model.requests.request import Decoding, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Trace
 from tests import opened

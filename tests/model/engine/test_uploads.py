@@ -15,7 +15,7 @@ from model.engine.sent_files import names_server_file
 from model.engine.shared_uploads import UploadedFiles
 from model.engine.uploads import MOST_WORDS, Uploads
 from model.errors import BadSetting, NotACheckpoint, from_json
-from model.spec.request import RunRequest, Settings
+from model.requests.request import RunRequest, Settings
 from model.tokenizers.subwords.tokenizer import Subwords
 from tests.hosts import behind
 from tests.networks import save_checkpoint

@@ -14,9 +14,9 @@ from model.features.what_if.example import forced_run
 from model.features.what_if.questions import Attribution
 from model.inference.resources import Resources
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.inputs import POSITIONS
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.inputs import POSITIONS
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, Site
 from tests.runs import CPU, SPECS, checkpoint
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from model.spec.network import StackSpec
+from model.requests.network import StackSpec
 from model.trace.types import Array, Trace
 
 Parts = dict[str, Array]

@@ -12,8 +12,8 @@ from model.features.what_if.example import forced_run
 from model.features.what_if.questions import Attribution, Edges, Heads, Prune, Words
 from model.features.what_if.work import RunShape, price
 from model.inference.run import run
-from model.spec.inputs import POSITIONS
-from model.spec.request import RunRequest
+from model.requests.inputs import POSITIONS
+from model.requests.request import RunRequest
 from model.transformer.stacks import CausalLM
 from tests.model.features.conftest import answered, asked, tiny
 from tests.runs import CPU

@@ -17,7 +17,7 @@ from model.checkpoints import loader
 from model.errors import OtherWeights, UnsupportedModel
 from model.huggingface import library
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from tests import folders
 from tests.recorded_folders import saved

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from model.errors import CannotMeasure
 from model.features.what_if.questions import Edges, Heads, Words
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.model.features.conftest import answered
 from tests.model.huggingface.test_maps import SOURCE, TARGET, opened
 

@@ -18,8 +18,8 @@ from model.engine.local import LocalEngine
 from model.errors import BadImage, BadSetting
 from model.huggingface.network import ForeignCaptioner
 from model.inference import pictures
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Trace

@@ -15,8 +15,8 @@ from model.engine.local import LocalEngine
 from model.errors import BadChat, HeadlightError, TokenizerTooLarge, TokenizerTooSlow, TooManyCharacters, TooManyTokens
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
-from model.spec.inputs import Chat, Turn
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Chat, Turn
+from model.requests.request import Decoding, RunRequest
 from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords import limits
 from model.tokenizers.subwords.process import TokenizerProcess

@@ -14,8 +14,8 @@ from torch import nn
 
 from model.errors import BadEdit, CannotChange
 from model.huggingface.loaded import Foreign
-from model.spec.edits import read_edits
-from model.spec.request import Decoding
+from model.requests.edits import read_edits
+from model.requests.request import Decoding
 from tests.model.huggingface.test_maps import SOURCE, TARGET, opened, traced
 
 Hooking = Callable[[nn.Module], object]

@@ -13,7 +13,7 @@ from model.checkpoints import loader
 from model.errors import IncompleteWeights, UnsupportedModel
 from model.huggingface import library
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests import folders
 from tests.foreign_folders import DECODER, FACTORS
 

@@ -22,7 +22,7 @@ from model.engine.local import LocalEngine
 from model.errors import BadSetting, DamagedFile, HeadlightError
 from model.huggingface.folder import open_folder
 from model.inference.run import run
-from model.spec.request import KEEP, RunRequest
+from model.requests.request import KEEP, RunRequest
 from model.tokenizers.subwords.writing import BYTES
 from model.trace import serialization, source_lines, stages
 from tests import folders

@@ -24,8 +24,8 @@ from model.huggingface.recorded.network import RecordedNetwork
 from model.inference.cell import explain_cell
 from model.inference.resources import Resources
 from model.inference.run import run
-from model.spec.edits import read_edits
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Trace
 from tests import own_hooks
 from tests.changeable import SITES, expected

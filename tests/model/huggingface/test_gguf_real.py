@@ -15,7 +15,7 @@ from model.features.circuit.score_parts import score_sum
 from model.features.circuit.sums import Why, Writes
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import chat_of
 from tests import chats, known
 from tests.chats import LONG, ONE

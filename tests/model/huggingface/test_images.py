@@ -24,8 +24,8 @@ from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignViewer
 from model.inference import pictures
 from model.inference.run import run
-from model.spec.edits import Forbid, Silence
-from model.spec.request import RunRequest
+from model.requests.edits import Forbid, Silence
+from model.requests.request import RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Array, ImageFacts, Trace, image_facts

@@ -11,8 +11,8 @@ import torch
 from model.checkpoints import loader
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.inputs import Given
-from model.spec.request import Decoding, RunRequest
+from model.requests.inputs import Given
+from model.requests.request import Decoding, RunRequest
 from model.trace import stages
 from model.trace.serialization import from_bytes
 from tests import folders, recorded_folders

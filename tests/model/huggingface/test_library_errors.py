@@ -15,7 +15,7 @@ from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.errors import CannotRunHere, RefusedByLibrary, RunFailed, phrase
 from model.huggingface.attention import in_one_sentence
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests import folders
 from tests.recorded_folders import saved
 

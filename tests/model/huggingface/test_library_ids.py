@@ -15,7 +15,7 @@ from model.huggingface import tokenizer
 from model.huggingface.folder import open_folder
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.tokenizers.subwords.process import TokenizerProcess
 from tests import folders
 

@@ -20,8 +20,8 @@ from model.huggingface.loaded import Foreign
 from model.inference import inputs
 from model.inference.resources import Resources
 from model.inference.run import run
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from model.trace.lazy_attention import LazyAttention
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import UNWRITTEN, Trace

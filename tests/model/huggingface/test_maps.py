@@ -12,8 +12,8 @@ from model.checkpoints import loader
 from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.request import Decoding, Keep, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import Decoding, Keep, RunRequest
 from model.trace.types import Array, Site, Trace
 from tests import folders
 

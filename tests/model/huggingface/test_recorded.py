@@ -31,9 +31,9 @@ from model.huggingface.checks import check_sizes
 from model.huggingface.folder import read_json, with_settings
 from model.huggingface.loaded import Foreign
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.inputs import Features
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.inputs import Features
+from model.requests.request import Decoding, RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Trace

@@ -13,7 +13,7 @@ from model.errors import BadSetting, DamagedFile, NoTokenizer
 from model.huggingface import tokenizer
 from model.huggingface.folder import VOCABULARY_FILES, Folder, open_folder
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.tokenizers.subwords.process import TokenizerProcess
 from tests import folders
 from tests.vocabulary_files import WORD_PIECES, byte_pairs, marian, sentence_pieces, write

@@ -20,8 +20,8 @@ from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignListener
 from model.inference import sounds
 from model.inference.run import run
-from model.spec.edits import Forbid, Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Forbid, Silence
+from model.requests.request import Decoding, RunRequest
 from model.trace.checks import check
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Trace

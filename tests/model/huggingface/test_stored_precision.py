@@ -15,8 +15,8 @@ from model.features.what_if.questions import Heads
 from model.huggingface import checks
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from tests.recorded_folders import SOURCE, saved
 
 pytestmark = pytest.mark.slow  # the transformers library

@@ -27,8 +27,8 @@ from model.huggingface.families import FAMILIES
 from model.huggingface.loaded import Foreign
 from model.huggingface.network import ForeignNetwork
 from model.inference.run import run
-from model.spec.edits import read_edits
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Array, Site, Trace
 from tests import folders
 from tests.model.huggingface.test_maps import CPU, READERS, SOURCE, TARGET, TRANSLATORS, opened

@@ -14,7 +14,7 @@ from model.huggingface.loaded import Foreign
 from model.huggingface.loading import EXAMPLE
 from model.huggingface.tokenizer import LibraryTokenizer
 from model.inference.run import run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.tokenizers.vocabulary import IdTokenizer
 from tests import folders
 

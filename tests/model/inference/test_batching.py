@@ -19,8 +19,8 @@ from model.inference import batching
 from model.inference.batching import Batch
 from model.inference.calls import Ask, Call, computed
 from model.inference.run import run
-from model.spec.edits import Forbid, Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Forbid, Silence
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from model.transformer.attention import Run
 from model.transformer.masks import Mask

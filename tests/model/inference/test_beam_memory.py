@@ -10,8 +10,8 @@ from torch import Tensor
 from model.errors import BadSetting
 from model.inference.beam_search import LARGEST, BeamMemory
 from model.inference.recorder import Recorder
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec
-from model.spec.request import KEEP, Decoding, Keep
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec
+from model.requests.request import KEEP, Decoding, Keep
 from model.trace.types import Trace
 from model.transformer.cache import KVCache
 from model.transformer.networks import BuiltNetwork

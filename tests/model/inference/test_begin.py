@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.native import Checkpoint
 from model.errors import BadSetting, TokenOutOfRange, TooManyTokens
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Trace
 from tests import runs
 

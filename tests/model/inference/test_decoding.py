@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.inference.beam_search import Hypothesis, beam
 from model.inference.decoding import Writer, certain, forced, greedy, log_probabilities_of, sampler, write
-from model.spec.request import Decoding
+from model.requests.request import Decoding
 from model.trace.beam_tree import Node, hypotheses, path
 from model.trace.steps import Step
 from model.trace.types import Array

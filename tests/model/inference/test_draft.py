@@ -13,8 +13,8 @@ from model.engine.scheduling.scheduler import Scheduler
 from model.inference.calls import Call, computed
 from model.inference.decoding import DOUBTFUL, LONGEST, Draft
 from model.inference.run import run, run_in
-from model.spec.edits import Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import Decoding, RunRequest
 from model.trace.progress import Report, report_nothing
 from model.trace.types import Trace
 from tests import runs

@@ -10,9 +10,9 @@ import torch
 
 from model.errors import TooManyTokens
 from model.inference import inputs
-from model.spec.edits import Silence
-from model.spec.inputs import RandomFeatures
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.inputs import RandomFeatures
+from model.requests.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import UNWRITTEN, Array, Trace

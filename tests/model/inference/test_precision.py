@@ -23,8 +23,8 @@ from model.inference.calls import Call
 from model.inference.cell import explain_cell
 from model.inference.recorded_trace import FROM_FLOAT32
 from model.inference.run import run, run_in
-from model.spec.edits import Silence, read_edits
-from model.spec.request import Decoding, Precision, RunRequest
+from model.requests.edits import Silence, read_edits
+from model.requests.request import Decoding, Precision, RunRequest
 from model.trace.types import Array, Trace
 from model.transformer import attention
 from model.transformer.stacks import CausalLM, EncoderDecoder

@@ -8,7 +8,7 @@ import pytest
 
 from model.checkpoints.loader import lowered
 from model.inference.run import run, run_in
-from model.spec.request import Decoding, Method
+from model.requests.request import Decoding, Method
 from model.trace.progress import Progress
 from model.trace.types import Trace
 from tests.runs import CPU, SPECS, checkpoint, request

@@ -14,7 +14,7 @@ from model.inference.batching import batch_key
 from model.inference.calls import Call, alone
 from model.inference.recorder import Recorder
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.folders import save
 from tests.runs import CPU, SPECS, assert_same, checkpoint, traced
 

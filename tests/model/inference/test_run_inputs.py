@@ -13,9 +13,9 @@ from model.engine.local import LocalEngine
 from model.errors import HeadlightError, TooManyCharacters, TooManyTokens
 from model.inference import inputs
 from model.inference.inputs import Reader
-from model.spec.inputs import POSITIONS, Features, RandomFeatures
-from model.spec.network import StackSpec
-from model.spec.request import Decoding, Precision, RunRequest, allowed_characters
+from model.requests.inputs import POSITIONS, Features, RandomFeatures
+from model.requests.network import StackSpec
+from model.requests.request import Decoding, Precision, RunRequest, allowed_characters
 from model.tokenizers.words import SPECIALS, WordTokenizer
 from tests.hosts import behind
 from tests.networks import VARIANTS, save_checkpoint

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model.requests.request import RunRequest
 from model.sharing.caches import ComputedOnce, LruCache
-from model.spec.request import RunRequest
 from model.trace.types import Trace
 
 A, B, C, D = (RunRequest("tiny", text) for text in "abcd")

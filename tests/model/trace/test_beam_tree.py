@@ -13,7 +13,7 @@ from model.errors import UnknownHypothesis
 from model.inference.beam_search import beam
 from model.inference.cell import explain_cell
 from model.inference.decoding import Writer
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.beam_tree import hypotheses, path
 from model.trace.types import Attention, Trace
 from tests.runs import CPU, SPECS, checkpoint, request, traced

@@ -16,8 +16,8 @@ from model.engine.api import Explain, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, EditedCell, UnknownHead, UnknownSite, UnknownTensor
 from model.inference.cell import explain_cell
-from model.spec.edits import Silence, read_edits
-from model.spec.request import RunRequest
+from model.requests.edits import Silence, read_edits
+from model.requests.request import RunRequest
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Site, Trace
 from tests.networks import save_checkpoint

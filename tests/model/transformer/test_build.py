@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from model.spec.network import ModelSpec, StackSpec, to_json
+from model.requests.network import ModelSpec, StackSpec, to_json
 from model.transformer.build import build
 from model.transformer.stacks import CausalLM, EncoderDecoder
 from tests.networks import VARIANTS, network

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.spec.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
+from model.requests.network import AttentionSpec, ModelSpec, OutputSpec, StackSpec
 from model.trace.types import Array
 from tests.networks import (
     LANGUAGE_MODELS,

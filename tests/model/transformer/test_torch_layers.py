@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.spec.network import Activation, AttentionSpec, ModelSpec, NormOrder, StackSpec
+from model.requests.network import Activation, AttentionSpec, ModelSpec, NormOrder, StackSpec
 from model.transformer.layers import FeedForward
 from model.transformer.masks import causal_mask
 from model.transformer.stacks import EncoderDecoder

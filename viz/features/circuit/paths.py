@@ -13,7 +13,7 @@ from model.errors import BadSetting, HeadlightError, phrase
 from model.features.circuit.circuits import SIDES, CircuitGraph, PathEffects, Paths, Side, mean_of, read_pairs
 from model.features.circuit.sums import Part
 from model.features.what_if.results import Head
-from model.spec.inputs import Given
+from model.requests.inputs import Given
 from model.trace.types import Site
 from viz.features.circuit import figures, stream_parts
 from viz.features.circuit.view import CircuitView

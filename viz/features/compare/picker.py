@@ -1,7 +1,7 @@
 """Names of the two sides of Compare: what differs between them, in a few words for titles and in a sentence."""
 
 from model.engine.api import Models
-from model.spec.edits import read_edits
+from model.requests.edits import read_edits
 from viz.features.compare.view import second_side
 from viz.i18n.translate import _, join_clauses, join_list, translated
 from viz.labels import edits

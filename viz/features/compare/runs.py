@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from model.engine.api import Describe, Run, Texts
 from model.errors import HeadlightError
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Trace
 from viz.features.compare.view import CompareView, second_side
 from viz.i18n.translate import _, error_message

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from model.errors import BadLecture
-from model.spec.snapshots import without_step
+from model.requests.snapshots import without_step
 from viz.features.lectures.script import draft as drafts
 from viz.features.lectures.script import library
 from viz.features.lectures.script.draft import Draft

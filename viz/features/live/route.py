@@ -26,8 +26,8 @@ from model.engine import log
 from model.engine.api import Run
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError, Superseded
-from model.spec.inputs import CHARACTERS_PER_POSITION, POSITIONS
-from model.spec.sent_text import split_address
+from model.requests.inputs import CHARACTERS_PER_POSITION, POSITIONS
+from model.requests.sent_text import split_address
 from model.trace.progress import Progress
 from model.trace.types import Trace, chat_of
 from viz.canvas.wire import transport

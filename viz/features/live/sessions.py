@@ -18,7 +18,7 @@ import streamlit as st
 
 from model.engine.api import ModelInfo, Run
 from model.errors import BadSetting
-from model.spec.sent_text import whole_number
+from model.requests.sent_text import whole_number
 from model.trace.types import Trace
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings, transport

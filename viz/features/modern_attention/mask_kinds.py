@@ -10,8 +10,8 @@ import streamlit as st
 
 from model.engine.api import Run
 from model.errors import HeadlightError
-from model.spec.edits import MOST_EDITS, Allow, Edit, Embed, Forbid, write_edits
-from model.spec.request import RunRequest
+from model.requests.edits import MOST_EDITS, Allow, Edit, Embed, Forbid, write_edits
+from model.requests.request import RunRequest
 from model.trace.types import Array, Attention, Site, Trace
 from viz.features.modern_attention import kinds_of_masks, reach_figure
 from viz.features.modern_attention.kinds_of_masks import MaskKind

@@ -7,7 +7,7 @@ import pandas as pd
 
 from model.engine.api import Run
 from model.measures.of_run import weight_on
-from model.spec.request import KEEP
+from model.requests.request import KEEP
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from model.measures.of_run import weight_on
-from model.spec.edits import Forbid, write_edits
+from model.requests.edits import Forbid, write_edits
 from model.trace.types import Array, Attention
 from viz.canvas.wire import strings
 from viz.features.modern_attention import panels

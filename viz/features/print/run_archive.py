@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from model.errors import HeadlightError, Phrase
-from model.spec.inputs import Chat
-from model.spec.request import RunRequest
+from model.requests.inputs import Chat
+from model.requests.request import RunRequest
 from model.trace.trace_files import ARCHIVE
 from model.trace.types import Attention, Site, Trace
 from viz.canvas import standalone

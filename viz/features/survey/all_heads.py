@@ -13,7 +13,7 @@ from model.features.survey.mattering import Matters
 from model.features.survey.questions import MeasureTexts
 from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.spec.edits import read_edits
+from model.requests.edits import read_edits
 from model.trace.types import Array, Site
 from viz import canvas
 from viz.feature import draw_parts

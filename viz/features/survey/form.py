@@ -9,7 +9,7 @@ from model.features.survey import tables, texts
 from model.features.survey.questions import MeasureTexts
 from model.features.survey.survey import Survey, begun, gone_on
 from model.features.survey.texts import Texts
-from model.spec.edits import read_edits
+from model.requests.edits import read_edits
 from viz.features.survey import making
 from viz.i18n.translate import _, error_message
 from viz.labels import tokens

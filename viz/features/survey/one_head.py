@@ -12,7 +12,7 @@ from model.features.survey.questions import Text
 from model.features.survey.reading import HeadTexts, ReadHead, read_on
 from model.features.survey.survey import Survey
 from model.features.survey.trees import parts_of
-from model.spec.edits import read_edits
+from model.requests.edits import read_edits
 from viz.features.survey import head_examples, making, query_key
 from viz.i18n.translate import _
 from viz.labels import tokens

@@ -13,7 +13,7 @@ from model.features.survey.questions import MeasureTexts, Text
 from model.features.survey.roles import CRITERIA
 from model.features.survey.survey import Survey
 from model.measures.catalogue import MEASURES
-from model.spec.edits import Edit, read_edits
+from model.requests.edits import Edit, read_edits
 from viz.features.survey import figures, labels
 from viz.features.survey.choice import measure_of
 from viz.features.survey.view import SurveyView

@@ -9,8 +9,8 @@ import streamlit as st
 
 from model.engine.api import Describe, ModelInfo, Models, Run
 from model.errors import HeadlightError
-from model.spec.request import Decoding, RunRequest
-from model.spec.snapshots import without_step
+from model.requests.request import Decoding, RunRequest
+from model.requests.snapshots import without_step
 from model.trace.types import Trace
 from viz import canvas
 from viz.feature import draw_parts

@@ -7,8 +7,8 @@ import streamlit as st
 
 from model.engine.api import ModelInfo, Run
 from model.errors import HeadlightError
-from model.spec.request import Decoding, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.request import Decoding, RunRequest
+from model.requests.snapshots import at_step
 from viz.features.training.metrics import Frame
 from viz.i18n.translate import _, error_message
 from viz.session.background_calls import Pending

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.spec.edits import Allow, Forbid, Token
+from model.requests.edits import Allow, Forbid, Token
 from model.trace.types import Trace
 from viz.features.what_if.edit_list import EditList
 

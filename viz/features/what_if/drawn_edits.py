@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.spec.edits import Allow, Edit, Forbid, SetRow, Silence, Token
+from model.requests.edits import Allow, Edit, Forbid, SetRow, Silence, Token
 from model.trace.types import Tokens, Trace
 from viz.canvas.edit_events import Gesture
 from viz.features.what_if.edit_list import EditList

@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from model.spec.edits import Edit
+from model.requests.edits import Edit
 from viz.features.what_if import examples
 from viz.features.what_if.conflicts import overruled
 from viz.features.what_if.edit_list import EditList

@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from model.errors import HeadlightError
-from model.spec.edits import EDITS, Edit
+from model.requests.edits import EDITS, Edit
 from viz.features.what_if import form_fields as fields
 from viz.features.what_if.undo import change_edits
 from viz.i18n.translate import _, error_message

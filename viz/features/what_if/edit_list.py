@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from model.spec.edits import Edit, write_edits
+from model.requests.edits import Edit, write_edits
 from viz.url.parsers import ALL_OFF
 from viz.url.view_state import ViewState
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from model.spec.edits import (
+from model.requests.edits import (
     Allow,
     Edit,
     Embed,
@@ -19,7 +19,7 @@ from model.spec.edits import (
     SwapLayers,
     SwapPositions,
 )
-from model.spec.network import TABLELESS
+from model.requests.network import TABLELESS
 from model.trace.types import Trace, chat_of
 from viz.features.what_if.edit_effect import most_looked_at
 from viz.i18n.translate import _

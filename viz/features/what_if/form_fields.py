@@ -6,9 +6,9 @@ from typing import Any
 import streamlit as st
 
 from model.errors import BadSetting
-from model.spec.edits import Token
-from model.spec.inputs import POSITIONS
-from model.spec.sent_text import whole_number
+from model.requests.edits import Token
+from model.requests.inputs import POSITIONS
+from model.requests.sent_text import whole_number
 from model.trace.types import Site, Tokens
 from viz.features.what_if.remembered import forget_what_is_gone
 from viz.i18n.translate import _

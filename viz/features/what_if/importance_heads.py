@@ -10,7 +10,7 @@ import streamlit as st
 
 from model.features.what_if.questions import Heads, Measure
 from model.features.what_if.results import HeadEffects
-from model.spec.edits import Silence
+from model.requests.edits import Silence
 from model.trace.types import Array, Site
 from viz.features.what_if.importance_run import of_token, request, token_choice
 from viz.features.what_if.undo import change_edits

@@ -5,7 +5,7 @@ import streamlit as st
 
 from model.features.what_if.questions import Prune
 from model.features.what_if.results import PruneCurve
-from model.spec.edits import silences
+from model.requests.edits import silences
 from model.trace.types import Site
 from viz.features.what_if.edit_list import EditList
 from viz.features.what_if.importance_run import request

@@ -5,7 +5,7 @@ from dataclasses import replace
 import streamlit as st
 
 from model.features.what_if.results import Result
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Array
 from viz.features.what_if.remembered import forget_what_is_gone
 from viz.i18n.translate import _

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from model.spec.edits import write_edits
+from model.requests.edits import write_edits
 from model.trace.types import Site, Tokens
 from viz import canvas
 from viz.canvas.edit_events import Gesture

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from model.engine.api import Run
 from model.errors import EngineAway, HeadlightError
-from model.spec.edits import Edit
+from model.requests.edits import Edit
 from model.trace.types import Trace
 from viz.i18n.translate import _, error_message
 from viz.metrics.teacher_forcing import first_written, teacher_forced_request

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from model.spec.edits import Edit
+from model.requests.edits import Edit
 from viz.features.what_if.edit_list import EditList
 from viz.session.state import get_view_state, update
 from viz.url.parsers import ALL_OFF

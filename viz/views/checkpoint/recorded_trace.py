@@ -6,7 +6,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Engine, ModelInfo, Run
 from model.errors import HeadlightError
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Trace
 from viz.i18n.translate import _, error_message, problem, said
 from viz.labels import tokens

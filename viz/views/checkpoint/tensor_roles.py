@@ -10,7 +10,7 @@ from model.engine.api import Engine, Inspect, Receive
 from model.engine.sent_files import LAYOUT_ENDING
 from model.errors import BadLayoutFile, HeadlightError, Phrase, Words
 from model.inspection.report import Inspection
-from model.spec.layout_file import BEHIND, LayoutFile, Network, Shape, mistakes, pattern_of, roles
+from model.requests.layout_file import BEHIND, LayoutFile, Network, Shape, mistakes, pattern_of, roles
 from viz.i18n.translate import N_, _, current, error_message, said, translated
 from viz.labels import tokens
 from viz.session.state import get_view_state, update

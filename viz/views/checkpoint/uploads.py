@@ -8,7 +8,7 @@ import streamlit as st
 from model.engine.api import Describe, Engine, Receive
 from model.engine.sent_files import VOCABULARY_PREFIX
 from model.errors import BadImage, BadSound, HeadlightError
-from model.spec.inputs import IMAGE_PREFIX, SOUND_PREFIX
+from model.requests.inputs import IMAGE_PREFIX, SOUND_PREFIX
 from viz.i18n.translate import _, error_message
 from viz.session import access
 from viz.session.state import get_view_state, remember, the_engine, update

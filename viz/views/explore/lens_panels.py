@@ -10,7 +10,7 @@ import pandas as pd
 from cachetools import LRUCache, cached
 
 from model.engine.api import Engine, Run, Tensors, Texts
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Array
 from viz.export import tables
 from viz.figures import lens as figure

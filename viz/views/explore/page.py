@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from model.errors import HeadlightError
-from model.spec.edits import Silence
+from model.requests.edits import Silence
 from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.scenes import overlay

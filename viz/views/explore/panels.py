@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from model.engine.api import Texts
-from model.spec.request import Decoding
+from model.requests.request import Decoding
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene

@@ -9,7 +9,7 @@ import pandas as pd
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
 from model.measures.rows import entropies
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site

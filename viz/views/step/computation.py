@@ -9,7 +9,7 @@ import streamlit as st
 
 from model.engine.api import Run
 from model.errors import HeadlightError
-from model.spec.request import KEEP
+from model.requests.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from model.spec.network import ROTARY
+from model.requests.network import ROTARY
 from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace

@@ -38,10 +38,10 @@ from model.features.serving.http.protocol import (
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
 )
+from model.requests.endpoints import JSON
+from model.requests.questions import Answer, ModelQuestion, Question, RunQuestion
+from model.requests.request import RunRequest, Settings
 from model.sharing.caches import BUDGET, LruCache
-from model.spec.endpoints import JSON
-from model.spec.questions import Answer, ModelQuestion, Question, RunQuestion
-from model.spec.request import RunRequest, Settings
 from model.trace import serialization
 from model.trace.types import Trace
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from model.features.serving.http.progress_stream import MEDIA
 from model.features.serving.http.protocol import ENDPOINTS, RECEIVE, SESSION_HEADER
-from model.spec.endpoints import JSON, VERSION
+from model.requests.endpoints import JSON, VERSION
 
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
@@ -32,7 +32,7 @@ def describe() -> dict[str, Any]:
 
 
 def schema(kind: Any) -> dict[str, Any]:
-    """JSON Schema of a type that `model.spec.validation.read` validates."""
+    """JSON Schema of a type that `model.requests.validation.read` validates."""
     origin, choices = get_origin(kind), get_args(kind)
     if kind is Any:
         return {}

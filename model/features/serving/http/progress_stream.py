@@ -21,8 +21,8 @@ from starlette.responses import Response, StreamingResponse
 from model.engine.scheduling.queue import CANCEL_TOKEN, CallerGone, on_cancel
 from model.errors import HeadlightError, WireError, phrase
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
-from model.spec.endpoints import pack
-from model.spec.validation import read
+from model.requests.endpoints import pack
+from model.requests.validation import read
 from model.trace import serialization
 from model.trace.progress import LISTENER, PARTIAL, Listener, Progress, ProgressFeed
 from model.trace.types import Trace

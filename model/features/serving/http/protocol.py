@@ -6,8 +6,8 @@ from typing import Any
 
 from model.engine.endpoints import ENDPOINTS as CORE
 from model.feature import features
-from model.spec.endpoints import VERSION, Endpoint
-from model.spec.questions import Question
+from model.requests.endpoints import VERSION, Endpoint
+from model.requests.questions import Question
 from model.trace.types import SCHEMA
 
 WIRE_VERSION = f"{VERSION}.{SCHEMA}"

@@ -44,8 +44,8 @@ from model.features.serving.http.protocol import (
     WIRE_VERSION,
     WIRE_VERSION_HEADER,
 )
-from model.spec.endpoints import JSON, Endpoint, pack
-from model.spec.questions import Question
+from model.requests.endpoints import JSON, Endpoint, pack
+from model.requests.questions import Question
 
 CALLERS = 1024
 """Requests that may wait for the engine, each in a thread; the engine's own queue is shorter and says how long it is."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.errors import phrase
 from model.features.what_if.edits.places import EditedSite
-from model.spec.edits import Allow, Forbid, SetRow, Sharpen, Silence
+from model.requests.edits import Allow, Forbid, SetRow, Sharpen, Silence
 from model.trace.types import Array
 from model.transformer.attention import Intervention
 

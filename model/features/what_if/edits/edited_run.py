@@ -18,7 +18,7 @@ from model.features.what_if.edits.stack_edits import ExchangedWords
 from model.features.what_if.surveyed_means import surveyed_means
 from model.inference.changes import Changes, Traced
 from model.inference.inputs import Inputs, Reader
-from model.spec.edits import (
+from model.requests.edits import (
     Allow,
     AtSites,
     Edit,
@@ -31,7 +31,7 @@ from model.spec.edits import (
     SkipSublayer,
     SwapLayers,
 )
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Array, Site, Tokens, Trace
 from model.transformer.attention import Intervention
 from model.transformer.networks import Changeable, RunsWhole

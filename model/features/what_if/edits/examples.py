@@ -7,7 +7,7 @@ from cachetools import LRUCache
 
 from model.checkpoints.loader import Runner
 from model.errors import CannotChange, Phrase, phrase
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, Attention, Site, Trace
 
 _MEANS: LRUCache[tuple[str, str], dict[Site, Array]] = LRUCache(16)

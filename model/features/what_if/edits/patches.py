@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.errors import phrase
 from model.features.what_if.edits.places import Notes, Strips
-from model.spec.edits import Patch
+from model.requests.edits import Patch
 from model.trace.types import Array, Trace
 
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from model.errors import BadEdit, Phrase, UnknownHead, UnknownSite, phrase
-from model.spec.edits import AtSites, Edit, SkipLayer, SkipSublayer, Token
-from model.spec.external import AnySpec
-from model.spec.network import WITHOUT_FEED_FORWARD
+from model.requests.edits import AtSites, Edit, SkipLayer, SkipSublayer, Token
+from model.requests.external import AnySpec
+from model.requests.network import WITHOUT_FEED_FORWARD
 from model.trace.types import Site, Tokens, sites
 
 

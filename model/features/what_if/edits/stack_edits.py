@@ -13,7 +13,7 @@ from torch import Tensor
 from model.checkpoints.loader import Runner
 from model.errors import CannotChange, phrase
 from model.features.what_if.edits.places import Parts, Strips
-from model.spec.edits import Edit, Embed, NoPositions, ShiftPositions, SinusoidalPositions, SwapLayers, SwapPositions
+from model.requests.edits import Edit, Embed, NoPositions, ShiftPositions, SinusoidalPositions, SwapLayers, SwapPositions
 from model.trace.types import Tokens
 from model.transformer.attention import Intervention
 from model.transformer.networks import Changeable

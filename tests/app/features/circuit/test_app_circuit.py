@@ -10,7 +10,7 @@ import streamlit
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
 from model.features.circuit.circuits import Circuit, CircuitGraph, PathEffects, Paths
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.app.visiting import Visitor
 from tests.known import bundled_engine
 

@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.edits import Silence
-from model.spec.request import RunRequest
+from model.requests.edits import Silence
+from model.requests.request import RunRequest
 from tests.app.visiting import Visitor
 from tests.viz.test_views_explore import decoded
 from viz.canvas.wire.transport import PART_CACHE, WHOLE, unpack

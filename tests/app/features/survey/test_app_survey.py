@@ -21,8 +21,8 @@ from model.features.survey.survey import Survey, begun, gone_on
 from model.features.survey.texts import Texts, read, repeated_for
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
-from model.spec.edits import read_edits
-from model.spec.request import RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import RunRequest
 from model.trace.types import Tokens
 from tests.app.visiting import Visitor
 from tests.patience import HANG_S

@@ -9,8 +9,8 @@ from model.checkpoints import native
 from model.engine.api import Run
 from model.engine.environment import best_device
 from model.engine.local import LocalEngine
-from model.spec.request import Decoding, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.request import Decoding, RunRequest
+from model.requests.snapshots import at_step
 from tests.app.conftest import SPEC
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor

@@ -13,8 +13,8 @@ import torch
 from model.engine.api import Run
 from model.engine.local import LocalEngine
 from model.features.what_if.questions import Heads
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from tests.app.test_app_pages import save_language_model
 from tests.app.visiting import Visitor
 from tests.held import HeldEngine

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.spec.edits import Silence
-from model.spec.request import RunRequest
+from model.requests.edits import Silence
+from model.requests.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.test_pages import box

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page
 
 from model.engine.api import Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.conftest import Serve
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page
 
 from model.engine.api import Engine, Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Trace
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route
 
 from model.engine.api import Run
 from model.engine.local import CHECKPOINTS
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.servers import ROOT, free_port, started
 from tests.browser.visits import chips, has_parameters, loud, opened, rest

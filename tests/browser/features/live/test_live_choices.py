@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, Request
 
 from model.engine.api import Run
-from model.spec.edits import Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import Decoding, RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, hovered_weight, middle, opened, parameters, rest, tile_of, until

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from model.engine.api import Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.conftest import Serve
 from tests.browser.emulation import another_language
 from tests.browser.patience import expect

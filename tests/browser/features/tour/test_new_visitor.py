@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from model.engine.api import Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT
 from tests.browser.visits import chips, drawing, has_parameters, middle, opened, parameters, rest, tile_of, tiles, type_sentence

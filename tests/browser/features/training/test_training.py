@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, WebSocketRoute
 
 from model.engine.api import Describe, Run
-from model.spec.request import Decoding, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.request import Decoding, RunRequest
+from model.requests.snapshots import at_step
 from model.trace.types import Trace
 from tests.browser.patience import expect
 from tests.browser.servers import ROOT

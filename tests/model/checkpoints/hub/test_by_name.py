@@ -15,7 +15,7 @@ from model.cli import view as viewing
 from model.engine.api import Describe, Explain, Fetch, Find, Found, Inspect, Offered, Run
 from model.engine.local import CHECKPOINTS, LocalEngine
 from model.errors import CannotRun, HubAway, MissingFile, NotFetched, UnknownModel
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import LISTENER, Progress
 from tests.hub_server import COMMIT, Hub, Repo, serving

@@ -19,8 +19,8 @@ from model.cli.options import read_features
 from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, MissingFile, UnknownModel
-from model.spec.inputs import RandomFeatures
-from model.spec.request import RunRequest
+from model.requests.inputs import RandomFeatures
+from model.requests.request import RunRequest
 from model.trace.serialization import from_bytes
 from tests.llama_files import litgpt_state, meta_state
 from tests.networks import VARIANTS, translator

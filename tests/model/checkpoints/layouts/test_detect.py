@@ -25,9 +25,9 @@ from model.errors import (
     UnknownSite,
 )
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.inputs import RandomFeatures
-from model.spec.request import KEEP, Decoding, Method, RunRequest
+from model.requests.edits import Silence
+from model.requests.inputs import RandomFeatures
+from model.requests.request import KEEP, Decoding, Method, RunRequest
 from model.trace.serialization import from_bytes, to_bytes
 from model.trace.types import Array, Site, Trace, sites
 from model.transformer.build import build

@@ -14,8 +14,8 @@ from model.engine.api import Describe, Inspect, Receive, Run
 from model.engine.local import LocalEngine
 from model.errors import BadLayoutFile, BadSetting, OpenQuestions
 from model.inference.run import run
-from model.spec.layout_file import BEHIND, GROUPED, LayoutFile, mistakes, parse, pattern_of, roles
-from model.spec.request import Decoding, RunRequest
+from model.requests.layout_file import BEHIND, GROUPED, LayoutFile, mistakes, parse, pattern_of, roles
+from model.requests.request import Decoding, RunRequest
 from model.transformer.stacks import CausalLM, EncoderDecoder
 from tests.layout_files import PLAIN, ROTARY, foreign
 from tests.llama_files import IDS, Llama, litgpt_state, meta_state

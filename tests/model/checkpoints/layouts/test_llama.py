@@ -11,7 +11,7 @@ from torch import Tensor
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import BadSetting, ContradictsFile, IncompleteWeights, OpenQuestions, UnknownLayout
 from model.inference.run import run
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.transformer.stacks import CausalLM
 from tests import weight_files
 from tests.llama_files import HEADS, IDS, KEY_HEADS, LAYERS, TOLD, WIDE, WIDTH, WORDS, Llama, litgpt_state, meta_state

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import BadSetting, UnknownLayout
 from model.inference.run import run
-from model.spec.inputs import Features
-from model.spec.request import RunRequest
+from model.requests.inputs import Features
+from model.requests.request import RunRequest
 from tests.foreign_files import Translator, triangle
 from tests.toolkits import HEADS, SOURCE, TARGET, WIDTH
 from tests.weight_files import CPU, assert_same, saved, traced

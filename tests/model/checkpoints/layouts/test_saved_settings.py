@@ -21,8 +21,8 @@ from model.engine.local import LocalEngine
 from model.errors import BadSetting, ContradictsFile
 from model.inference.run import run
 from model.inspection.report import Inspection
+from model.requests.request import RunRequest
 from model.safe_loading.plan import OtherEntry
-from model.spec.request import RunRequest
 from tests.reference import GOLDEN
 from tests.toolkits import fairseq_state, gpt_state, onmt_file, onmt_state
 

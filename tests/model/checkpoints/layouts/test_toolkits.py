@@ -9,7 +9,7 @@ import torch
 from model.checkpoints.layouts.loading import load
 from model.errors import UnknownLayout
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.toolkits import (
     ANNOTATED,
     FAIRSEQ,

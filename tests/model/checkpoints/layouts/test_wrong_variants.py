@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from model.spec.inputs import Given
+from model.requests.inputs import Given
 from tests.reference import described, expected, ids, traced
 
 

@@ -17,7 +17,7 @@ from model.engine.api import Models, Run
 from model.engine.local import LocalEngine
 from model.engine.scheduling.scheduler import Scheduler
 from model.errors import Busy, EngineStopped, HeadlightError, NoRoom, OutOfMemory, Superseded, TookTooLong
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.progress import LISTENER, Progress
 from model.transformer.stacks import EncoderDecoder
 from tests.networks import save_checkpoint

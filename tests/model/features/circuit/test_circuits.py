@@ -14,8 +14,8 @@ from model.errors import BadSetting
 from model.features.circuit.circuit_parts import circuit
 from model.features.circuit.circuits import SIDES, Circuit, CircuitGraph
 from model.features.what_if.results import Head
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array
 from tests.model.features.circuit.test_sums import FOLLOWED, TARGETED, bundled, made
 from tests.model.features.forward_parts import Forward

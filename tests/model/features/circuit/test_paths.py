@@ -16,7 +16,7 @@ from model.checkpoints.native import Checkpoint
 from model.engine.local import LocalEngine
 from model.errors import BadSetting, CannotMeasure, DoesNotFit, HeadlightError, UnknownHead, UnknownSite
 from model.features.circuit.circuits import PathEffects, Paths, spearman
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Site, Trace
 from tests.model.features.conftest import answered, asked, tiny
 from tests.model.features.forward_parts import Forward

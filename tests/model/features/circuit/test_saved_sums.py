@@ -16,8 +16,8 @@ from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.saved_sums import cell_to_save, check, logit_of, score_of, sums_to_save
 from model.features.circuit.score_parts import score_sum
 from model.features.circuit.sums import LogitSum, ScoreSum, Why, Writes
-from model.spec.questions import Question
-from model.spec.request import RunRequest
+from model.requests.questions import Question
+from model.requests.request import RunRequest
 from model.trace import serialization
 from model.trace.types import Trace
 from tests.model.features.circuit.test_sums import made

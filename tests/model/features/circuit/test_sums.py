@@ -19,9 +19,9 @@ from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.score_parts import kept, score_sum
 from model.features.circuit.sums import CellWrites, Index, LogitSum, ScoreSum, Why, Writes
 from model.inference.run import run, run_in
-from model.spec.edits import read_edits
-from model.spec.questions import Question
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.questions import Question
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Trace
 from tests.model.features.forward_parts import Forward
 from tests.networks import save_checkpoint

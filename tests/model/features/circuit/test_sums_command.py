@@ -10,7 +10,7 @@ import pytest
 from model.__main__ import main
 from model.engine.local import LocalEngine
 from model.features.circuit.sums import Why, Writes
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.networks import save_checkpoint
 from tests.runs import CPU
 

@@ -9,7 +9,7 @@ import pytest
 
 from model.__main__ import main
 from model.engine.api import Engine, Run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGES = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("why.md", "circuit.md"))

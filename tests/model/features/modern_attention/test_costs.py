@@ -16,8 +16,8 @@ from model.features.modern_attention.costs import LayerSizes, Sizes, Times
 from model.features.modern_attention.decode_costs import passes_of, sizes_of, without_cache
 from model.features.what_if import results
 from model.inference.run import run
-from model.spec.edits import Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import Decoding, RunRequest
 from model.transformer.attention import Run
 from model.transformer.cache import KVCache
 from model.transformer.stacks import CausalLM, EncoderDecoder

@@ -29,7 +29,7 @@ from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import SESSION_HEADER, WIRE_VERSION, WIRE_VERSION_HEADER
 from model.features.serving.http.server import application
 from model.features.serving.serve_command import RAY
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.browser.servers import free_port
 from tests.hosts import ROOT, start
 from tests.live import answered, live_session

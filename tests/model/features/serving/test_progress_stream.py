@@ -29,7 +29,7 @@ from model.features.serving.http.progress_stream import MEDIA, progress_line, st
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.features.serving.http.server import application
 from model.inference import batching
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import LISTENER, PARTIAL, Listener, Progress, ProgressFeed
 from model.trace.types import Trace

@@ -18,8 +18,8 @@ from model.features.survey.survey import begun, gone_on
 from model.features.survey.texts import Texts, bundled, repeated_for
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
-from model.spec.edits import read_edits
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import Decoding, RunRequest
 from tests.networks import save_checkpoint
 
 CPU = torch.device("cpu")

@@ -24,7 +24,7 @@ from model.features.survey.survey import Survey, begun, gone_on
 from model.features.survey.texts import Texts
 from model.measures.catalogue import MEASURES
 from model.measures.of_run import measured
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.networks import save_checkpoint
 from tests.runs import SPECS
 

@@ -15,7 +15,7 @@ from model.features.survey.mattering import Matters, measured_on, not_measured
 from model.features.survey.questions import MeasureTexts, Text
 from model.features.survey.survey import begun, gone_on
 from model.features.survey.texts import Texts, again, bundled, repeated_for
-from model.spec.edits import Silence, read_edits
+from model.requests.edits import Silence, read_edits
 from tests.known import bundled_engine
 from tests.networks import save_checkpoint
 

@@ -22,7 +22,7 @@ from model.features.survey.examples import Wanted, searched
 from model.features.survey.plane import aligned, clusters, correlation, plane, ranks
 from model.features.survey.questions import Text
 from model.features.survey.reading import HeadInText, HeadRead, ReadHead, read_on
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Array, Tokens
 from tests.networks import save_checkpoint
 

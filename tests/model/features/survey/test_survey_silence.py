@@ -14,8 +14,8 @@ from model.features.survey import survey, tables
 from model.features.survey.questions import MeasureTexts, Text
 from model.features.survey.survey import Survey, begun, gone_on
 from model.features.survey.texts import Texts
-from model.spec.edits import read_edits
-from model.spec.request import RunRequest
+from model.requests.edits import read_edits
+from model.requests.request import RunRequest
 from tests.networks import save_checkpoint
 
 CPU = torch.device("cpu")

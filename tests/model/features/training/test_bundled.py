@@ -15,7 +15,7 @@ from model.engine.local import CHECKPOINTS
 from model.errors import MissingSetting
 from model.features.training import recipes
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 pytestmark = pytest.mark.slow  # every bundled checkpoint, evaluated
 

@@ -13,8 +13,8 @@ from model.engine.local import CHECKPOINTS
 from model.errors import BadSetting
 from model.features.training import recipes
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
-from model.spec.snapshots import at_step
+from model.requests.request import Decoding, RunRequest
+from model.requests.snapshots import at_step
 from model.trace.types import Array, Site, Trace
 from tests.runs import CPU
 

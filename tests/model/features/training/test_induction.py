@@ -10,8 +10,8 @@ from model.checkpoints import native
 from model.checkpoints.native import Checkpoint
 from model.engine.local import CHECKPOINTS
 from model.inference.run import run
-from model.spec.edits import Forbid
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Forbid
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, Trace
 
 BUNDLED = CHECKPOINTS / "induction"

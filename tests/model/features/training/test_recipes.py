@@ -9,7 +9,7 @@ from model.errors import BadSetting, UnknownModel
 from model.features.training import recipes
 from model.features.training.corpora import Parallel
 from model.features.training.recipes import Side
-from model.spec.network import AttentionSpec, StackSpec
+from model.requests.network import AttentionSpec, StackSpec
 
 BUNDLED = sorted(path.stem for path in recipes.FOLDER.glob("*.toml"))
 

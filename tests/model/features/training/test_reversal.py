@@ -17,7 +17,7 @@ from model.features.training.data import batches, examples
 from model.features.training.evaluate import evaluate
 from model.features.training.train import train
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 
 CPU = torch.device("cpu")
 BUNDLED = CHECKPOINTS / "reverse-digits"

@@ -31,7 +31,7 @@ from model.features.training.recipes import Recipe, Side
 from model.features.training.records import COLUMNS, State, snapshot_steps
 from model.features.training.train import train
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.networks import VARIANTS, some_ids, tiny_recipe, translator, write_corpus
 
 ROOT = Path(__file__).parents[4]

@@ -11,7 +11,7 @@ from model.features.what_if.copies import Copies
 from model.features.what_if.pace import Pace
 from model.features.what_if.questions import Edges, Heads, Words
 from model.features.what_if.scoring import Scorer
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, sites
 from tests.model.features.conftest import answered
 from tests.runs import CPU

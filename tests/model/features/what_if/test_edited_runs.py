@@ -10,9 +10,9 @@ import torch
 
 from model.checkpoints.native import Checkpoint
 from model.errors import BadEdit, CannotChange, UnknownHead, UnknownSite
-from model.spec.edits import read_edits
-from model.spec.inputs import Features
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.inputs import Features
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import Trace
 from model.transformer.positions import sinusoids
 from tests.model.inference.test_batching import at_once

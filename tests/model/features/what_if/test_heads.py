@@ -10,8 +10,8 @@ from model.errors import CannotMeasure
 from model.features.what_if.heads import _orders
 from model.features.what_if.questions import Heads, Measure
 from model.inference.run import run
-from model.spec.edits import Allow, Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Allow, Silence
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Site, sites
 from tests.model.features.conftest import answered, asked, one_by_one, tiny
 from tests.networks import LANGUAGE_MODELS, TRANSLATORS

@@ -16,8 +16,8 @@ from model.inference.calls import Call
 from model.inference.calls import alone as by_itself
 from model.inference.inputs import needs_weights
 from model.inference.recorder import Recorder
-from model.spec.inputs import RandomFeatures
-from model.spec.request import KEEP, Decoding, RunRequest
+from model.requests.inputs import RandomFeatures
+from model.requests.request import KEEP, Decoding, RunRequest
 from model.trace.types import UNWRITTEN, Array, Trace
 from model.transformer.attention import Intervention, Run
 from model.transformer.cache import KVCache

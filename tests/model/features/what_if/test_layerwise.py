@@ -15,9 +15,9 @@ from model.features.what_if.scoring import Scorer
 from model.features.what_if.scoring import forced as through_the_whole_network
 from model.inference.calls import alone
 from model.inference.run import run
-from model.spec.edits import read_edits
-from model.spec.inputs import POSITIONS
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import read_edits
+from model.requests.inputs import POSITIONS
+from model.requests.request import Decoding, RunRequest
 from model.trace.types import Array, sites
 from model.transformer.layers import CrossAttentionLayer, SelfAttentionLayer
 from tests.runs import CPU, SPECS, checkpoint

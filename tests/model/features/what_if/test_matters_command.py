@@ -13,7 +13,7 @@ from model.__main__ import main
 from model.engine.local import LocalEngine
 from model.features.what_if.questions import Edges, Heads, Prune, Words
 from model.features.what_if.scoring import Scorer
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests.networks import save_checkpoint
 from tests.patience import HANG_S
 from tests.runs import CPU

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from model.engine.api import Engine, Run
-from model.spec.edit import read_edits
-from model.spec.request import RunRequest
+from model.requests.edit import read_edits
+from model.requests.request import RunRequest
 
 PAGE = (Path(__file__).parents[4] / "docs" / "what-if.md").read_text(encoding="utf-8")
 OWN = "the same words"

@@ -17,9 +17,9 @@ from model.features.circuit.sums import LogitSum, Part, ScoreSum, Why, Writes
 from model.features.what_if.questions import Heads
 from model.features.what_if.results import Head, HeadEffects
 from model.inference.run import run_in
-from model.spec.edits import read_edits
-from model.spec.questions import Question
-from model.spec.request import Decoding
+from model.requests.edits import read_edits
+from model.requests.questions import Question
+from model.requests.request import Decoding
 from model.trace.lazy_attention import LazyAttention
 from model.trace.types import Array, Trace
 from tests.pages import figures, open_view, words

@@ -14,9 +14,9 @@ from model.engine.api import Describe, ModelInfo, Texts
 from model.errors import BadSetting, UnknownModel
 from model.features.what_if.questions import Heads
 from model.features.what_if.results import Head, HeadEffects
-from model.spec.edits import Silence
-from model.spec.questions import Question
-from model.spec.request import RunRequest
+from model.requests.edits import Silence
+from model.requests.questions import Question
+from model.requests.request import RunRequest
 from model.trace.types import Trace
 from tests import traces
 from tests.pages import MadeUpEngine, figures, open_view, words

@@ -17,7 +17,7 @@ from model.features.circuit.sums import Why, Writes
 from model.features.survey import film, tables
 from model.features.survey.questions import StoredSurvey
 from model.measures.catalogue import MEASURES
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.known import folder_of
 from viz.canvas.scenes import attention
 from viz.claims.runs import StepRuns

@@ -1,6 +1,6 @@
 """Writing a lecture: its parts, changed one by one, leave everything else as it was."""
 
-from model.spec.edits import write_edits
+from model.requests.edits import write_edits
 from viz.features.lectures.script import draft, library, parser
 from viz.features.lectures.script.draft import Draft
 from viz.url.view_state import ViewState

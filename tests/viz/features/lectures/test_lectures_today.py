@@ -10,7 +10,7 @@ import torch
 from model.engine.api import Engine, Models, Run
 from model.engine.local import LocalEngine
 from model.engine.trace_engine import OF_LECTURES, with_traces
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from model.trace.trace_files import read_path
 from model.trace.types import Trace
 from viz.canvas.wire.transport import unpack

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from model.engine.api import Run
 from model.engine.local import LocalEngine
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from viz.canvas.assets import kinds as drawing_kinds
 from viz.canvas.wire.transport import unpack

@@ -15,8 +15,8 @@ from model.features.circuit.circuits import Circuit
 from model.features.circuit.sums import Why, Writes
 from model.features.survey import tables
 from model.measures.catalogue import MEASURES
-from model.spec.edits import Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import Decoding, RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
 from viz.canvas.wire.transport import unpack

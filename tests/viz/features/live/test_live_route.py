@@ -18,8 +18,8 @@ from model.engine.api import Run
 from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import CANCEL_TOKEN, SESSION, CallerGone, CancelToken, Session
 from model.errors import BadSetting, TooManyCharacters
+from model.requests.request import RunRequest
 from model.sharing.caches import BUDGET
-from model.spec.request import RunRequest
 from model.trace.progress import LISTENER, Progress
 from model.trace.types import Trace
 from tests import traces

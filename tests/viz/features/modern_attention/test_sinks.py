@@ -9,7 +9,7 @@ import torch
 
 from model.checkpoints import loader
 from model.inference.run import run
-from model.spec.request import Decoding, RunRequest
+from model.requests.request import Decoding, RunRequest
 from tests import recorded_folders
 from tests.runs import CPU
 from viz.figures.annotated_heatmap import grid

@@ -23,7 +23,7 @@ from model.errors import UnknownHead
 from model.features.circuit.logit_parts import logit_sum
 from model.features.circuit.score_parts import score_sum
 from model.features.circuit.sums import Why, Writes
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace import serialization, trace_files
 from model.trace.types import Site, Trace
 from tests import opened

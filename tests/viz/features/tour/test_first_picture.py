@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from model.engine.api import Describe, ModelInfo, Run
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from model.trace.types import Attention, Site
 from tests import traces
 from tests.known import bundled_engine

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from model.spec.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
+from model.requests.edits import EDITS, Allow, Edit, Forbid, SetRow, Sharpen, Silence
 from model.trace.types import Tokens
 from tests import traces
 from tests.pages import MadeUpEngine

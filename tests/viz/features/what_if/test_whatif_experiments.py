@@ -7,8 +7,8 @@ import pytest
 
 from model.engine.api import Engine, Run
 from model.features.what_if.questions import Heads
-from model.spec.edits import Allow, Silence
-from model.spec.request import Decoding, RunRequest
+from model.requests.edits import Allow, Silence
+from model.requests.request import Decoding, RunRequest
 from viz.features.what_if.examples import of_model
 
 MODELS = ("multi30k-de-en", "tatoeba-en-zh", "reverse-digits")

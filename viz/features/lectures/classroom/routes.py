@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from model.errors import HeadlightError
-from model.spec.sent_text import split_address
+from model.requests.sent_text import split_address
 from viz.canvas.wire import transport
 from viz.export import tables
 from viz.features.lectures.classroom.addresses import reachable_hosts

@@ -7,7 +7,7 @@ from functools import partial
 
 from model.engine.api import Describe, Engine
 from model.errors import BadClaim, HeadlightError
-from model.spec.snapshots import without_step
+from model.requests.snapshots import without_step
 from model.trace import stages
 from viz.claims.runs import StepRuns, column, position_of, row
 from viz.claims.subjects import Head, Scope

@@ -6,7 +6,7 @@ from typing import Literal
 
 from model.errors import HeadlightError
 from model.measures.catalogue import MEASURES
-from model.spec.edits import read_edits
+from model.requests.edits import read_edits
 from viz.claims.kinds import alone, brought_kinds, cell, one_of, row
 from viz.claims.line_parser import Parts, Unreadable
 from viz.claims.subjects import Head, Scope, Subject

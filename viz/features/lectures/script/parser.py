@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl
 
 from model.errors import BadLecture
-from model.spec.sent_text import split_address
+from model.requests.sent_text import split_address
 from viz.claims.line_parser import Unreadable
 from viz.features.lectures.script import claims
 from viz.features.lectures.script.lecture import Claim, Lecture, Point, Problem, Question, Step

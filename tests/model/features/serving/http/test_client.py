@@ -18,8 +18,8 @@ from model.features.serving.http.client import RemoteEngine
 from model.features.serving.http.protocol import WIRE_VERSION, WIRE_VERSION_HEADER
 from model.features.serving.http.server import application
 from model.features.serving.serve_command import checked_access
-from model.spec.endpoints import ARRAYS, JSON
-from model.spec.request import Decoding, RunRequest
+from model.requests.endpoints import ARRAYS, JSON
+from model.requests.request import Decoding, RunRequest
 from model.trace import serialization
 from model.trace.progress import LISTENER
 from tests.hosts import Loopback, behind

@@ -16,7 +16,7 @@ from model.engine.guards.access import AccessLimits
 from model.engine.guards.hosts import KnownHosts
 from model.errors import BadSetting
 from model.features.serving.http.server import application
-from model.spec.questions import Question
+from model.requests.questions import Question
 
 THIS_MACHINE = "localhost localhost:8501 LOCALHOST localhost. 127.0.0.1 127.0.0.1:8501 127.8.9.1 [::1] [::1]:8501".split()
 OTHERS = [

@@ -14,10 +14,10 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from model.errors import Phrase, WireError
-from model.spec.edits import Edit
-from model.spec.questions import Question, RunQuestion
-from model.spec.request import RunRequest
-from model.spec.validation import read
+from model.requests.edits import Edit
+from model.requests.questions import Question, RunQuestion
+from model.requests.request import RunRequest
+from model.requests.validation import read
 
 VERSION = 1
 """Version of paths and bodies; paths begin with /v1."""

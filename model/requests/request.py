@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, TooManyCharacters, TooManyTokens, Words, phrase
-from model.spec.edits import Edit, bounded
-from model.spec.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Chat, Given
-from model.spec.validation import Between, read
+from model.requests.edits import Edit, bounded
+from model.requests.inputs import CHARACTERS_PER_POSITION, FEW_POSITIONS, POSITIONS, Chat, Given
+from model.requests.validation import Between, read
 
 Settings: TypeAlias = tuple[tuple[str, str], ...]
 """Settings that a model's file does not hold, as names and values, in the form that `--set` takes."""

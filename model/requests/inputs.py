@@ -1,6 +1,6 @@
 """Inputs of a run: a text, a conversation, ids or features, and the limits on their size. No torch.
 
-`model.spec.request.check_size` holds the limits.
+`model.requests.request.check_size` holds the limits.
 """
 
 from dataclasses import dataclass

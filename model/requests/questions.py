@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from model.spec.request import RunRequest, Settings
+from model.requests.request import RunRequest, Settings
 
 Answer = TypeVar("Answer")
 

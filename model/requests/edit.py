@@ -1,6 +1,6 @@
 """Edit: one change of a run. Its text form, the limit of edits, and the places that edits at attention sites name.
 
-Import from `model.spec.edits`, which also has the kinds of edits.
+Import from `model.requests.edits`, which also has the kinds of edits.
 
 The text form, `NAME key=value …`, is used in links, on the command line and in JSON. A value with spaces, or one that would be read
 as something else, is in double quotes, as JSON writes a string: `key="4"` is the token 4, `key=4` the fifth token, and `key=5..8`

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.spec.sent_text import split_address, whole_number
+from model.requests.sent_text import split_address, whole_number
 
 
 @pytest.mark.parametrize(

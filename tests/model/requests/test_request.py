@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting
-from model.spec.edits import Silence
-from model.spec.request import KEEP, Decoding, Keep, Method, RunRequest
+from model.requests.edits import Silence
+from model.requests.request import KEEP, Decoding, Keep, Method, RunRequest
 from tests.edits import ANY_EDIT
 
 DECODINGS = st.builds(

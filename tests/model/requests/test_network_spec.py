@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting
-from model.spec.network import AttentionSpec, ModelSpec, StackSpec, from_json, to_json
+from model.requests.network import AttentionSpec, ModelSpec, StackSpec, from_json, to_json
 from tests.networks import VARIANTS
 
 PLAIN = st.recursive(

@@ -1,6 +1,6 @@
 """The kinds of edits: what a request changes while its network runs, as frozen values in the order in which they apply.
 
-Each has a text form, `NAME key=value …` (`model/spec/edit.py`), which links, the command line and JSON use. docs/what-if.md
+Each has a text form, `NAME key=value …` (`model/requests/edit.py`), which links, the command line and JSON use. docs/what-if.md
 defines what each one computes. Whether the network has what an edit names is checked when it runs.
 """
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from model.errors import phrase
-from model.spec.edit import EDITS as EDITS
-from model.spec.edit import MOST_EDITS as MOST_EDITS
-from model.spec.edit import AtSites as AtSites
-from model.spec.edit import Edit as Edit
-from model.spec.edit import Token as Token
-from model.spec.edit import bounded as bounded
-from model.spec.edit import read_edits as read_edits
-from model.spec.edit import write_edits as write_edits
+from model.requests.edit import EDITS as EDITS
+from model.requests.edit import MOST_EDITS as MOST_EDITS
+from model.requests.edit import AtSites as AtSites
+from model.requests.edit import Edit as Edit
+from model.requests.edit import Token as Token
+from model.requests.edit import bounded as bounded
+from model.requests.edit import read_edits as read_edits
+from model.requests.edit import write_edits as write_edits
 
 Stack: TypeAlias = Literal["encoder", "decoder"]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from model.errors import BadSetting, DoesNotFit, MustNotBeSet, phrase
-from model.spec.validation import Between, read
+from model.requests.validation import Between, read
 
 Positions: TypeAlias = Literal[
     "learned", "sinusoidal", "sinusoidal-column", "stored", "none", "learned-from-2", "sinusoidal-from-2",

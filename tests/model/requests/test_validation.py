@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadSetting
-from model.spec.validation import Between, read
+from model.requests.validation import Between, read
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from model.errors import BadSetting, phrase
-from model.spec.network import (
+from model.requests.network import (
     AttentionSpec,
     Depth,
     EmptyRows,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import BadEdit
-from model.spec import edits
-from model.spec.edits import (
+from model.requests import edits
+from model.requests.edits import (
     EDITS,
     MOST_EDITS,
     Allow,
@@ -29,7 +29,7 @@ from model.spec.edits import (
     read_edits,
     write_edits,
 )
-from model.spec.request import RunRequest
+from model.requests.request import RunRequest
 from tests.edits import ANY_EDIT
 
 
