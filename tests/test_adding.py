@@ -1,4 +1,4 @@
-"""The table "Where to add things" of docs/architecture.md is true: one of each is added where it says to a copy, and works.
+"""The table "Where to change and add what" of CONTRIBUTING.md is true: one of each is added where it says to a copy, and works.
 
 Everything below an EDIT is all that was changed; the scripts then use what was added.
 """
@@ -14,7 +14,16 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
-TABLE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+ROWS = {
+    "a URL parameter": "a URL parameter",
+    "a recorded value": "what a run records",
+    "a page": "a page of the core",
+    "a layout": "how a file of another program is opened",
+    "a kind of positional encoding": "how the network computes",
+}
+"""The row of the table that says where each of them is added."""
+
 
 EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a URL parameter": (
@@ -38,7 +47,7 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("viz/main.py", "from viz.views import", "from viz.views import greeting\n"),
         (
             "viz/main.py",
-            '        entry(lobby.show, _("Lecture")',
+            "        *(brought(page) for page in of_features if page.needs_run),",
             '        entry(drawing(greeting.show), "Hi", "greeting", "waving_hand"),\n',
         ),
     ),
@@ -48,7 +57,7 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "from model.checkpoints.layouts.own import",
             "from model.checkpoints.layouts.named import NAMED\n",
         ),
-        ("model/checkpoints/layouts/__init__.py", "    OWN,\n", "    NAMED,\n"),
+        ("model/checkpoints/layouts/__init__.py", "    NATIVE_NAMES,\n", "    NAMED,\n"),
     ),
     "a kind of positional encoding": (
         (
@@ -193,7 +202,7 @@ def test_what_is_added_where_the_table_says_works(said: dict[str, str], what: st
 
 @pytest.mark.parametrize("what", EDITS)
 def test_the_table_names_every_file_that_was_changed(what: str) -> None:
-    row = next(line for line in TABLE.splitlines() if line.startswith(f"| {what}"))
+    row = next(line for line in TABLE.splitlines() if line.startswith(f"| {ROWS[what]} "))
     if what == "a recorded value":  # where it is computed: anywhere
         assert 'run.see("stages/' in row
         return

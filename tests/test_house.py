@@ -1,18 +1,22 @@
-"""The rules of the house: who may import whom, and how large things may grow. A failure says which rule is broken, and where."""
+"""The rules of the house: imports keep the contracts of pyproject.toml, and things grow no larger than they may. A failure says
+which rule is broken, and where.
+"""
 
 import ast
 import re
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import packages_distributions
+from io import StringIO
 from pathlib import Path
 from statistics import median
 from typing import TypeAlias
 
 import pytest
+from importlinter.cli import lint_imports
 
 from model import errors
 
@@ -37,8 +41,6 @@ TORCH_FREE = (
     "features.survey.survey features.survey.tables features.serving.http.client "
     + " ".join(f"features.{name}.feature" for name in "circuit modern_attention serving survey training what_if".split())
 ).split()
-LAZY = ("model.engine", "model.engine.trace_engine")
-"""The one import that is made only when an engine is opened, so that whoever speaks of engines does not load torch."""
 
 
 def name_of(path: Path) -> str:
@@ -83,51 +85,15 @@ def foreign(module: str) -> set[str]:
     return {name for name in imports(module) if name.split(".")[0] not in sys.stdlib_module_names | ours}
 
 
-@cache
-def road_to_torch(module: str) -> tuple[str, ...]:
-    """The shortest chain of imports by which a module gets to torch; empty where there is none."""
-    roads: dict[str, tuple[str, ...]] = {module: (module,)}
-    ahead = deque(roads)
-    while ahead:
-        here = ahead.popleft()
-        for name in sorted(imports(here)):
-            if within(name, "torch"):
-                return (*roads[here], name)
-            if name not in FILES or (here, name) == LAZY:
-                continue
-            parts = name.split(".")
-            for step in (".".join(parts[:n]) for n in range(1, len(parts) + 1)):  # a module's packages are imported before it
-                if step in FILES and step not in roads:
-                    roads[step] = (*roads[here], step)
-                    ahead.append(step)
-    return ()
-
-
-def test_a_road_to_torch_is_found() -> None:
-    assert road_to_torch("model.inspection.report") == ()
-    assert road_to_torch("model.engine.local")[-1].split(".")[0] == "torch"
-    assert road_to_torch("model.__main__")[0] == "model.__main__"
-
-
-def test_model_knows_nothing_of_screens() -> None:
-    for module in modules("model"):
-        wrong = sorted(name for name in imports(module) if within(name, "streamlit", "plotly", "viz"))
-        assert not wrong, f"Nothing in model may import streamlit, plotly or viz: {module} imports {wrong}"
-
-
-def test_viz_never_gets_to_torch() -> None:
-    for module in modules("viz", "app"):
-        road = road_to_torch(module)
-        assert not road, f"Nothing in viz may import torch, by whatever road: {' -> '.join(road)}"
+def test_imports_keep_the_contracts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contracts stand in pyproject.toml, and nowhere else."""
+    monkeypatch.chdir(ROOT)
+    with redirect_stdout(StringIO()) as printed:
+        status = lint_imports(no_cache=True)
+    assert status == 0, printed.getvalue()
 
 
 def test_a_machine_without_torch_can_speak_of_traces_and_engines() -> None:
-    for module in (f"model.{name}" for name in TORCH_FREE):
-        road = road_to_torch(module)
-        assert not road, f"{module} must run where there is no torch: {' -> '.join(road)}"
-
-
-def test_they_run_without_torch_indeed() -> None:
     names = [f"model.{name}" for name in TORCH_FREE]
     code = f"import sys, importlib\nfor n in {names}:\n importlib.import_module(n)\n if 'torch' in sys.modules: sys.exit(n)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -144,32 +110,12 @@ def test_figures_are_made_of_traces_alone() -> None:
         assert not wrong, f"viz.figures may import {', '.join(FIGURES)} and Python's own modules: {module} imports {wrong}"
 
 
-def docstring(package: str) -> str:
-    """What a folder's __init__ says."""
-    return " ".join((ast.get_docstring(tree_of(package)) or "").split())
-
-
-def may_import(room: str) -> set[str]:
-    """The rooms that a folder's __init__ allows it."""
-    found = re.search(r"May import: (.*?)\.(?:$| )", docstring(room))
-    assert found, f"{room}/__init__.py must say what the folder may import: a line that begins with 'May import:'"
-    return set() if found[1] == "nothing of this project" else set(found[1].split(", "))
-
-
 def room_of(module: str) -> str:
     """The folder, or the file of viz, that a module belongs to: model.features.serving.http.server belongs to model.engine.
 
     Each feature is a room of its own.
     """
     return ".".join(module.split(".")[: 3 if within(module, "model.features", "viz.features") else 2])
-
-
-def order(top: str) -> list[str]:
-    """The rooms of `model` or `viz` from the bottom up, as its __init__ lists them."""
-    found = re.search(r"From the bottom up: (.*?)\.(?:$| )", docstring(top))
-    assert found, f"{top}/__init__.py must list its rooms: a sentence that begins with 'From the bottom up:'"
-    rooms = [f"{top}.{name}" for name in found[1].split(", ")]
-    return [room for name in rooms for room in (name, *(f"{name}.{each}" for each in FEATURES.get(name, ())))]
 
 
 def features_in(folder: str) -> dict[str, tuple[str, ...]]:
@@ -180,37 +126,6 @@ def features_in(folder: str) -> dict[str, tuple[str, ...]]:
 
 
 FEATURES = {folder: features_in(folder) for folder in ("model.features", "viz.features")}
-
-
-FOLDERS = sorted(
-    name for name, path in FILES.items() if path.name == "__init__.py" and within(name, "model", "viz") and "." in name
-)
-
-
-@pytest.mark.parametrize("folder", [name for name in FOLDERS if room_of(name) == name and not within(name, *FEATURES)])
-def test_a_folder_imports_what_its_init_says_and_no_more(folder: str) -> None:
-    found = {room_of(name) for module in modules(folder) for name in imports(module) if within(name, "model", "viz")} - {folder}
-    assert found == may_import(folder), f"{folder}/__init__.py says what may be imported there; it differs from what is imported"
-
-
-@pytest.mark.parametrize("top", ["model", "viz"])
-def test_no_import_runs_up(top: str) -> None:
-    rooms = order(top)
-    place = {room: number for number, room in enumerate(rooms)}
-    there = {room_of(name) for name in modules(top)} - {top, f"{top}.__main__"}
-    unlisted = sorted(room for room in there if room not in place and any(imports(m) for m in modules(room)))
-    assert not unlisted, f"{top}/__init__.py does not list {unlisted}"
-    for module in modules(top):
-        if (own := room_of(module)) in place:
-            up = sorted(n for n in imports(module) if within(n, top) and place.get(room_of(n), -1) > place[own])
-            assert not up, f"Imports run downwards in the order of {top}/__init__.py: {module} imports {up}"
-
-
-def test_the_core_imports_no_feature() -> None:
-    for module in modules("model", "viz", "app"):
-        if not within(module, *FEATURES):
-            wrong = sorted(name for name in imports(module) if within(name, *FEATURES) and name not in FEATURES)
-            assert not wrong, f"A feature brings what it has by its Feature: {module} imports {wrong}"
 
 
 @pytest.mark.parametrize("top", ["model", "viz"])
@@ -239,16 +154,6 @@ def test_viz_has_few_rooms_on_few_floors() -> None:
     )
 
 
-def test_the_parts_of_the_canvas_import_downwards() -> None:
-    for part, above in (
-        ("viz.canvas.wire", ("viz.canvas.scenes", "viz.canvas.standalone")),
-        ("viz.canvas.scenes", ("viz.canvas.standalone",)),
-    ):
-        for module in modules(part):
-            wrong = sorted(name for name in imports(module) if within(name, *above) or name == "viz.canvas")
-            assert not wrong, f"{part} may not import what stands above it: {module} imports {wrong}"
-
-
 def asked_by_class(tree: ast.AST) -> set[str]:
     """The names of classes that `isinstance` and `match` ask for."""
     classes = set[str]()
@@ -267,9 +172,6 @@ def names_from(module: str, room: str) -> set[str]:
 
 
 def test_networks_answer_for_themselves() -> None:
-    for module in modules("model.inference", "model.engine", "model.cli"):
-        wrong = sorted(name for name in imports(module) if within(name, "model.huggingface"))
-        assert not wrong, f"A network answers for itself (model/transformer/networks.py): {module} imports {wrong}"
     for module in modules("model"):
         if not within(module, "model.huggingface", "model.checkpoints"):
             wrong = sorted(asked_by_class(tree_of(module)) & names_from(module, "model.huggingface"))

@@ -1,9 +1,6 @@
 """Engines: `api` is the protocol, `local` answers questions in this process with the networks of `runtime`.
 
 `endpoints` says how questions travel, `guards` protect what listens.
-
-May import: model.checkpoints, model.errors, model.feature, model.inference, model.inspection, model.known_models,
-model.safe_loading, model.sharing, model.requests, model.tokenizers, model.trace.
 """
 
 import os

@@ -129,8 +129,6 @@ Each class has one sentence with named placeholders: what was asked, what was fo
 the fields, so that a screen can show the sentence in another language; if the sentence mentions the command line, screens show
 `on_screen` instead. If it can be about several texts, `of_strip` has a sentence for each, chosen by the field `strip`. If it counts
 something, `singular` is the sentence for 1, and `counted` the field with the number.
-
-May import: nothing of this project.
 """
 
 from collections.abc import Mapping

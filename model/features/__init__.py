@@ -2,8 +2,6 @@
 
 Each is a folder with everything of it that computes, whose module `feature` says what it brings (model/feature.py).
 Taking one out is removing its folder and its name.
-
-May import: nothing of this project.
 """
 
 FEATURES: dict[str, tuple[str, ...]] = {

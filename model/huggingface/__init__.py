@@ -5,7 +5,4 @@
 `fidelity` refuses foreign settings, `loading` builds the network, `network` runs it, `attention`, `hooks` and `written_out` record
 it, `tokenizer` splits texts, `parts` says what a run records, `places` says where the parts of a network are, `finding` finds them
 in an architecture without a row, and `recorded` runs one as a whole.
-
-May import: model.errors, model.inspection, model.safe_loading, model.sharing, model.requests, model.tokenizers, model.trace,
-model.transformer.
 """

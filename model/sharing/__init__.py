@@ -1,4 +1,1 @@
-"""What the threads of a process share: work that several ask for at once, and memory: caches under one budget. Without torch.
-
-May import: nothing of this project.
-"""
+"""What the threads of a process share: work that several ask for at once, and memory: caches under one budget. Without torch."""

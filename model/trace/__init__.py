@@ -1,4 +1,1 @@
-"""The trace: everything that one run recorded, as a frozen value of numpy arrays, and its file format. No torch.
-
-May import: model.errors, model.safe_loading, model.requests.
-"""
+"""The trace: everything that one run recorded, as a frozen value of numpy arrays, and its file format. No torch."""

@@ -6,6 +6,4 @@ Comments at the ends of lines give the shape of each tensor, in these axis names
 (the width of the residual stream), hidden, vocab. `query` and `key` are positions too: those that ask and those that are compared.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need". Section, equation and table numbers without an author refer to that paper.
-
-May import: model.errors, model.requests, model.trace.
 """

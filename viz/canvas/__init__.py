@@ -31,9 +31,6 @@ Where to find things, for tests and other tools (all elements are in the compone
 
 Drawings on one page tell each other what is pointed at with the event `headlight:query` on the document: `detail` is
 `{queryStrip, query, keyStrip, key}`, with null for absent fields.
-
-May import: model.errors, model.measures, model.sharing, model.trace, viz.feature, viz.figures, viz.i18n, viz.labels, viz.metrics,
-viz.url.
 """
 
 import re

@@ -2,8 +2,6 @@
 
 Each is a folder with everything of it, whose module `feature` says what it brings to the app (viz/feature.py).
 Taking one out is removing its folder and its name.
-
-May import: nothing of this project.
 """
 
 FEATURES: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,1 @@
-"""Pure functions from a trace to a Plotly figure.
-
-May import: model.trace, viz.i18n, viz.labels.
-"""
+"""Pure functions from a trace to a Plotly figure."""

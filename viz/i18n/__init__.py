@@ -1,4 +1,1 @@
-"""Languages: catalogues, the language of a session, whole sentences with fields, the recognition of typed text.
-
-May import: model.engine, model.errors, model.trace.
-"""
+"""Languages: catalogues, the language of a session, whole sentences with fields, the recognition of typed text."""

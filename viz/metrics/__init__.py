@@ -2,6 +2,4 @@
 
 Everything here is a pure function of arrays that ran, in float64. Nothing that is derived here is a weight of the model.
 docs/readings.md defines each reading, with its source.
-
-May import: model.measures, model.requests, model.trace, viz.i18n, viz.labels.
 """

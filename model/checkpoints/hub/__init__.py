@@ -2,6 +2,4 @@
 
 The library huggingface_hub does the work. Its network is used by a process of its own (`worker`) and only there: in this process,
 the library is told to stay offline before it is imported.
-
-May import: model.errors, model.huggingface, model.sharing.
 """

@@ -1,7 +1,4 @@
-"""Layouts: how training programs name their weights, as tables of roles or in files of their own; LAYOUTS lists them.
-
-May import: model.errors, model.inspection, model.safe_loading, model.requests, model.tokenizers, model.transformer.
-"""
+"""Layouts: how training programs name their weights, as tables of roles or in files of their own; LAYOUTS lists them."""
 
 from model.checkpoints.layouts.base import Layout
 from model.checkpoints.layouts.language_models import GPT, LITGPT, LLAMA, TORCH_LM

@@ -1,4 +1,1 @@
-"""Scheduling of runs: a bounded queue with one place per session, and the scheduler, which batches network calls.
-
-May import: model.errors, model.inference.
-"""
+"""Scheduling of runs: a bounded queue with one place per session, and the scheduler, which batches network calls."""
