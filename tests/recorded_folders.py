@@ -39,7 +39,7 @@ def saved(folder: Path, name: str) -> tuple[nn.Module, Kind]:
     kind = library.kind_of(config)
     assert kind is not None
     torch.manual_seed(5)
-    made = library._class(kind, config)._from_config(config, attn_implementation="eager").eval()
+    made = library._class_of(kind, config)._from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for parameter in made.parameters():
             if parameter.requires_grad:

@@ -114,7 +114,7 @@ def load(
     # a bare weight file is told by its content, whatever its name
     if (file := raw_weights(path)) is not None:
         if is_gguf(file):
-            return _called_as_its_authors_do(load_gguf(read_gguf(file), settings, device), path)
+            return _with_known_title(load_gguf(read_gguf(file), settings, device), path)
         return loading.load(file, settings, device, texts_of)
     _refuse_settings(settings)
     if not folder.is_here(path):
@@ -123,10 +123,10 @@ def load(
 
     opened, in_float32 = folder.open_folder(path), precision == "float32"
     cache.check_memory(opened)
-    return _called_as_its_authors_do(replace(huggingface.load(opened, device, in_float32), folder=path), path)
+    return _with_known_title(replace(huggingface.load(opened, device, in_float32), folder=path), path)
 
 
-def _called_as_its_authors_do(opened: Foreign, path: Path) -> Foreign:
+def _with_known_title(opened: Foreign, path: Path) -> Foreign:
     """A known model that was fetched, with its title; anything else is called as its file."""
     titles = {folder_of_model: known_models.catalogue()[name].title for name, folder_of_model in known_models.fetched().items()}
     title = titles.get(path, opened.info.title)

@@ -189,7 +189,7 @@ def read_info(folder: Path) -> Info:
     try:
         return read(Info, data, SPEC)
     except BadSetting as error:
-        raise DamagedFile(path=folder / SPEC, detail=_reason(error)) from error
+        raise DamagedFile(path=folder / SPEC, detail=_one_line(error)) from error
 
 
 def load(folder: Path, device: torch.device, weights_file: str = WEIGHTS) -> Checkpoint:
@@ -234,7 +234,7 @@ def _read_tokenizers(folder: Path, spec: ModelSpec) -> dict[str, Tokenizer]:
     try:
         by_strip = {strip: vocabulary.from_json(data.get(strip)) for strip in needed}
     except BadSetting as error:
-        raise DamagedFile(path=path, detail=_reason(error)) from error
+        raise DamagedFile(path=path, detail=_one_line(error)) from error
     for strip, vocab in needed.items():
         if (size := by_strip[strip].size) != vocab:
             wrong = phrase("it has {found:,} entries, and the network has {ids:,} ids", found=size, ids=vocab)
@@ -248,7 +248,7 @@ def _read_weights(path: Path, spec: ModelSpec) -> dict[str, Tensor]:
     try:
         stored = load_file(path)
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise DamagedFile(path=path, detail=_reason(error)) from error
+        raise DamagedFile(path=path, detail=_one_line(error)) from error
     # every difference is an error: a native folder has no tensor too many
     for name in sorted(places.keys() | stored.keys()):
         if name not in stored or name not in places:
@@ -283,7 +283,7 @@ def inspect(folder: Path, weights_file: str = WEIGHTS) -> Inspection:
             }
             tensors = tuple(each_measured(infos, file.get_tensor))
     except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedFile(path=path, detail=_reason(error)) from error
+        raise DamagedFile(path=path, detail=_one_line(error)) from error
     about = {"title": Phrase(info.title.replace("{", "{{").replace("}", "}}")), "format": FORMAT}  # bundled ones have a translation
     kinds = {
         "encoder": phrase("A Headlight checkpoint folder (format {format}) with an encoder: {title}.", **about),
@@ -332,7 +332,7 @@ def _read_json(folder: Path, name: str) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DamagedFile(path=path, detail=_reason(error)) from error
+        raise DamagedFile(path=path, detail=_one_line(error)) from error
     if not isinstance(data, dict):
         raise DamagedFile(path=path, detail=phrase("it holds no JSON object"))
     return data
@@ -344,7 +344,7 @@ def _write(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-def _reason(error: Exception) -> Words:
+def _one_line(error: Exception) -> Words:
     """The error as one line."""
     return error.inside if isinstance(error, BadSetting) else f"{type(error).__name__}: {' '.join(str(error).split()[:30])}"
 

@@ -169,7 +169,7 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
     """
     what, _, site = name.partition("/")
     # how positions enter attention is also known of some networks that are only recorded
-    if what in _IN_ATTENTION and (inside := _in_attention(network, what, site)) is not None:
+    if what in _IN_ATTENTION and (inside := _positions_in_attention(network, what, site)) is not None:
         return inside
     # another program's network has its own names, and nothing is computed for it by head
     if not isinstance(network, BuiltNetwork):
@@ -183,9 +183,9 @@ def tensor(network: AnyNetwork, name: str) -> Tensor:
         return state[name]
     match = _COMPUTED.fullmatch(name)
     compute = match and (
-        _positions(network, match["stack"])
-        or _of_head(network, match["site"] or match["of"], match["part"] or match["product"])
-        or _near(network, match["strip"], int(match["id"] or 0))
+        _position_table(network, match["stack"])
+        or _head_tensor(network, match["site"] or match["of"], match["part"] or match["product"])
+        or _neighbors(network, match["strip"], int(match["id"] or 0))
     )
     if not compute:
         raise UnknownTensor(asked=name, there=", ".join((*_FORMS, *state)))
@@ -197,7 +197,7 @@ def _embeddings(network: Network) -> dict[str, Embedding]:
     return {name: embedding for name, embedding in embeddings.items() if isinstance(embedding, Embedding)}
 
 
-def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
+def _position_table(network: Network, stack: str | None) -> Callable[[], Tensor] | None:
     """All positional encodings of a stack: [position, model]."""
     embedding = _embeddings(network).get(stack or "")
     if isinstance(embedding, EmbeddingAlone):
@@ -205,13 +205,13 @@ def _positions(network: Network, stack: str | None) -> Callable[[], Tensor] | No
     return embedding and (lambda: embedding.positions.rows(0, 10**6))
 
 
-def _in_attention(network: AnyNetwork, what: str, text: str) -> Tensor | None:
+def _positions_in_attention(network: AnyNetwork, what: str, text: str) -> Tensor | None:
     """How positions enter the attention of a site."""
     site = _first_pass(text)
     return _IN_ATTENTION[what](network, Site.parse(site)) if site else None
 
 
-def _of_head(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:
+def _head_tensor(network: Network, site: str | None, what: str | None) -> Callable[[], Tensor] | None:
     """Projections or singular values of all heads of a site."""
     attention = {str(computed): attention for computed, attention in head_circuits.sites(network).items()}.get(_first_pass(site))
     if attention is None or what is None:
@@ -228,7 +228,7 @@ def _first_pass(site: str | None) -> str:
     return str(Site.parse(f"{match[1]}.0.{match[2]}")) if match else ""
 
 
-def _near(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor] | None:
+def _neighbors(network: Network, strip: str | None, id_: int) -> Callable[[], Tensor] | None:
     """Ids and cosines of the nearest embeddings, itself excluded: [neighbor, 2]."""
     embeddings = _embeddings(network)
     embedding = embeddings.get("decoder" if strip == "target" or "encoder" not in embeddings else "encoder")

@@ -228,7 +228,7 @@ def attended(
     if watch is None:
         context, weights = eager(module, query, key, value, attention_mask, **options)
         if (note := _NOTE.get()) is not None:
-            note(_call(module, query, key, value, attention_mask, options, context, weights))
+            note(_describe_call(module, query, key, value, attention_mask, options, context, weights))
         return context, weights
     site = Seen(watch, watch.site(module))
     query = site.see("q", query)
@@ -264,7 +264,7 @@ _MORE = ("softcap", "position_bias", "s_aux")
 """Options of the interface by which scores are more than scaled products."""
 
 
-def _call(
+def _describe_call(
     module: nn.Module,
     query: Tensor,
     key: Tensor,

@@ -26,13 +26,13 @@ def template_of(folder: Folder, process: TokenizerProcess) -> ChatTemplate | Non
     Raises:
         DamagedFile: the file that may hold it cannot be read.
     """
-    source, settings = _source(folder), _tokenizer_settings(folder)
+    source, settings = _template_text(folder), _tokenizer_settings(folder)
     if source is None or too_long(source):
         return None
     # the tokenizer's settings name special tokens by their texts, config.json by their ids: texts win
     by_id = {name: folder.config.get(f"{name}_id") for name in SPECIALS}
     texts = {name: process.tokens.get(id_) for name, id_ in by_id.items() if type(id_) is int}
-    texts |= {name: text for name in SPECIALS if (text := _text(settings.get(name))) is not None}
+    texts |= {name: text for name in SPECIALS if (text := _token_text(settings.get(name))) is not None}
     return ChatTemplate(source, tuple((name, text) for name, text in texts.items() if text is not None))
 
 
@@ -43,7 +43,7 @@ def too_long(source: str) -> bool:
 
 def note(folder: Folder) -> tuple[Phrase, ...]:
     """A sentence about a chat template that is not used; empty: there is none."""
-    if (source := _source(folder)) is None or not too_long(source):
+    if (source := _template_text(folder)) is None or not too_long(source):
         return ()
     counts = {"found": len(source), "most": MAX_TEMPLATE}
     return (
@@ -76,7 +76,7 @@ def sampling_of(folder: Folder) -> Decoding | None:
     )
 
 
-def _source(folder: Folder) -> str | None:
+def _template_text(folder: Folder) -> str | None:
     """The text of the template; of several, the one called `default`."""
     if isinstance(folder, GgufFolder):
         template: Any = folder.file.header.settings.get(IN_GGUF)
@@ -100,7 +100,7 @@ def _tokenizer_settings(folder: Folder) -> Mapping[str, Any]:
     return {name: value for file in files if file.is_file() for name, value in read_json(file).items()}
 
 
-def _text(token: object) -> str | None:
+def _token_text(token: object) -> str | None:
     """The text of a special token, which is a string or an object with one."""
     text = token.get("content") if isinstance(token, Mapping) else token
     return text if isinstance(text, str) else None

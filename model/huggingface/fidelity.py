@@ -153,10 +153,10 @@ def _what_is(name: str, tensor: Tensor, network: nn.Module) -> Phrase | None:
     """Description of an unused tensor: known to be harmless, or a table that the network computes itself."""
     if name == _UNREAD:
         return phrase("used by no class of the library")
-    return what_is(name, tensor) or (phrase("computed by the network itself") if _is_worked_out(name, tensor, network) else None)
+    return what_is(name, tensor) or (phrase("computed by the network itself") if _is_computed(name, tensor, network) else None)
 
 
-def _is_worked_out(name: str, tensor: Tensor, network: nn.Module) -> bool:
+def _is_computed(name: str, tensor: Tensor, network: nn.Module) -> bool:
     """Whether the network computes the same numbers: rotary caches, sinusoidal tables. Old files have a copy in each layer."""
     last = ".".join(name.split(".")[-2:])
     # by its last two names: old files have one table for all layers, or a copy in each

@@ -27,7 +27,7 @@ OUTSIDE = phrase("its attention does not go through the library’s attention in
 
 
 @dataclass
-class _Seen:
+class _ShortRun:
     """What was seen in a short run.
 
     Attributes:
@@ -82,13 +82,13 @@ def found_places(
         NotFoundError: they cannot be told; the error says why.
     """
     stacks = stacks_of(kind)
-    seen, names = _Seen(), {module: name for name, module in library.named_modules()}
-    with torch.inference_mode(), _hooked(library, seen, writing_out), finding(seen.attention):
+    seen, names = _ShortRun(), {module: name for name, module in library.named_modules()}
+    with torch.inference_mode(), _hooks(library, seen, writing_out), finding(seen.attention):
         call()
     if not seen.calls:
         raise NotFoundError(OUTSIDE)
     # source and target have different lengths, so the sizes of a call say what it attends to
-    kinds = [_kind(library, names, kind, seen_call, lengths) for seen_call in seen.calls]
+    kinds = [_stack_and_kind(library, names, kind, seen_call, lengths) for seen_call in seen.calls]
     selves = {
         stack: [seen_call.module for seen_call, of in zip(seen.calls, kinds, strict=True) if of == (stack, "self")]
         for stack in stacks
@@ -184,7 +184,7 @@ def _attention(stack: str, kinds: list[tuple[str, SiteKind]], calls: list[Call])
 
 
 @contextmanager
-def _hooked(library: nn.Module, seen: _Seen, writing_out: Collection[nn.Module]) -> Iterator[None]:
+def _hooks(library: nn.Module, seen: _ShortRun, writing_out: Collection[nn.Module]) -> Iterator[None]:
     """Hooks that note what goes into modules, and the attention that some write out, while the library runs."""
     lists = {module for parent in library.modules() if isinstance(parent, nn.ModuleList) for module in parent.children()}
 
@@ -207,7 +207,9 @@ def _tensors(given: Any, made: Any) -> tuple[Tensor | None, Tensor | None]:
     return given if isinstance(given, Tensor) else None, made if isinstance(made, Tensor) else None
 
 
-def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, lengths: tuple[int, int]) -> tuple[str, SiteKind]:
+def _stack_and_kind(
+    library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, lengths: tuple[int, int]
+) -> tuple[str, SiteKind]:
     """The stack of a call, and whether it is self- or cross-attention."""
     stack, (source, target) = kind if kind != "both" else "decoder", lengths
     if kind == "both":
@@ -231,7 +233,7 @@ def _kind(library: Any, names: dict[nn.Module, str], kind: Kind, call: Call, len
     )
 
 
-def _layer(library: nn.Module, name: str) -> str:
+def _path_of_list(library: nn.Module, name: str) -> str:
     """The path of the outermost list of modules that a module is in."""
     parts = name.split(".")
     for end in range(1, len(parts)):
@@ -240,7 +242,7 @@ def _layer(library: nn.Module, name: str) -> str:
     raise NotFoundError(phrase("its attention {name} is in no list of layers", name=name))
 
 
-def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attentions: list[nn.Module]) -> tuple[nn.Module, ...]:
+def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _ShortRun, attentions: list[nn.Module]) -> tuple[nn.Module, ...]:
     """The layers of a stack, in the order in which they ran, one for each self-attention.
 
     Raises:
@@ -248,7 +250,7 @@ def _layers(library: nn.Module, names: dict[nn.Module, str], seen: _Seen, attent
     """
     if not attentions:
         raise NotFoundError(OUTSIDE)
-    lists = {_layer(library, names[module]) for module in attentions}
+    lists = {_path_of_list(library, names[module]) for module in attentions}
     # the residual stream of a stack runs through one list of layers
     if len(lists) != 1:
         raise NotFoundError(phrase("its layers are not in one list: {names}", names=", ".join(sorted(lists))))

@@ -225,14 +225,14 @@ def image_reader(folder: Folder) -> ImageReader:
             why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
         )
     # a forged file may ask for a side of a million pixels: numbers are checked before the library takes them
-    if (wrong := _wrong(settings)) is not None:
+    if (wrong := _why_unusable(settings)) is not None:
         return ImageReader(why=wrong)
     try:
         processor = _class_of(kind)(**{name: settings[name] for name in _READ if name in settings})
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         detail = f"{type(error).__name__}: {' '.join(str(error).split()[:20])}"
         return ImageReader(why=phrase("{file} cannot be read: {detail}", file=FILE, detail=detail))
-    return ImageReader(processor, size=_size(processor))
+    return ImageReader(processor, size=_fixed_size(processor))
 
 
 def _class_of(kind: str) -> Any:
@@ -243,7 +243,7 @@ def _class_of(kind: str) -> Any:
     return getattr(import_module(f"transformers.models.{module}.image_processing_pil_{module}"), name)
 
 
-def _size(processor: Any) -> tuple[int, int] | None:
+def _fixed_size(processor: Any) -> tuple[int, int] | None:
     """Rows and columns that a processor makes of every image; None: they depend on the image."""
     last = processor.crop_size if processor.do_center_crop else processor.size if processor.do_resize else None
     if last is None or not last.height or not last.width:
@@ -251,7 +251,7 @@ def _size(processor: Any) -> tuple[int, int] | None:
     return int(last.height), int(last.width)
 
 
-def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
+def _why_unusable(settings: Mapping[str, Any]) -> Phrase | None:
     """Why the settings of a file cannot be used; None: they can."""
     sizes = [value for name in ("size", "crop_size") if (value := settings.get(name)) is not None]
     numbers = [number for value in sizes for number in (value.values() if isinstance(value, Mapping) else [value])]

@@ -109,7 +109,7 @@ def config_of(model_type: str, settings: Mapping[str, Any]) -> Any:
 def outline(kind: Kind, config: Any) -> nn.Module:
     """The network on the meta device: shapes without memory."""
     with _BUILDING, torch.device("meta"):
-        network: nn.Module = _class(kind, config)(config, **_options(kind, config))
+        network: nn.Module = _class_of(kind, config)(config, **_options(kind, config))
     return network
 
 
@@ -123,7 +123,7 @@ def filled(
         attention: RECORDED or EAGER: the library's eager attention with our function around it, or by itself.
     """
     with _BUILDING:
-        network, report = _class(kind, config).from_pretrained(
+        network, report = _class_of(kind, config).from_pretrained(
             None,
             config=config,
             state_dict=dict(weights),
@@ -158,7 +158,7 @@ def may_change(model_type: str, settings: Mapping[str, Any]) -> bool:
     """
     config = config_of(model_type, settings)
     kind = kind_of(config)
-    return kind is not None and (model_type in CAPTIONERS or bool(_class(kind, config)._can_set_attn_implementation()))
+    return kind is not None and (model_type in CAPTIONERS or bool(_class_of(kind, config)._can_set_attn_implementation()))
 
 
 def new_past(kind: Kind) -> Any:
@@ -168,7 +168,7 @@ def new_past(kind: Kind) -> Any:
 
 def class_name(kind: Kind, config: Any) -> str:
     """Name of the library's class of a network."""
-    return str(_class(kind, config).__name__)
+    return str(_class_of(kind, config).__name__)
 
 
 @cache
@@ -193,7 +193,7 @@ def ignored(network: nn.Module) -> re.Pattern[str]:
     return re.compile("|".join(f"({pattern})" for pattern in (*patterns, r"rotary_emb\.inv_freq", r"(^|\.)position_ids$")))
 
 
-def _class(kind: Kind, config: Any) -> Any:
+def _class_of(kind: Kind, config: Any) -> Any:
     # the first table that lists this config: text-to-text before speech and images
     autos = [CLASSES[kind], *((AutoModelForSpeechSeq2Seq, AutoModelForImageTextToText) if kind == "both" else ())]
     if kind == "encoder" and has_no_output(config):
@@ -205,5 +205,5 @@ def _class(kind: Kind, config: Any) -> Any:
 
 def _options(kind: Kind, config: Any) -> dict[str, bool]:
     """Leaves out an encoder's pooler, which is not shown and missing in many files."""
-    takes = signature(_class(kind, config)).parameters
+    takes = signature(_class_of(kind, config)).parameters
     return {"add_pooling_layer": False} if kind == "encoder" and "add_pooling_layer" in takes else {}

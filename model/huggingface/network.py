@@ -239,7 +239,9 @@ class ForeignEncoder(ForeignNetwork, Encodes):
         """[batch, key] of ids -> [batch, key, model]."""
         encoder = encoder_of(self.library) if self.spec.decoder else self.library
         watch = self._watch(run, "encoder", source, 0, {"self": mask.padding})
-        states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_flat(mask)))[0]  # some classes return a tuple
+        states: Tensor = watch(lambda: encoder(input_ids=source, attention_mask=_allowed_keys(mask)))[
+            0
+        ]  # some classes return a tuple
         return states
 
 
@@ -280,7 +282,7 @@ class ForeignTranslator(ForeignEncoder, Translates):
         """The library's result for target positions, of which `past` holds those before."""
         return self.library(
             encoder_outputs=(memory,),
-            attention_mask=_flat(source_mask),
+            attention_mask=_allowed_keys(source_mask),
             decoder_input_ids=target,
             past_key_values=past,
             use_cache=past is not None,
@@ -350,6 +352,6 @@ AnyForeign: TypeAlias = ForeignEncoder | ForeignViewer | ForeignTranslator | For
 NETWORKS: Mapping[str, type[AnyForeign]] = {"encoder": ForeignEncoder, "both": ForeignTranslator, "decoder": ForeignWriter}
 
 
-def _flat(mask: Mask) -> Tensor:
+def _allowed_keys(mask: Mask) -> Tensor:
     """[batch, key], 1 for each allowed key: the library's form."""
     return mask.padding[:, 0, 0].long()

@@ -102,7 +102,7 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
         return SoundReader(
             why=phrase("{file} names the processor {named}, which is not known here", file=FILE, named=repr(named[:80]))
         )
-    if (wrong := _wrong(settings)) is not None:
+    if (wrong := _why_unusable(settings)) is not None:
         return SoundReader(why=wrong)
     from transformers.models.whisper import WhisperFeatureExtractor
 
@@ -122,7 +122,7 @@ def sound_reader(folder: Folder, sound: ForeignSound) -> SoundReader:
     return SoundReader(extractor)
 
 
-def _wrong(settings: Mapping[str, Any]) -> Phrase | None:
+def _why_unusable(settings: Mapping[str, Any]) -> Phrase | None:
     """Why the settings of a file cannot be used; None: they can."""
     for name, most in _READ.items():
         value = settings.get(name, 1)

@@ -235,7 +235,7 @@ def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:
     specials = Specials(spec.pad_id, spec.start_id, spec.end_id)
     source, target = spec.encoder or spec.writer, spec.decoder if spec.encoder else None
     # without a vocabulary that is read here, ids are typed and shown
-    if (process := _process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
+    if (process := _start_process(folder, max(stack.vocab for stack in spec.stacks.values()))) is None:
         needed = f"{TOKENIZER}, or {slow}" if (slow := vocabulary_files_of(folder)) else TOKENIZER
         both: dict[str, Tokenizer] = {"source": FolderIds(source.vocab, specials, needed)}
         return both | ({"target": FolderIds(target.vocab, specials, needed)} if target else {})
@@ -276,7 +276,7 @@ def notes(folder: Folder, tokenizers: Mapping[str, Tokenizer]) -> tuple[Phrase, 
     )
 
 
-def _process(folder: Folder, size: int) -> TokenizerProcess | None:
+def _start_process(folder: Folder, size: int) -> TokenizerProcess | None:
     if (rules := folder.rules) is not None:
         return TokenizerProcess(folder.vocabulary, rules, size)
     slow = slow_rules_of(folder) if folder.path.is_dir() else None

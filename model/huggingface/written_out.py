@@ -15,33 +15,33 @@ from torch.utils.hooks import RemovableHandle
 from model.huggingface.attention import attended
 
 
-class _Open(threading.local):
+class _RunningModes(threading.local):
     """The modes of the modules that run now in this thread, the innermost last."""
 
     def __init__(self) -> None:
         self.modes = list["_Attention"]()
 
 
-_OPEN = _Open()
+_RUNNING = _RunningModes()
 
 
 def register(modules: Iterable[nn.Module]) -> list[RemovableHandle]:
     """Hands the attention that these modules write out to our function; what it returns takes that back."""
     handles = list[RemovableHandle]()
     for module in modules:
-        handles.append(module.register_forward_pre_hook(_enters, with_kwargs=True))
-        handles.append(module.register_forward_hook(_leaves, always_call=True))
+        handles.append(module.register_forward_pre_hook(_enter, with_kwargs=True))
+        handles.append(module.register_forward_hook(_leave, always_call=True))
     return handles
 
 
-def _enters(module: nn.Module, given: Any, named: Any) -> None:
+def _enter(module: nn.Module, given: Any, named: Any) -> None:
     states = given[0] if given else named["hidden_states"]
-    _OPEN.modes.append(_Attention(module, len(states)))
-    _OPEN.modes[-1].__enter__()  # type: ignore[no-untyped-call]  # untyped torch
+    _RUNNING.modes.append(_Attention(module, len(states)))
+    _RUNNING.modes[-1].__enter__()  # type: ignore[no-untyped-call]  # untyped torch
 
 
-def _leaves(module: nn.Module, given: Any, made: Any) -> None:
-    _OPEN.modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]  # untyped torch
+def _leave(module: nn.Module, given: Any, made: Any) -> None:
+    _RUNNING.modes.pop().__exit__(None, None, None)  # type: ignore[no-untyped-call]  # untyped torch
 
 
 class _Attention(TorchFunctionMode):

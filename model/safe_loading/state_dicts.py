@@ -57,7 +57,7 @@ class Search:
             raise UnsoundFile(path=self._path, detail=phrase("two of its tables are called {name}", name=repr(name)))
         for key, value in entries:
             if not (is_table and type(key) is str and isinstance(value, Tensor)):
-                self.look(value, f"{name}.{printable(_word(key))}".removeprefix("."), depth + 1)
+                self.look(value, f"{name}.{printable(_key_text(key))}".removeprefix("."), depth + 1)
 
     def _note(self, node: Any, name: str, is_known: bool) -> None:
         if len(self.others) < limits.MAX_OTHER_ENTRIES:
@@ -133,7 +133,7 @@ def _size(tensor: Tensor) -> int:
     return count * allowed_names.item_size(tensor.storage.dtype) if 0 <= count < 2**48 else 0
 
 
-def _word(key: Any) -> str:
+def _key_text(key: Any) -> str:
     return str(key) if isinstance(key, str | float | bool) or (isinstance(key, int) and abs(key) < 2**63) else "?"
 
 
@@ -141,11 +141,11 @@ def _summary(root: Any) -> Phrase:
     if isinstance(root, Tensor):
         return phrase("one tensor without a name")
     if isinstance(root, dict) and root:
-        first = [f"{printable(_word(key), 40)} ({_kind(value)})" for key, value in list(root.items())[:5]]
+        first = [f"{printable(_key_text(key), 40)} ({_type_name(value)})" for key, value in list(root.items())[:5]]
         return phrase("a table of other things: {names}", names=", ".join(first))
-    return phrase("a value of the type {name}", name=_kind(root))
+    return phrase("a value of the type {name}", name=_type_name(root))
 
 
-def _kind(node: Any) -> str:
+def _type_name(node: Any) -> str:
     """The type of a value, as Python calls it: one that was not made has the name of its class."""
     return printable(node.kind if isinstance(node, Inert) else node.name if isinstance(node, Named) else type(node).__name__)

@@ -37,7 +37,7 @@ def read_archive(file: BinaryIO, size: int, path: str) -> tuple[Any, dict[str, S
     """
     entries = _entries(file, size, path)
     folder = _folder(entries, path)
-    _check_order(_small(file, entries.get(f"{folder}/byteorder")), path)
+    _check_order(_short_entry(file, entries.get(f"{folder}/byteorder")), path)
     pickle = entries[f"{folder}/data.pkl"]
     if pickle.size > limits.MAX_HEADER:
         raise OverLimit(
@@ -69,7 +69,7 @@ def _entries(file: BinaryIO, size: int, path: str) -> dict[str, Stored]:
             raise UnsoundFile(path=path, detail=flaw)
     # two entries of one name: what is checked and what is read could differ
     if len({info.orig_filename for info in infos}) < len(infos):
-        raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=printable(_double(infos))))
+        raise UnsoundFile(path=path, detail=phrase("its entry {name} occurs twice", name=printable(_repeated_name(infos))))
     if (total := sum(info.file_size for info in infos)) > size:
         raise UnsoundFile(
             path=path, detail=phrase("its entries claim {total:,} bytes, and the file has {size:,}", total=total, size=size)
@@ -136,7 +136,7 @@ def _flaw(info: ZipInfo) -> Phrase | None:
     return None
 
 
-def _double(infos: Iterable[ZipInfo]) -> str:
+def _repeated_name(infos: Iterable[ZipInfo]) -> str:
     names = sorted(info.orig_filename for info in infos)
     return next(name for name, other in pairwise(names) if name == other)
 
@@ -179,7 +179,7 @@ def _check_order(order: bytes, path: str) -> None:
         )
 
 
-def _small(file: BinaryIO, where: Stored | None) -> bytes:
+def _short_entry(file: BinaryIO, where: Stored | None) -> bytes:
     """The beginning of an entry that should be short; empty if there is none, as before torch 2.1."""
     return b"" if where is None else _read(file, Stored(where.start, min(where.size, 16)))
 

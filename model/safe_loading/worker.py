@@ -137,14 +137,14 @@ class Worker:
             timer.cancel()
         # half a line: it was killed while it wrote, or wrote more than is read
         if late.is_set() or not line.endswith(b"\n"):
-            raise Ended(*self._why(late.is_set(), bool(line)))
+            raise Ended(*self._cause_of_end(late.is_set(), bool(line)))
         answer: dict[str, Any] = json.loads(line)
         if "ended" in answer:
             self._end()
             raise Ended(answer["ended"], answer.get("stderr", ""))
         return answer
 
-    def _why(self, late: bool, began: bool) -> tuple[Reason, str]:
+    def _cause_of_end(self, late: bool, began: bool) -> tuple[Reason, str]:
         """Why a process ended without an answer. Libraries that run out of memory abort with a message on standard error."""
         process = self._alive[0]
         process.kill()

@@ -89,7 +89,7 @@ def vocabulary_in(content: bytes, path: str, name: str, merges: bytes | None = N
     if PurePath(path).suffix.lower() in PIECES:
         return _subwords({"pieces": base64.b64encode(content).decode()}, path, name)
     if is_pickled(content):
-        return _of_pickle(content, path, name)
+        return _texts_of_pickle(content, path, name)
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         joins = None if merges is None else merges.decode("utf-8").replace("\r\n", "\n")
@@ -98,8 +98,8 @@ def vocabulary_in(content: bytes, path: str, name: str, merges: bytes | None = N
     try:
         data: Any = json.loads(text)
     except (ValueError, RecursionError):
-        return _of_lines(text.removesuffix("\n").split("\n"), path, name)
-    return _of_json(data, text, path, name, joins)
+        return _texts_of_lines(text.removesuffix("\n").split("\n"), path, name)
+    return _texts_of_json(data, text, path, name, joins)
 
 
 def is_pickled(content: bytes) -> bool:
@@ -115,13 +115,13 @@ def holds_pickled_vocabulary(content: bytes, path: str) -> bool:
         return False
 
 
-def _of_pickle(content: bytes, path: str, name: str) -> tuple[str, ...]:
+def _texts_of_pickle(content: bytes, path: str, name: str) -> tuple[str, ...]:
     """The texts in a pickle, which the sandbox reads without executing anything."""
     try:
         data = read_pickled_vocabulary(content, path)
     except CheckpointError as error:
         raise BadSetting(name=name, found=path, allowed=_NO_TEXTS) from error
-    if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
+    if (texts := _listed_texts(_part(data, name.removesuffix("_vocab")))) is None:
         raise BadSetting(name=name, found=path, allowed=_NO_TEXTS)
     # the texts of byte-level pieces do not say in which order they are joined
     if set(BYTES) <= set(texts):
@@ -129,7 +129,7 @@ def _of_pickle(content: bytes, path: str, name: str) -> tuple[str, ...]:
     return texts
 
 
-def _of_lines(lines: list[str], path: str, name: str) -> tuple[str, ...]:
+def _texts_of_lines(lines: list[str], path: str, name: str) -> tuple[str, ...]:
     if lines[0].startswith("#version:") or PurePath(path).name == MERGES:
         raise BadSetting(name=name, found=path, allowed=_MERGES_ALONE)
     if "[UNK]" in lines and any(line.startswith("##") for line in lines):
@@ -143,10 +143,10 @@ def _of_lines(lines: list[str], path: str, name: str) -> tuple[str, ...]:
     return (*FAIRSEQ, *texts) if fairseq else texts
 
 
-def _of_json(data: Any, content: str, path: str, name: str, merges: str | None) -> tuple[str, ...]:
+def _texts_of_json(data: Any, content: str, path: str, name: str, merges: str | None) -> tuple[str, ...]:
     if isinstance(data, Mapping) and isinstance(data.get("model"), Mapping):
         return _subwords({"rules": content}, path, name)
-    if (texts := _texts(_part(data, name.removesuffix("_vocab")))) is None:
+    if (texts := _listed_texts(_part(data, name.removesuffix("_vocab")))) is None:
         raise BadSetting(name=name, found=path, allowed=_FORMS)
     if not set(BYTES) <= set(texts):
         return texts
@@ -167,7 +167,7 @@ def _part(data: Any, strip: str) -> Any:
     return data
 
 
-def _texts(data: Any) -> tuple[str, ...] | None:
+def _listed_texts(data: Any) -> tuple[str, ...] | None:
     """The texts in a list, in a table token -> id, or in a table id -> token; None: it is none of these, or an id is missing."""
     if isinstance(data, list) and all(isinstance(text, str) for text in data):
         return tuple(data)

@@ -62,14 +62,14 @@ def parsed(text: str) -> HubName | None:
         NotAHubPage: it is an address of another kind.
     """
     if "://" in (text := text.strip()):
-        return _of_address(text)
+        return _name_in_address(text)
     match = _NAME.fullmatch(text)
     if match is None or ".." in text:
         return None
     return HubName(match["repo"], match["revision"] or "")
 
 
-def _of_address(text: str) -> HubName:
+def _name_in_address(text: str) -> HubName:
     """The model of a page: /ORG/NAME, perhaps with /tree/REVISION or a file of it."""
     from model.huggingface.offline import HOSTS
 

@@ -305,7 +305,9 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
                 reason=phrase("it has {found:,} entries, and the network has {ids:,} ids", found=len(vocabulary), ids=stack.vocab),
             )
         if vocabulary is not None:
-            specials = _of_vocabulary(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
+            specials = (
+                _specials_in_vocabulary(specials, vocabulary) if strip == "source" and spec.decoder and spec.encoder else specials
+            )
             starts, ends = strip in layout.starts, strip in layout.ends
             if isinstance(vocabulary, Subwords):
                 # its own pieces tell how a text is split, whatever the setting says
@@ -321,7 +323,7 @@ def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[s
     return tokenizers
 
 
-def _of_vocabulary(specials: Specials, vocabulary: tuple[str, ...]) -> Specials:
+def _specials_in_vocabulary(specials: Specials, vocabulary: tuple[str, ...]) -> Specials:
     """Special ids of the source vocabulary, which may differ from those of the target, the network's own."""
     start, end, unknown = (place_of(vocabulary, names) for names in (STARTS, ENDS, UNKNOWNS))
     return Specials(

@@ -14,7 +14,7 @@ from model.requests.network import Positions
 _PASSES = Question("decoder_passes", phrase("How often the decoder’s layers are applied."), ("1", "2"))
 
 
-def _waves(sizes: Sizes, settings: Mapping[str, str]) -> tuple[Question, ...]:
+def _ask_positions(sizes: Sizes, settings: Mapping[str, str]) -> tuple[Question, ...]:
     kinds = tuple(kind for kind in get_args(Positions) if kind != "stored")
     asked = Question("positions", phrase("The kind of positional encoding; the file contains no learned one."), kinds)
     return () if all(map(sizes.has_table, sizes.table.stacks)) else (asked,)
@@ -27,7 +27,7 @@ def _layout(network: Network, *more: Question) -> Layout:
     table = RoleTable(
         network,
         roles={name.replace("#", LAYER): role for role, name in ours.items() if not role.endswith(" bias")},
-        asks=(heads_of_all, *more, norm_order(), activation(), embed_scale(), _waves, padding, decoding, texts),
+        asks=(heads_of_all, *more, norm_order(), activation(), embed_scale(), _ask_positions, padding, decoding, texts),
         fixed={"max_positions": str(LONGEST)},
         always=("vocabulary", "attention norm bias"),
     )
@@ -44,14 +44,14 @@ def _layout(network: Network, *more: Question) -> Layout:
 _MODEL, _TRANSLATOR = _layout("language model"), _layout("translator", _PASSES)
 
 
-def _of(shapes: Shapes) -> Layout:
+def _layout_for(shapes: Shapes) -> Layout:
     return _MODEL if shapes.has("layers.#.attention.query.weight") else _TRANSLATOR
 
 
 NATIVE_NAMES = replace(
     _TRANSLATOR,
-    match=lambda shapes: _of(shapes).match(shapes),
-    rules=lambda shapes, settings: _of(shapes).rules(shapes, settings),
-    ask=lambda shapes, settings: _of(shapes).ask(shapes, settings),
-    read=lambda shapes, answers: _of(shapes).read(shapes, answers),
+    match=lambda shapes: _layout_for(shapes).match(shapes),
+    rules=lambda shapes, settings: _layout_for(shapes).rules(shapes, settings),
+    ask=lambda shapes, settings: _layout_for(shapes).ask(shapes, settings),
+    read=lambda shapes, answers: _layout_for(shapes).read(shapes, answers),
 )

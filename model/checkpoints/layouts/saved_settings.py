@@ -77,29 +77,29 @@ def saved_answers(entries: Sequence[OtherEntry]) -> dict[str, tuple[SavedAnswer,
             question, value_in_file = _REVERSED[last], not value_in_file
         # `n_heads` of an optimizer's options says nothing of the network
         if question and (not parents or any(map(CONTAINERS.fullmatch, parents))):
-            question = _of_a_stack(question, parents)
-            if value := _in_words(question, value_in_file):
+            question = _question_about_stack(question, parents)
+            if value := _answer_text(question, value_in_file):
                 values_of_question.setdefault(question, {}).setdefault(value, SavedAnswer(value, entry.name))
     return {question: tuple(values.values()) for question, values in values_of_question.items()}
 
 
-def _of_a_stack(question: str, parents: Iterable[str]) -> str:
+def _question_about_stack(question: str, parents: Iterable[str]) -> str:
     """`encoder.n_heads` is about the encoder."""
     stack = next((stack for stack in ("encoder", "decoder") if stack in parents), "")
     return f"{stack}_heads" if stack and question == "n_heads" else question
 
 
-def _in_words(question: str, value: object) -> str:
+def _answer_text(question: str, value: object) -> str:
     """A plain value as an answer; empty: it cannot be one."""
     if isinstance(value, bool):
         return _SWITCHES[question][value] if question in _SWITCHES else ""
     if isinstance(value, float):
-        return _of_a_number(question, value)
+        return _number_text(question, value)
     text = str(value).strip().lower() if isinstance(value, str | int) else ""
     if question == "activation":
         return _ACTIVATIONS.get(text, text)
     if question == "norm_epsilon":
-        return _of_a_number(question, float(text)) if _NUMBER.fullmatch(text) else ""
+        return _number_text(question, float(text)) if _NUMBER.fullmatch(text) else ""
     if question not in _SWITCHES:
         return text if text.isascii() and text.isdecimal() else ""
     if text in ("true", "false"):
@@ -107,7 +107,7 @@ def _in_words(question: str, value: object) -> str:
     return text if text in _SWITCHES[question] else ""
 
 
-def _of_a_number(question: str, value: float) -> str:
+def _number_text(question: str, value: float) -> str:
     """A number that need not be whole as an answer: 1e-05, or 10000.0 where a whole number is asked for."""
     if question == "norm_epsilon":
         return f"{value:g}"

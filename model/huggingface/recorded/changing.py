@@ -62,7 +62,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
     with torch.inference_mode():
         # the library's own run, before any hook of ours is registered
         wanted = recorded(given)
-        with _said_by_the_library():
+        with _library_errors_as_reasons():
             writing_out = [] if interface else [library_network.get_submodule(site.module) for site in sites]
             places, attentions = found_places(
                 library_network, recorded.kind, lambda: recorded(given), lengths, rotated, writing_out
@@ -71,16 +71,16 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
                 name := added_positions(library_network, lambda: recorded(given), lengths[0], close_of(library_network))
             ):
                 places = replace(places, added={"encoder": name})
-        spec = _described(recorded.spec, places, attentions)
+        spec = _spec_with_places(recorded.spec, places, attentions)
         if image is not None and not recorded.reads.named:
-            spec = _of_images(spec, image, int(wanted[0].shape[-1]))
+            spec = _spec_of_images(spec, image, int(wanted[0].shape[-1]))
         if sound is not None and spec.encoder is not None:
             spec = replace(spec, encoder=replace(spec.encoder, sound=sound, d_model=library_network.config.d_model))
-        network = _class(recorded)
+        network = _network_class(recorded)
         observed = network(library_network, places, spec, lambda: library.new_past(recorded.kind), windowed=True)
         # its hooks stay registered in the library's network, so they go where the comparison fails
         try:
-            with _said_by_the_library():
+            with _library_errors_as_reasons():
                 _compare(observed, given, wanted, sites)
         except NotFoundError:
             observed.release()
@@ -89,7 +89,7 @@ def changeable(recorded: RecordedNetwork, interface: bool, sites: tuple[headligh
 
 
 @contextmanager
-def _said_by_the_library() -> Iterator[None]:
+def _library_errors_as_reasons() -> Iterator[None]:
     """Makes an error of the library a reason to record only: what cannot be changed can still be recorded.
 
     Raises:
@@ -105,14 +105,14 @@ def _said_by_the_library() -> Iterator[None]:
         raise NotFoundError(phrase("its layers cannot be observed: {error}", error=message)) from error
 
 
-def _class(recorded: RecordedNetwork) -> type[AnyForeign]:
+def _network_class(recorded: RecordedNetwork) -> type[AnyForeign]:
     """The class of a network that reads what this one reads."""
     if recorded.reads.image is not None:
         return ForeignCaptioner if recorded.kind == "both" else ForeignViewer
     return NETWORKS[recorded.kind] if recorded.reads.sound is None else ForeignListener
 
 
-def _described(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignAttention]) -> ForeignSpec:
+def _spec_with_places(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignAttention]) -> ForeignSpec:
     """The spec with the heads and positions that were found."""
 
     def of(name: str, stack: ForeignStack | None) -> ForeignStack | None:
@@ -123,7 +123,7 @@ def _described(spec: ForeignSpec, places: Places, attentions: dict[str, ForeignA
     return replace(spec, encoder=of("encoder", spec.encoder), decoder=of("decoder", spec.decoder), recorded=False)
 
 
-def _of_images(spec: ForeignSpec, image: ForeignImage, width: int) -> ForeignSpec:
+def _spec_of_images(spec: ForeignSpec, image: ForeignImage, width: int) -> ForeignSpec:
     """The spec of a network that reads an image, whose residual stream has `width` numbers."""
     assert spec.encoder is not None
     return replace(spec, encoder=replace(spec.encoder, image=image, d_model=width, max_positions=len(image.names)))

@@ -105,7 +105,7 @@ def _compared(folder: Folder, recording: headlight.Recording, maps: Mapping[str,
         yield _NO_MAPS
     weights, scores = list[float](), list[float]()
     for stack_and_kind, library_maps in maps.items():
-        sites = [site for site in recording.sites if _belongs(site, stack_and_kind)]
+        sites = [site for site in recording.sites if _is_of(site, stack_and_kind)]
         # some classes return a map per block, per window, or none of a layer: nothing to compare
         if len(sites) != len(library_maps):
             if sites:
@@ -166,6 +166,6 @@ def _difference(site: headlight.Site, library_map: Tensor) -> float:
     return float((torch.from_numpy(site.written()) - library_map[0].float().cpu()).abs().max())
 
 
-def _belongs(site: headlight.Site, stack_and_kind: str) -> bool:
+def _is_of(site: headlight.Site, stack_and_kind: str) -> bool:
     name, kind = stack_and_kind.split(".")
     return site.stack in (name, "program") and (site.kind == "cross") == (kind == "cross")

@@ -51,15 +51,15 @@ def _stack(name: str, config: Any, network: nn.Module, form: Reads | None, sites
     stack_config = config.get_text_config(**{name: True}) if form is None or form.form == "ids" else of_vision(config)
     # what a run has shown is surer than the settings, whose names differ between architectures
     layers, heads = layers_and_heads(list(sites), name) if sites else _by_settings(config, stack_config, name)
-    width = _whole(stack_config, "d_model", "hidden_size", "n_embd", "dim") or 1
+    width = _first_count(stack_config, "d_model", "hidden_size", "n_embd", "dim") or 1
     features = form is not None and form.form != "ids"
     assert form is not None or not features
     image = form.image if form is not None and form.named else None
     return ForeignStack(
-        vocab=0 if features else _embedded(network, stack_config, name),
+        vocab=0 if features else _vocabulary_size(network, stack_config, name),
         d_model=form.width if form is not None and features and image is None else width,
         layers=layers,
-        attention=ForeignAttention(heads, heads, _whole(stack_config, "head_dim", "d_kv") or max(1, width // heads)),
+        attention=ForeignAttention(heads, heads, _first_count(stack_config, "head_dim", "d_kv") or max(1, width // heads)),
         positions="unknown",
         max_positions=(form.positions or UNTABLED) if form is not None and features else _positions(stack_config, network),
         image=image,
@@ -73,24 +73,26 @@ def _by_settings(config: Any, stack_config: Any, name: str) -> tuple[int, int]:
         config: the library's config, in which the stacks of one network have names of their own.
         stack_config: the stack's.
     """
-    layers = _whole(config, f"{name}_layers") or _whole(stack_config, "num_hidden_layers", "num_layers", "n_layer")
-    heads = _whole(config, f"{name}_attention_heads") or _whole(stack_config, "num_attention_heads", "num_heads", "n_head")
+    layers = _first_count(config, f"{name}_layers") or _first_count(stack_config, "num_hidden_layers", "num_layers", "n_layer")
+    heads = _first_count(config, f"{name}_attention_heads") or _first_count(
+        stack_config, "num_attention_heads", "num_heads", "n_head"
+    )
     return layers or 1, heads or 1
 
 
-def _embedded(network: nn.Module, config: Any, name: str) -> int:
+def _vocabulary_size(network: nn.Module, config: Any, name: str) -> int:
     """Ids of the embedding of a stack."""
     library: Any = network
     try:
         part = library.get_encoder() if name == "encoder" else library.get_decoder()
         return int(part.get_input_embeddings().weight.shape[0])
     except (AttributeError, NotImplementedError, TypeError):
-        return _whole(config, "vocab_size", f"{name}_vocab_size") or 1
+        return _first_count(config, "vocab_size", f"{name}_vocab_size") or 1
 
 
 def _positions(config: Any, network: nn.Module) -> int:
     """The length of the longest input; rows of a position table up to the one of padding are none."""
-    positions = _whole(config, *_POSITIONS)
+    positions = _first_count(config, *_POSITIONS)
     if positions is None:
         return UNTABLED
     tables = [module for module in network.modules() if isinstance(module, nn.Embedding) and module.num_embeddings == positions]
@@ -98,7 +100,7 @@ def _positions(config: Any, network: nn.Module) -> int:
     return positions - max((table.padding_idx + 1 for table in tables if table.padding_idx is not None), default=0)
 
 
-def _whole(config: Any, *names: str) -> int | None:
+def _first_count(config: Any, *names: str) -> int | None:
     """The first setting that is a whole number above 0."""
     values = (getattr(config, name, None) for name in names)
     return next((value for value in values if type(value) is int and value > 0), None)

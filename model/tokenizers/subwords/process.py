@@ -60,7 +60,7 @@ class TokenizerProcess:
         try:
             known = self._worker.opened()
         except Ended as end:
-            raise self._in_words(end, limits.SECONDS_TO_OPEN) from end
+            raise self._error_about(end, limits.SECONDS_TO_OPEN) from end
         if "error" in known:
             self._worker.close()
             raise DamagedFile(path=path, detail=known["error"])
@@ -81,7 +81,7 @@ class TokenizerProcess:
             TooManyTokens: there are more tokens than a foreign tokenizer may return.
             TokenizerTooSlow, TokenizerTooLarge, TokenizerDied: it went beyond its limits; the next text gets a new process.
         """
-        text = _whole(text)
+        text = _without_lone_surrogates(text)
         return _cut(self._ask({"text": text, "special": special, "target": name == "target"}), text, name)
 
     def encode_chat(self, chat: Chat, template: ChatTemplate) -> tuple[Cut, str, tuple[int, ...]]:
@@ -91,7 +91,7 @@ class TokenizerProcess:
             BadChat: the template refuses the conversation, or fails.
             TooManyTokens, TokenizerFailed: as for `encode`.
         """
-        turns = [(turn.role, _whole(turn.text)) for turn in chat.turns]
+        turns = [(turn.role, _without_lone_surrogates(turn.text)) for turn in chat.turns]
         try:
             answer = self._ask({"turns": turns, "template": template.source, "specials": dict(template.specials)})
         except Ended as end:
@@ -123,12 +123,12 @@ class TokenizerProcess:
         except Ended as end:
             if end.reason == "template":
                 raise
-            raise self._in_words(end, limits.SECONDS_TO_CUT) from end
+            raise self._error_about(end, limits.SECONDS_TO_CUT) from end
         if "error" in answer:
             raise TokenizerDied(path=self._path, detail=answer["error"])
         return answer
 
-    def _in_words(self, end: Ended, seconds: int) -> TokenizerTooSlow | TokenizerTooLarge | TokenizerDied:
+    def _error_about(self, end: Ended, seconds: int) -> TokenizerTooSlow | TokenizerTooLarge | TokenizerDied:
         if end.reason == "time":
             return TokenizerTooSlow(path=self._path, seconds=seconds)
         if end.reason in ("memory", "length"):
@@ -136,7 +136,7 @@ class TokenizerProcess:
         return TokenizerDied(path=self._path, detail=end.stderr)
 
 
-def _whole(text: str) -> str:
+def _without_lone_surrogates(text: str) -> str:
     """A text of characters alone: a lone surrogate becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

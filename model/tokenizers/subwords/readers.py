@@ -45,19 +45,19 @@ def read(question: dict[str, Any]) -> Reader:
     """
     match question:
         case {"folder": folder, "class": name}:
-            return _of_folder(folder, name)
+            return _reader_of_folder(folder, name)
         case {"pieces": content}:
             return SentencePieces(base64.b64decode(content))
         case {"rules": rules}:
             return Rules(rules.encode())
         case {"path": path, "beside": folder, "config": config}:
-            return _of_library(Path(path), folder, config)
+            return _reader_of_library(Path(path), folder, config)
         case {"path": path}:
             return Rules(Path(path).read_bytes())
     raise KeyError("neither a folder nor a file is named")
 
 
-def _of_folder(folder: str, name: str) -> Reader:
+def _reader_of_folder(folder: str, name: str) -> Reader:
     """The tokenizer that class `name` of the transformers library makes from a folder. No code in the folder is executed."""
     os.environ["HF_HUB_OFFLINE"] = "1"  # set before the import, so that the library never makes a request
     import transformers
@@ -70,7 +70,7 @@ def _of_folder(folder: str, name: str) -> Reader:
     return _reader(made)
 
 
-def _of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
+def _reader_of_library(path: Path, folder: str, config: dict[str, Any]) -> Reader:
     """The tokenizer that the transformers library makes from a folder; from its tokenizer.json alone, where it fails.
 
     Its classes differ in what they take from tokenizer.json and what from the files beside it, so nothing of that is repeated here.

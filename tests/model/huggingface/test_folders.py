@@ -270,7 +270,7 @@ def test_two_networks_are_not_built_at_the_same_time_because_the_library_replace
 ) -> None:
     from model.huggingface import library  # here, because it imports the library
 
-    true, inside, begun, second = library._class, list[bool](), list[str](), threading.Event()
+    true, inside, begun, second = library._class_of, list[bool](), list[str](), threading.Event()
 
     class Watched:
         """The library's class, which says how it is used."""
@@ -293,7 +293,7 @@ def test_two_networks_are_not_built_at_the_same_time_because_the_library_replace
         def __getattr__(self, name: str) -> Any:
             return getattr(self._real, name)
 
-    monkeypatch.setattr(library, "_class", lambda *which: Watched(true(*which)))
+    monkeypatch.setattr(library, "_class_of", lambda *which: Watched(true(*which)))
     with ThreadPoolExecutor(2) as pool:
         loaded = list(pool.map(lambda path: loader.load(path, {}, CPU), (bert, shutil.copytree(bert, tmp_path / "other"))))
     assert inside == [False, True], "the second one came in while the first one was there"
