@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from model.errors import (
     BadSetting,
-    CannotRunHere,
     CheckpointError,
     DamagedFile,
     HeadlightError,
@@ -41,35 +40,24 @@ SPARE = 1 << 22
 
 
 @contextmanager
-def said_by_the_library(folder: Folder) -> Iterator[None]:
+def library_errors(folder: Folder, kind: type[CheckpointError] = RefusedByLibrary) -> Iterator[None]:
     """Turns any exception of the library into one error.
 
+    Args:
+        folder: what the library reads.
+        kind: of the error: RefusedByLibrary, or CannotRunHere for a short run of a folder whose files and settings are in order.
+
     Raises:
-        RefusedByLibrary, UnsupportedGguf: the library raised an exception.
+        RefusedByLibrary, CannotRunHere, UnsupportedGguf: the library raised an exception.
     """
     try:
         yield
+    except RunFailed as error:  # a run has put the library's exception into words already
+        raise _failed(folder, kind, str(error.fields["error"])) from error
     except HeadlightError:
         raise
     except Exception as error:
-        raise _failed(folder, RefusedByLibrary, f"{type(error).__name__}: {_first_words(error)}") from error
-
-
-@contextmanager
-def running_a_short_input(folder: Folder) -> Iterator[None]:
-    """Turns any exception of the library into an error that says what failed: files and settings are in order.
-
-    Raises:
-        CannotRunHere, UnsupportedGguf: the library raised an exception.
-    """
-    try:
-        yield
-    except RunFailed as error:
-        raise _failed(folder, CannotRunHere, str(error.fields["error"])) from error
-    except HeadlightError:
-        raise
-    except Exception as error:
-        raise _failed(folder, CannotRunHere, f"{type(error).__name__}: {_first_words(error)}") from error
+        raise _failed(folder, kind, f"{type(error).__name__}: {' '.join(str(error).split()[:30])}") from error
 
 
 def _failed(folder: Folder, kind: type[CheckpointError], error: str) -> CheckpointError:
@@ -77,10 +65,6 @@ def _failed(folder: Folder, kind: type[CheckpointError], error: str) -> Checkpoi
     if isinstance(folder, GgufFolder):
         return folder.unsupported(phrase("the transformers library, which runs its network, says {error}", error=error))
     return kind(path=folder.path, version=version("transformers"), error=error)
-
-
-def _first_words(error: Exception) -> str:
-    return " ".join(str(error).split()[:30])
 
 
 def check_size(folder: Folder, outline: nn.Module, weights: Mapping[str, Tensor]) -> None:

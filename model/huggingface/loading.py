@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import headlight
-from model.errors import Phrase, Words, phrase
+from model.errors import CannotRunHere, Phrase, Words, phrase
 from model.huggingface import fidelity, library
 from model.huggingface.chat_templates import sampling_of
 from model.huggingface.checks import (
@@ -22,10 +22,9 @@ from model.huggingface.checks import (
     check_size,
     check_sizes,
     described,
+    library_errors,
     notes,
     run_by,
-    running_a_short_input,
-    said_by_the_library,
 )
 from model.huggingface.config import spec_of
 from model.huggingface.folder import Folder, Weights, name_of
@@ -247,7 +246,7 @@ def _with_config(folder: Folder) -> tuple[Folder, Any]:
         )
         raise folder.unsupported(reason)
     check_sizes(folder)
-    with said_by_the_library(folder):
+    with library_errors(folder):
         whole = library.config_of(folder.model_type, folder.safe_config)
         fidelity.check_settings(folder, whole)
         config = without_pooling(tower(whole))
@@ -266,7 +265,7 @@ def _with_config(folder: Folder) -> tuple[Folder, Any]:
 def _spec_by_row(folder: Folder, config: Any) -> ForeignSpec:
     """What the settings say of a network whose architecture has a row: it is known before any weight is read."""
     assert folder.family is not None
-    with said_by_the_library(folder):
+    with library_errors(folder):
         program = f"transformers {library.VERSION}, {library.class_name(folder.kind, config)}"
         return spec_of(folder, folder.family, config, program)
 
@@ -276,7 +275,7 @@ def _fitted(folder: Folder, config: Any, weights: Weights, in_float32: bool = Fa
     check_layers(folder, len(weights.shapes))
     dtype = torch.float32 if in_float32 else weights.dtype
     check_room(weights, dtype)
-    with said_by_the_library(folder):
+    with library_errors(folder):
         outline = library.outline(folder.kind, config)
         form = TOKEN_IDS if folder.family is not None else reads(folder, outline, config)
         check_size(folder, outline, weights.shapes)
@@ -297,7 +296,7 @@ def _try_two_tokens(network: AnyForeign, folder: Folder, device: torch.device) -
     # two tokens: the smallest input with a map that is not a single 1
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     run = Run(cache=network.new_cache())
-    with running_a_short_input(folder):
+    with library_errors(folder, CannotRunHere):
         if isinstance(network, ForeignWriter):
             network(ids, run)
             return
@@ -311,7 +310,7 @@ def _probed(fitted: _Fitted) -> tuple[_Fitted, AnyForeign | RecordedNetwork, tup
     """The network with the attention that a short run of it shows, one that can be changed where that can be; and sentences for
     viewers. What it is of has the kind that the run tells."""
     interface = library.has_interface(fitted.module)
-    with running_a_short_input(fitted.folder):
+    with library_errors(fitted.folder, CannotRunHere):
         # a class for language models may fill gaps instead: then later tokens change earlier logits, and nothing is generated
         reads_ahead = fitted.folder.kind == "decoder" and not looks_back_only(fitted.as_a_whole())
         fitted = replace(fitted, folder=replace(fitted.folder, kind="encoder")) if reads_ahead else fitted

@@ -138,7 +138,7 @@ class LibraryTokenizer:
         # a typed target ends with other tokens than its text, so its texts are those of the vocabulary
         if self.before:
             return strip
-        return _as_typed(strip, cut)
+        return cut.keep_unknown(strip)
 
     def render(self, chat: Chat, name: str) -> Rendered:
         """The strip of a conversation, up to where the reply begins.
@@ -151,7 +151,7 @@ class LibraryTokenizer:
             raise BadChat(reason=NO_TEMPLATE)
         cut, text, starts = self.process.encode_chat(chat, self.template)
         self._check_rows(cut)
-        return Rendered(_as_typed(self.tokens(cut.ids, name), cut), text, starts, self.template.fingerprint)
+        return Rendered(cut.keep_unknown(self.tokens(cut.ids, name)), text, starts, self.template.fingerprint)
 
     def _check_rows(self, cut: Cut) -> None:
         """Refuses a token that the tokenizer makes of a text and the network has no row for.
@@ -216,14 +216,6 @@ class FolderIds(IdTokenizer):
     def refusal(self, text: str, name: str) -> HeadlightError:
         """Why a text cannot be read."""
         return NoTokenizer(strip=name, found=text, needed=self.needed)
-
-
-def _as_typed(strip: Tokens, cut: Cut) -> Tokens:
-    """A strip in which unknown tokens keep the text that they were made from."""
-    texts = (
-        typed if unknown and typed else text for typed, unknown, text in zip(cut.typed, strip.unknown, strip.texts, strict=True)
-    )
-    return Tokens(strip.name, strip.ids, tuple(texts), strip.special, strip.unknown)
 
 
 def tokenizers_of(folder: Folder, spec: ForeignSpec) -> dict[str, Tokenizer]:

@@ -157,7 +157,7 @@ def shape(opened: folder.Folder) -> Shape:
         return declared
     from model.huggingface import checks, library  # takes seconds: only for what has no row
 
-    with checks.said_by_the_library(opened):
+    with checks.library_errors(opened):
         return replace(declared, in_float32=not library.may_change(opened.model_type, opened.safe_config))
 
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from model.requests.inputs import Chat
 from model.safe_loading.worker import ROOT, Ended, Worker, bare_python
 from model.tokenizers.chat import ChatTemplate
 from model.tokenizers.subwords import limits
+from model.trace.types import Tokens
 
 CHILD = (
     "import sys; memory, *places = sys.argv[1:]; sys.path[:0] = places; sys.modules['torch'] = None; "
@@ -31,6 +32,12 @@ class Cut:
 
     ids: tuple[int, ...]
     typed: tuple[str, ...]
+
+    def keep_unknown(self, strip: Tokens) -> Tokens:
+        """The strip of these ids in which unknown tokens have the text that they were made from, where it is known."""
+        parts = zip(self.typed, strip.unknown, strip.texts, strict=True)
+        texts = tuple(typed if unknown and typed else text for typed, unknown, text in parts)
+        return replace(strip, texts=texts)
 
 
 class TokenizerProcess:

@@ -64,12 +64,7 @@ class SubwordTokenizer:
         if not text.strip():
             raise EmptyText(strip=name)
         cut = self.vocabulary.process.encode(text, name, special=False)
-        known = self.tokens(cut.ids, name)
-        texts = (
-            typed if unknown and typed else text for typed, unknown, text in zip(cut.typed, known.unknown, known.texts, strict=True)
-        )
-        # an unknown piece keeps what was typed
-        middle = Tokens(name, known.ids, tuple(texts), known.special, known.unknown)
+        middle = cut.keep_unknown(self.tokens(cut.ids, name))
         return self.tokens(self.first, name).then(middle).then(self.tokens(self.last, name))
 
     def tokens(self, ids: Sequence[int], name: str) -> Tokens:
