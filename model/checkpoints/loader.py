@@ -217,6 +217,8 @@ def lowered(runner: Runner, precision: Precision | None) -> Runner:
     return replace(runner, network=deepcopy(runner.network).to(getattr(torch, precision)))
 
 
+# --- Paths that hold no checkpoint themselves, and what to open instead ---------------------------------------------------
+
 DEEPEST = 3
 """Levels below a folder at which others are looked for: a Hub's cache has models--ORG--NAME/snapshots/COMMIT."""
 

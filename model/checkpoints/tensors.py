@@ -20,6 +20,8 @@ from model.transformer.networks import BuiltNetwork
 from model.transformer.positions import angles, rotary_pairs
 from model.transformer.stacks import Embedding, EmbeddingAlone
 
+# --- How positions enter attention ----------------------------------------------------------------------------------------
+
 FARTHEST = 128
 """Distances before and after a query whose learned numbers are told."""
 
@@ -137,6 +139,8 @@ def wordless(network: AnyNetwork, site: Site) -> Tensor | None:
         added = attention.disentangled_attention_bias(query, key, apart, vectors, 1 + len(kinds))  # [head, query, key]
     return added[:, FARTHEST].cpu().double() if kinds else None
 
+
+# --- Tensors by name ------------------------------------------------------------------------------------------------------
 
 NEIGHBOURS = 12
 """Nearest tokens that are listed for one."""

@@ -206,6 +206,8 @@ def notes(folder: Folder, broken: Sequence[str], left_over: Mapping[str, Phrase]
     return (*sentences, *noted(left_over))
 
 
+# --- Settings that would make the library build an absurd network: refused before it builds anything ----------------------
+
 LARGEST = 2**24
 """Largest whole number of a setting that MOST does not name."""
 

@@ -283,6 +283,9 @@ def _asked(question: Question, given: GivenAnswers) -> Asked:
     )
 
 
+# --- Tokenizers: the vocabularies that were given, else plain ids ---------------------------------------------------------
+
+
 def tokenizers_of(spec: ModelSpec, answers: Answers, texts: Mapping[str, tuple[str, ...]], layout: Layout) -> dict[str, Tokenizer]:
     """A tokenizer for each strip of ids.
 

@@ -70,6 +70,8 @@ def _last(answers: BinaryIO, answer: dict[str, Any]) -> None:
     os._exit(1)  # a normal exit could wait forever for threads of the library that panicked
 
 
+# --- Conversations, rendered by a chat template in the library's sandbox: it cannot reach Python from there ---------------
+
 LONGEST_REASON = 300
 """Most characters of what a template says when it refuses a conversation: it may say anything."""
 
