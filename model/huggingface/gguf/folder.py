@@ -12,8 +12,7 @@ from model.errors import CheckpointError, Phrase, UnsupportedGguf, Words, phrase
 from model.huggingface.families import FAMILIES
 from model.huggingface.folder import Folder, Weights
 from model.huggingface.gguf.architectures import ARCHITECTURES, Architecture
-from model.huggingface.gguf.config import config_of
-from model.huggingface.gguf.rotary import USED_UP
+from model.huggingface.gguf.config import USED_UP, config_of
 from model.huggingface.gguf.vocabulary import tokenizer_json
 from model.inspection.report import TensorInfo
 from model.safe_loading.gguf import ARCHITECTURE
