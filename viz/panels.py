@@ -179,6 +179,19 @@ def _aligned(text: str | None, same: bool, mark: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
+class Markup:
+    """HTML that a page draws with its own style (viz/widgets/page.css).
+
+    Attributes:
+        html: without the title and words of its panel.
+        instead: the same for a lecture and for paper, which have other styles.
+    """
+
+    html: str
+    instead: Table | Aligned
+
+
+@dataclass(frozen=True, eq=False)
 class Chart:
     """Lines over any numbers.
 
@@ -267,7 +280,7 @@ class Plot:
     title: str = ""
 
 
-Content: TypeAlias = Scene | Table | Bars | Text | Aligned | Chart | Curves | Arrows | Plot
+Content: TypeAlias = Scene | Table | Bars | Text | Aligned | Markup | Chart | Curves | Arrows | Plot
 
 
 @dataclass(frozen=True, eq=False)

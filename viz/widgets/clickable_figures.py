@@ -1,17 +1,15 @@
 """Figures whose points can be clicked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from model.trace.types import Site, Trace
-from viz.figures.annotated_heatmap import grid
-from viz.i18n.translate import _
-from viz.labels import tokens
+from model.trace.types import Trace
+from viz.figures import head_map as figures
+from viz.figures.head_map import sites_of
 from viz.session.state import Page
 from viz.widgets.cards import chart
 
@@ -31,8 +29,7 @@ def clickable(
         fills=fills,
         key=key,
         alt=alt,
-        on_select=partial(_clicked, key, act),
-        selection_mode="points",
+        **choosing_point(key, act),
     )
 
 
@@ -53,25 +50,18 @@ def head_map(
         quantity: what the numbers are.
         title: of the figure for print.
     """
-    sites = by_kind(list(dict.fromkeys(site for site, _head in numbers)))
-    width = 1 + max(head for _site, head in numbers)
-    values = np.full((len(sites), width), np.nan)
-    hover = [[""] * width for _site in sites]
-    for (site, head), value in numbers.items():
-        row = sites.index(site)
-        values[row, head] = value
-        hover[row][head] = said(tokens.site(Site.parse(site), head), value)
-    names = [tokens.site(Site.parse(site)) for site in sites]
-    columns = [_("H{head}", head=head + 1) for head in range(width)]
-    figure = grid(names, columns, values, hover, page.dark, quantity)
+    sites = sites_of(numbers)
+    figure = figures.head_map(numbers, said, quantity, page.dark)
     clickable(figure, key, lambda place: act(sites[place[0]], place[1]), alt, (page.trace, title))
 
 
-def by_kind(sites: Sequence[str]) -> list[str]:
-    """Sites in the order of the overview: those of a kind together, each in the order in which they run."""
-    parsed = [Site.parse(site) for site in sites]
-    kinds = list(dict.fromkeys((site.stack, site.kind) for site in parsed))
-    return [str(site) for site in sorted(parsed, key=lambda site: kinds.index((site.stack, site.kind)))]
+def choosing_point(key: str, act: Callable[[Any], None]) -> dict[str, Any]:
+    """Options of a chart: a click on a point calls `act` with the point's `customdata`, before the script runs.
+
+    Args:
+        key: of the chart.
+    """
+    return {"on_select": partial(_clicked, key, act), "selection_mode": "points"}
 
 
 def _clicked(key: str, act: Callable[[Any], None]) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from viz import canvas
 from viz.feature import draw_parts
 from viz.labels.tokens import markdown
-from viz.panels import Aligned, Arrows, Bars, Chart, Panel, Picture, Plot, Scene, Table, Text
+from viz.panels import Aligned, Arrows, Bars, Chart, Markup, Panel, Picture, Plot, Scene, Table, Text
 from viz.session.state import Page
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart
@@ -54,8 +54,8 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
             _draw_table(table, key, **options)
         case Bars() as bars:
             _draw_table(bars.table, key, **options)
-        case Aligned() as aligned:
-            st.html(aligned.html)
+        case Aligned() | Markup() as markup:
+            st.html(markup.html)
         case Text() as text:
             draw_text(text, **options)
     if printable and isinstance(panel.content, Scene | Chart | Arrows | Plot):

@@ -16,7 +16,7 @@ from viz.features.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
-from viz.panels import Aligned, Arrows, Bars, Chart, OfRun, Panel, Picture, Plot, Scene, Table
+from viz.panels import Aligned, Arrows, Bars, Chart, Markup, OfRun, Panel, Picture, Plot, Scene, Table
 from viz.panels import Text as Sentences
 
 MOST_NUMBERS = 400
@@ -88,6 +88,8 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
             return table
         case Bars() | Aligned() as numbers:
             return numbers.table
+        case Markup(instead=instead):
+            return content_of(replace(panel, content=instead), title)
         case Sentences() as text:
             return text.markdown
     return None

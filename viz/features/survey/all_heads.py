@@ -22,6 +22,7 @@ from viz.features.survey import heads_figure as figures
 from viz.features.survey import labels, making
 from viz.features.survey.one_head import in_order
 from viz.features.survey.view import SURVEYED, SurveyView
+from viz.figures.head_map import by_kind
 from viz.i18n.translate import _
 from viz.labels import measures as measure_labels
 from viz.labels import tokens
@@ -29,7 +30,7 @@ from viz.panels import Picture, Plot
 from viz.session import access
 from viz.session.state import Page, background_engine, bind, update
 from viz.widgets.cards import heading
-from viz.widgets.clickable_figures import by_kind, clickable
+from viz.widgets.clickable_figures import clickable
 
 DOTS, MATTERS = "survey-dots", "survey-matters"
 

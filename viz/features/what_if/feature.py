@@ -7,8 +7,17 @@ from viz.features.what_if.texts import PANELS
 from viz.i18n.translate import N_
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="whatif", title=N_("What if"), icon="science", show=page.show, panels=panels.panels, unedited=True),),
-    opens=("prune",),
+    pages=(
+        FeaturePage(
+            path="whatif",
+            title=N_("What if"),
+            icon="science",
+            show=page.show,
+            panels=panels.panels,
+            unedited=True,
+            parts=panels.PARTS,
+        ),
+    ),
     claims=CLAIMS,
     help=PANELS,
 )

@@ -13,13 +13,10 @@ from viz.canvas.edit_events import Gesture
 from viz.canvas.scenes import attention as scenes
 from viz.canvas.scenes import overlay
 from viz.canvas.wire import overviews
-from viz.features.compare import difference_scene as difference
 from viz.features.compare import run_difference
-from viz.features.compare.notes import unchanged_kinds
 from viz.features.compare.run_difference import Change, changed_kinds, most_changed
 from viz.features.compare.view import differing
-from viz.features.what_if import drawn_edits, edit_chips, edit_form, examples, importance, runs
-from viz.features.what_if import effect as effect_view
+from viz.features.what_if import drawn_edits, edit_chips, edit_form, effect_panels, examples, importance, panels, runs
 from viz.features.what_if.edit_effect import effect
 from viz.features.what_if.edit_list import EditList
 from viz.features.what_if.runs import Answers, Fed
@@ -27,12 +24,12 @@ from viz.features.what_if.undo import begin_with, change_edits
 from viz.i18n.translate import _, join_clauses
 from viz.labels import edits as edit_words
 from viz.labels import tokens
-from viz.panels import needs_network
+from viz.panels import Markup, Panel, needs_network
 from viz.session.state import Page, get_view_state, page_at, update
 from viz.url import links
 from viz.url.parsers import ALL_OFF
 from viz.url.view_state import WITHOUT_EDITS
-from viz.widgets import recorded_run
+from viz.widgets import drawn_panels, recorded_run
 from viz.widgets.cards import by_pointer, card, choose_picture, heading, one_screen, say
 
 
@@ -77,8 +74,7 @@ def _one_picture(page: Page, edits: EditList, found: Fed, changed: Mapping[Site,
         told = join_clauses(edit_words.words(edit, page.trace.tokens) for edit in edits.active)
         st.html(heading(told))
         if picture == "changes":
-            scene = difference.scene(found.before, found.now, shown, page.attention.site, page.head)
-            canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
+            _changes(page, found, changed)
         else:
             _heads_now(page, edits, found)
 
@@ -139,10 +135,15 @@ def _effect(page: Page, answers: Answers) -> None:
         return
     if answers.free is not None:
         with card("writes-now"):
-            effect_view.outputs(page, answers.free)
+            _draw_effect(effect_panels.of_outputs(page, answers.free))
     if found.before.logits is not None and found.now.logits is not None and page.info.writes:
         with card("likelihood"):
-            effect_view.likelihood(effect(found.before, found.now, found.first))
+            _draw_effect(effect_panels.of_likelihood(page, effect(found.before, found.now, found.first)))
+
+
+def _draw_effect(panel: Panel) -> None:
+    """Draws a panel in one message: its heading, and its content, if it has one."""
+    st.html(heading(panel.title, panel.words) + (panel.content.html if isinstance(panel.content, Markup) else ""))
 
 
 def _hiding(page: Page, edits: EditList, fed: Fed) -> None:
@@ -193,6 +194,13 @@ def _drawn(ground: _SiteShapes, made: Gesture) -> None:
         change_edits(lambda edits: drawn_edits.drawn(edits, made, ground.strips, ground.shapes.get(made.site, (0, 0))))
 
 
+def _changes(page: Page, found: Fed, changed: Mapping[Site, Change]) -> str:
+    """Draws what changed in the attention; returns the sentence that belongs below."""
+    panel = panels.of_changes(found, changed, (page.attention.site, page.head))
+    drawn_panels.draw_content(page, panel, "whatif-changes", printable=False, chosen=update)
+    return panel.words
+
+
 def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, Change]) -> None:
     """Draws all heads with the edits, where edits can be drawn, the kinds of attention that changed, and the heads without edits.
 
@@ -214,16 +222,14 @@ def _overviews(page: Page, edits: EditList, found: Fed, changed: Mapping[Site, C
             ),
         )
     )
-    shown, unmoved = changed_kinds(changed)
+    shown, _unmoved = changed_kinds(changed)
     if not changed:
         st.caption(_("The two runs cannot be compared."))
     elif not shown:
         st.caption(_("No weight changed by more than the rounding error."))
     else:
-        scene = difference.scene(found.before, found.now, shown, site, head)
-        canvas.draw("atlas", scene, key="whatif-changes", chosen=update)
-        if unmoved:
-            st.caption(tokens.markdown(unchanged_kinds(unmoved)))
+        if sentence := _changes(page, found, changed):
+            st.caption(tokens.markdown(sentence))
     with st.expander(_("All heads without the edits"), icon=":material/grid_view:", key="part-before", on_change="rerun") as part:
         if part.open:
             rest = overviews.leaves_out(page.view.hide, page.trace) == "first"

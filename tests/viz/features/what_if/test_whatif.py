@@ -16,8 +16,8 @@ from viz.features.what_if import drawn_edits
 from viz.features.what_if.conflicts import overruled
 from viz.features.what_if.edit_list import EditList
 from viz.features.what_if.examples import of_any
-from viz.features.what_if.importance_words import correlations
 from viz.features.what_if.undo import History
+from viz.features.what_if.word_panels import correlations
 from viz.labels.edits import words
 from viz.session.state import Page
 from viz.url.view_state import ViewState

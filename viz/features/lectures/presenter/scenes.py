@@ -8,7 +8,7 @@ from viz.features.lectures.presenter import markdown
 from viz.features.print.options import Options
 from viz.features.print.plotly_chart import chart
 from viz.features.print.svg import svg
-from viz.panels import Aligned, Arrows, Bars, Chart, Content, Curves, Plot, Scene, Table, Text
+from viz.panels import Aligned, Arrows, Bars, Chart, Content, Curves, Markup, Plot, Scene, Table, Text
 
 MOST_ROWS = 200
 """Most rows of a table."""
@@ -30,6 +30,8 @@ def scene_of(content: Content) -> tuple[str, bytes]:
             return "Text", pack({"html": markdown.html(text.markdown), "markdown": text.markdown}, {})
         case Aligned() as aligned:
             return "Text", pack({"html": aligned.html}, {})
+        case Markup(instead=instead):
+            return scene_of(instead)
         case Chart() as lines:
             return "Chart", pack(_chart(lines), {})
         case Curves() as curves:

@@ -1,9 +1,9 @@
-"""The effect of the edits: what the model writes now, and how likely what it wrote before is now."""
+"""The panels of the effect of edits: what the model writes now, and how likely what it wrote before is now."""
 
 from html import escape
 
 import numpy as np
-import streamlit as st
+import pandas as pd
 
 from model.trace.types import Trace
 from viz.features.what_if.edit_effect import Effect
@@ -11,31 +11,37 @@ from viz.i18n.translate import _, number
 from viz.labels import tokens
 from viz.metrics.alignment import Pair, align
 from viz.metrics.teacher_forcing import first_written
-from viz.session.state import Page, decimals
-from viz.widgets.cards import heading
+from viz.panels import Aligned, Markup, Panel, Table, Text
+from viz.session.state import Page
 
 LOWEST = -7.0
 """Log-probabilities below this are drawn at the left end of the scale."""
 
 
-def outputs(page: Page, now: Trace | str) -> None:
-    """Draws what the model wrote before and writes now, token by token in two rows; changed tokens are marked."""
+def of_outputs(page: Page, now: Trace | str) -> Panel:
+    """What the model wrote before and writes now, token by token in two rows; changed tokens are marked.
+
+    Args:
+        now: the run with the edits, or why there is none.
+    """
+    title = _("What does the model generate with the edits?")
     if isinstance(now, str):
-        st.html(heading(_("What does the model generate with the edits?"), now))
-        return
+        return Panel("writes-now", title, Text(()), now)
     one, other = _written(page.trace), _written(now)
     pairs = align(one, other)
-    changed = sum(not pair.same for pair in pairs)
-    said = (
+    words = (
         _("The output is the same, word for word.")
-        if not changed
+        if all(pair.same for pair in pairs)
         else _("Decoded freely, with the edits; changed tokens are marked.")
     )
+    names = _("without the edits"), _("with the edits")
+    before, after = (f"<span>{escape(name)}</span>" for name in names)
     columns = "".join(_column(one, other, pair) for pair in pairs)
-    before, now = escape(_("without the edits")), escape(_("with the edits"))
-    names = f'<span class="pair names"><span>{before}</span><span>{now}</span></span>'
-    title = heading(_("What does the model generate with the edits?"), said)
-    st.html(f'{title}<div class="pairs" role="group">{names}{columns}</div>')
+    html = f'<div class="pairs" role="group"><span class="pair names">{before}{after}</span>{columns}</div>'
+    places = [
+        (None if pair.first is None else one[pair.first], None if pair.second is None else other[pair.second]) for pair in pairs
+    ]
+    return Panel("writes-now", title, Markup(html, Aligned("", names, places)), words)
 
 
 def _written(trace: Trace) -> list[str]:
@@ -53,9 +59,23 @@ def _column(one: list[str], other: list[str], pair: Pair) -> str:
     return f'<span class="pair changed"><del><bdi>{before or "–"}</bdi></del><ins><bdi>{now or "–"}</bdi></ins></span>'
 
 
-def likelihood(found: Effect) -> None:
-    """Draws each token's log-probability before and now, and the divergence of the distributions, as a table with dumb-bells."""
-    st.html(heading(_("With the edits, how likely is the output without them?"), _summary(found)) + _table(found))
+def of_likelihood(page: Page, found: Effect) -> Panel:
+    """Each token's log-probability before and now, and the divergence of the distributions, as a table with dumb-bells."""
+    title = _("With the edits, how likely is the output without them?")
+    return Panel("likelihood", title, Markup(_table(found, page.digits(3)), _plain_table(found)), _summary(found))
+
+
+def _plain_table(found: Effect) -> Table:
+    """The same numbers as a table without drawings; the token whose distribution changed most is the chosen one."""
+    columns = {
+        _("without the edits"): np.exp(found.before),
+        _("with the edits"): np.exp(found.now),
+        _("change (nats)"): found.change,
+        _("divergence (nats)"): found.divergence,
+    }
+    names = pd.Index([tokens.plain(text) for text in found.texts], name=_("token"))
+    most = _most_changed(found)
+    return Table(pd.DataFrame(columns, index=names), -1 if most is None else most)
 
 
 def _summary(found: Effect) -> str:
@@ -82,7 +102,7 @@ def _most_changed(found: Effect) -> int | None:
     return 0 if np.isnan(found.divergence).all() else int(np.nanargmax(found.divergence))
 
 
-def _table(found: Effect) -> str:
+def _table(found: Effect, digits: int) -> str:
     if not len(found.texts):
         return ""
     scale, most = max(float(np.nanmax(found.divergence, initial=0.0)), LONGEST_BAR), _most_changed(found)
@@ -93,19 +113,20 @@ def _table(found: Effect) -> str:
         _("divergence (nats)"),
     )
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
-    rows = "".join(_row(found, place, scale, place == most) for place in range(len(found.texts)))
+    rows = "".join(_row(found, place, scale, place == most, digits) for place in range(len(found.texts)))
     return f'<div class="effect-scroll"><table class="effect"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
-def _row(found: Effect, place: int, scale: float, most: bool) -> str:
+def _row(found: Effect, place: int, scale: float, most: bool, digits: int) -> str:
     """One token as HTML; the one whose distribution changed `most` is drawn strong."""
     before, now, divergence = found.before[place], found.now[place], found.divergence[place]
     change = found.change[place]
     one, other = float(np.exp(before)), float(np.exp(now))
-    said = _("without the edits {before}, with them {now}", before=number(one, decimals(3)), now=number(other, decimals(3)))
+    written = [number(probability, f".{digits}f") for probability in (one, other)]
+    said = _("without the edits {before}, with them {now}", before=written[0], now=written[1])
     bell = f'<span class="bell" style="--a:{_place(before):.4f};--b:{_place(now):.4f}"><i></i><i></i><i></i></span>'
     bar = f'<span class="divergence" style="--share:{_share(divergence / scale):.4f}"><i></i></span>'
-    numbers = f'<span class="numbers">{number(one, decimals(3))} → {number(other, decimals(3))}</span>'
+    numbers = f'<span class="numbers">{written[0]} → {written[1]}</span>'
     return (
         f'<tr class="{"strong" if most else ""}"><th scope="row"><bdi>{escape(tokens.plain(found.texts[place]))}</bdi></th>'
         f'<td title="{escape(said)}">{bell}{numbers}</td><td>{escape(_signed(change))}</td><td>{bar}{_number(divergence)}</td></tr>'
