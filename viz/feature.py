@@ -58,6 +58,7 @@ class FoldedPart:
         draw: draws it, given the page, while it is open.
         link: a sentence below the statistics of the selected head that leads to it, given the page; empty: there is none.
         panels: what a lecture shows of it, given the page: `viz.panels.Panel`s; None: nothing.
+        parts: the same for parts of it, by their own names in a link's `open`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class FoldedPart:
     draw: Callable[[Any], None]
     link: Callable[[Any], str] = lambda page: ""
     panels: Callable[[Any], list[Any]] | None = None
+    parts: Mapping[str, Callable[[Any], list[Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

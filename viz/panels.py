@@ -231,12 +231,16 @@ class Curves:
         lines: [line, step]; NaN where there is no number.
         names: of the lines.
         chosen: index of the line to emphasize.
+        plot: makes them with Plotly, given whether its surroundings are dark; a page and paper draw that, which says more.
+        alt: them in words.
     """
 
     steps: Sequence[int]
     lines: Array
     names: Sequence[str]
     chosen: int
+    plot: Callable[[bool], go.Figure]
+    alt: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,12 +276,14 @@ class Plot:
         alt: the figure in words.
         name: of its file; empty: that of its panel.
         title: of the file; empty: that of its panel.
+        instead: the same for a lecture and its hand-out; None: they have the figure, too.
     """
 
     draw: Callable[[bool], go.Figure]
     alt: str = ""
     name: str = ""
     title: str = ""
+    instead: Table | Bars | None = None
 
 
 Content: TypeAlias = Scene | Table | Bars | Text | Aligned | Markup | Chart | Curves | Arrows | Plot

@@ -26,10 +26,10 @@ from viz.features.lectures.script import parser
 from viz.features.lectures.script.claim_values import number_of
 from viz.features.lectures.script.claims import OF_RUNS, claim
 from viz.features.training import metrics as training_metrics
+from viz.features.training.view import MEASURES as DRAWN
 from viz.labels import measures
 from viz.metrics import heads
 from viz.metrics.teacher_forcing import fed
-from viz.url.parsers import MEASURES as DRAWN
 
 MODEL, TEXT = "reverse-digits", "3141592653"
 LECTURE = f"---\ntitle: T\nlanguage: en\nminutes: 5\nmodels: {MODEL}\n---\nview: /explore?model={MODEL}&text={TEXT}\n"

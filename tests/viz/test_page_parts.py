@@ -8,6 +8,7 @@ import torch
 from model.engine.api import Engine
 from model.engine.local import LocalEngine
 from tests.app.conftest import tiny  # noqa: F401
+from tests.known import bundled_engine
 from viz.features.lectures.presenter.panels import is_empty
 from viz.features.lectures.presenter.pictures import page_and_panels, pictured
 from viz.features.lectures.script import parser
@@ -15,8 +16,11 @@ from viz.views.page_panels import pages_of_steps
 
 ROOT = Path(__file__).parents[2]
 
-LINKS = {"compare": "text=w4+w5&against=text%3Dw4+w6"}
+LINKS = {"compare": "text=w4+w5&against=text%3Dw4+w6", "training": "model=induction", "paths": "text=w4+w5&corrupted=w4+w6"}
 """What a part needs beside its name: by page, or by part."""
+
+SELF_EXPLAINING = {"Text", "Film"}
+"""Kinds of drawings whose own words say what they are."""
 
 CONTROLS = {"against", "edits"}
 """Cards in which something is chosen; they show nothing of a run."""
@@ -29,14 +33,19 @@ def engine(tiny: Path) -> Engine:  # noqa: F811
     return LocalEngine(tiny.parent, torch.device("cpu"))
 
 
+@pytest.fixture(scope="module")
+def bundled() -> Engine:
+    return bundled_engine()
+
+
 @pytest.mark.parametrize(("path", "name"), PARTS)
-def test_a_lecture_shows_each_part_of_each_page_by_its_link(engine: Engine, path: str, name: str) -> None:
+def test_a_lecture_shows_each_part_of_each_page_by_its_link(engine: Engine, bundled: Engine, path: str, name: str) -> None:
     link = LINKS.get(name, LINKS.get(path, ""))
-    model = "" if "model=" in link else "model=tiny&"
-    page, view, problems = parser.parse_link(f"/{path}?{model}{link}&open={name}")
+    of_bundle = "model=" in link
+    page, view, problems = parser.parse_link(f"/{path}?{'' if of_bundle else 'model=tiny&'}{link}&open={name}")
     assert problems == []
-    found = pictured(*page_and_panels(engine, page, view))
+    found = pictured(*page_and_panels(bundled if of_bundle else engine, page, view))
     assert found.panels
     assert not is_empty(found)
-    assert all(panel.heading or panel.note or panel.kind == "Text" for panel in found.panels), "a drawing says what it is"
+    assert all(panel.heading or panel.note or panel.kind in SELF_EXPLAINING for panel in found.panels), "a drawing says what it is"
     assert found.packed()

@@ -13,11 +13,11 @@ from model.measures.catalogue import MEASURES
 from model.trace.types import Array, Attention, Site, Tokens, Trace
 from tests import traces
 from tests.plain_measures import Rows, by_loop
+from viz.features.training.view import MEASURES as DRAWN
 from viz.labels import measures
 from viz.metrics import heads
 from viz.metrics.heads import SHOWN, HeadStatistics, all_heads, head_statistics
 from viz.metrics.padding import padding_effect
-from viz.url.parsers import MEASURES as DRAWN
 
 
 def by_loops(trace: Trace, attention: Attention, head: int) -> HeadStatistics:

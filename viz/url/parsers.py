@@ -30,9 +30,6 @@ LONGEST_TEXT = 4000
 READINGS = ("head", "mean", "max", "value", "writes", "rollout", "entropy")
 """Readings of a site that Explore can draw; docs/readings.md defines each."""
 
-MEASURES = ("entropy", "near_diagonal", "antidiagonal", "similarity")
-"""Measures of a head that Training can draw over the snapshots; docs/readings.md defines each."""
-
 PARTS = ("next", "facts", "times", "alike", "numbers", "heads", "lens", "products", "moved", "formula", "search")
 """Parts of Explore, Step through and a cell. Some stand on their page anyway: a lecture shows those that its link names."""
 
@@ -199,7 +196,11 @@ def part_names() -> tuple[str, ...]:
     brought = [
         name
         for feature in features()
-        for names in ((part.name for part in feature.folded), feature.opens, *(page.parts for page in feature.pages))
+        for names in (
+            *((part.name, *part.parts) for part in feature.folded),
+            feature.opens,
+            *(page.parts for page in feature.pages),
+        )
         for name in names
     ]
     return tuple(dict.fromkeys((*PARTS, *brought)))

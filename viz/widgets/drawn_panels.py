@@ -9,7 +9,7 @@ import streamlit as st
 from viz import canvas
 from viz.feature import draw_parts
 from viz.labels.tokens import markdown
-from viz.panels import Aligned, Arrows, Bars, Chart, Markup, Panel, Picture, Plot, Scene, Table, Text
+from viz.panels import Aligned, Arrows, Bars, Chart, Curves, Markup, Panel, Picture, Plot, Scene, Table, Text
 from viz.session.state import Page
 from viz.widgets import numeric_tables
 from viz.widgets.cards import chart
@@ -48,8 +48,8 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
             canvas.draw(kind.lower(), data, key=key, **options)
         case Chart() | Arrows() as drawn:
             chart(drawn.figure(page.dark), fills=fills, key=key, alt=drawn.alt or panel.title, **options)
-        case Plot() as plot:
-            chart(plot.draw(page.dark), fills=fills, key=key, alt=plot.alt, **options)
+        case Plot(draw=plot, alt=alt) | Curves(plot=plot, alt=alt):
+            chart(plot(page.dark), fills=fills, key=key, alt=alt, **options)
         case Table() as table:
             _draw_table(table, key, **options)
         case Bars() as bars:
@@ -58,7 +58,7 @@ def draw_content(page: Page, panel: Panel, key: str, *, fills: bool = False, pri
             st.html(markup.html)
         case Text() as text:
             draw_text(text, **options)
-    if printable and isinstance(panel.content, Scene | Chart | Arrows | Plot):
+    if printable and isinstance(panel.content, Scene | Chart | Curves | Arrows | Plot):
         draw_parts("picture", Picture(key, page.trace, lambda: [panel]))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from viz.feature import CellPanel, Feature, FeaturePage, FoldedPart
-from viz.features.circuit import cell_words, graph_library, page, panels, saved_sums, why, writes
+from viz.features.circuit import cell_words, graph_library, page, panels, saved_sums, stream_parts, why, writes
 from viz.features.circuit.claims import CLAIMS
 from viz.features.circuit.texts import PANELS
 from viz.features.circuit.view import CircuitView
@@ -12,15 +12,25 @@ from viz.i18n.translate import N_
 _FILES = Path(__file__).parent / "frontend"
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="circuit", title=N_("Circuit"), icon="account_tree", show=page.show, panels=panels.panels),),
+    pages=(
+        FeaturePage(
+            path="circuit",
+            title=N_("Circuit"),
+            icon="account_tree",
+            show=page.show,
+            panels=panels.panels,
+            parts=panels.PARTS,
+        ),
+    ),
     folded=(
         FoldedPart(
             name="writes",
             title=N_("Why this token: its logit as a sum"),
             icon="functions",
             draw=writes.draw,
-            link=writes.link,
+            link=stream_parts.link,
             panels=panels.of_token,
+            parts=panels.PARTS_OF_TOKEN,
         ),
     ),
     cell_panels=(

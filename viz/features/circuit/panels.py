@@ -1,12 +1,14 @@
 """The panels of the feature Circuit: the graph of all heads, why a cell has its score, and what a token is made of."""
 
-import pandas as pd
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from model.features.circuit.sums import Why, Writes
-from viz.features.circuit import page as circuit
-from viz.features.circuit import why, writes
-from viz.i18n.translate import join_sentences
-from viz.panels import Bars, NotDrawable, Panel, Scene, Table
+from model.features.circuit.circuits import CircuitGraph
+from model.features.circuit.sums import LogitSum, Why, Writes
+from model.features.what_if.questions import Heads
+from viz.features.circuit import graph_panels, path_panels, stream_parts, why_panels, write_panels
+from viz.i18n.translate import _, join_sentences
+from viz.panels import NotDrawable, Panel
 from viz.session.state import Page
 from viz.url.view_state import ViewState
 from viz.views.explore import panels as explore
@@ -18,22 +20,17 @@ def panels(page: Page, _link: ViewState) -> list[Panel]:
     Raises:
         HeadlightError: the graph is not known.
     """
-    scene, words = circuit.graph(page, page.engine.ask(circuit.question(page)))
-    return [Panel("circuit", circuit.title(), Scene("Circuit", scene), words, paper=tuple), *explore.of_run(page)]
+    return [graph_panels.of_graph(page, _graph(page)), *explore.of_run(page)]
 
 
 def of_score(page: Page, query: int, key: int) -> list[Panel]:
-    """The score of a cell as a table: parts of the query × parts of the key, with sums.
+    """The score of a cell: parts of the query × parts of the key, with sums.
 
     Raises:
         HeadlightError: it is not known.
     """
-    score_sum = page.engine.ask(Why(page.view.request(), str(page.attention.site), page.head, query, key, why.compared(page)))
-    texts = why.cell_texts(page, score_sum)
-    down, across, values = why.with_sums(score_sum)
-    frame = pd.DataFrame(values, index=pd.Index(down, name=""), columns=list(across))
-    table = Table(frame, len(frame) - 1, decimals=2)
-    return [Panel("why", why.title(score_sum, texts), table, join_sentences(why.sentences(score_sum, texts)))]
+    question = Why(page.view.request(), str(page.attention.site), page.head, query, key, why_panels.compared(page))
+    return [why_panels.of_score(page, page.engine.ask(question))]
 
 
 def of_token(page: Page) -> list[Panel]:
@@ -43,9 +40,78 @@ def of_token(page: Page) -> list[Panel]:
         HeadlightError: it is not known.
         NotDrawable: the run generated no token.
     """
-    if reason := writes.reason_against(page):
+    return [write_panels.of_token(_logit_sum(page))]
+
+
+def _logit_sum(page: Page) -> LogitSum:
+    if reason := stream_parts.reason_against(page):
         raise NotDrawable(reason)
-    logit_sum = page.engine.ask(Writes(page.view.request(), writes.token(page), writes.rival(page)))
-    names, values = writes.strongest(logit_sum)
-    bars = Bars(names, values, len(values) - 1)
-    return [Panel("writes", writes.title(logit_sum), bars, writes.meaning(logit_sum))]
+    return page.engine.ask(Writes(page.view.request(), write_panels.token(page), write_panels.rival(page)))
+
+
+def _of_heads(page: Page) -> list[Panel]:
+    return [write_panels.of_map(page, _logit_sum(page))]
+
+
+def _of_sources(page: Page) -> list[Panel]:
+    return [write_panels.of_sources(page, _logit_sum(page))]
+
+
+def _of_totals(page: Page) -> list[Panel]:
+    found = _logit_sum(page)
+    return [write_panels.of_totals(found, page.engine.ask(Heads(page.view.request(), ("without",), by="mean")))]
+
+
+def _of_numbers(page: Page) -> list[Panel]:
+    return [write_panels.of_numbers(write_panels.table(_logit_sum(page)))]
+
+
+PARTS_OF_TOKEN: Mapping[str, Callable[[Page], list[Panel]]] = {
+    "writes-heads": _of_heads,
+    "writes-keys": _of_sources,
+    "writes-totals": _of_totals,
+    "writes-numbers": _of_numbers,
+}
+"""Parts of what wrote a token, by their names in a link's `open`."""
+
+
+def _graph(page: Page) -> CircuitGraph:
+    return page.engine.ask(graph_panels.question(page))
+
+
+def _of_graph(page: Page, _link: ViewState) -> Iterator[Panel]:
+    found = _graph(page)
+    graph = graph_panels.of_graph(page, found)
+    used = graph_panels.used_by_head(graph_panels.with_threshold(page, found), found)
+    yield replace(graph, words=join_sentences([graph.words, *used]))
+
+
+def _of_edges(page: Page, _link: ViewState) -> Iterator[Panel]:
+    yield graph_panels.of_edges(_graph(page))
+
+
+def _of_composition(page: Page, _link: ViewState) -> Iterator[Panel]:
+    found = _graph(page)
+    yield graph_panels.of_composition(found)
+    if copying := graph_panels.of_copying(found):
+        yield copying
+
+
+def _of_paths(page: Page, _link: ViewState) -> Iterator[Panel]:
+    """What each path carries of what tells the sentence from the corrupted one of the link."""
+    pairs = path_panels.pair_of_page(page)
+    if not pairs or not page.trace.steps:
+        raise NotDrawable(_("The link names no corrupted sentence, or this run generated nothing."))
+    found = page.engine.ask(path_panels.question(page, *pairs[0], shared=False))
+    yield path_panels.map_of(page, found, path_panels.strongest_side(found)).panel
+    yield path_panels.of_kept(found)
+    yield path_panels.of_table(found)
+
+
+PARTS: Mapping[str, Callable[[Page, ViewState], Iterator[Panel]]] = {
+    "circuit": _of_graph,
+    "circuit-edges": _of_edges,
+    "composition": _of_composition,
+    "paths": _of_paths,
+}
+"""As `viz.feature.FeaturePage.parts`."""

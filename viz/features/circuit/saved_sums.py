@@ -5,7 +5,8 @@ from typing import Any
 
 from model.features.circuit.saved_sums import cell_to_save, sums_to_save
 from model.features.circuit.sums import LogitSum, ScoreSum, Why, Writes
-from viz.features.circuit import why, writes
+from viz.features.circuit import why_panels as why
+from viz.features.circuit import write_panels as writes
 from viz.session.state import Page
 
 

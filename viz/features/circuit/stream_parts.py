@@ -10,6 +10,7 @@ from model.features.circuit.sums import Part
 from model.trace.types import Array, Site, Trace
 from viz.i18n.translate import _, _n
 from viz.labels import tokens
+from viz.panels import needs_network
 from viz.session.state import Page
 
 BIASES = ("output-bias", "norm-bias", "projection-bias")
@@ -115,6 +116,20 @@ def _place(place: str) -> str:
     if len(parts) == 4:
         return _feed_forward(place) if parts[3] == "feed_forward" else tokens.site(Site.parse(place))
     return _("Output") if place == "output" else tokens.stack(place)
+
+
+def reason_against(page: Page) -> str:
+    """Why no token of this run has a sum; empty: each has one."""
+    if page.info.recorded and "writes" not in page.trace.sums:
+        return needs_network()
+    if not page.trace.steps:
+        return _("This run generated nothing, so there is no logit to explain.")
+    return ""
+
+
+def link(page: Page) -> str:
+    """A sentence that leads to the sum; empty where there is none."""
+    return "" if reason_against(page) else _("What made it choose this word")
 
 
 def about_the_run(page: Page, sound: bool) -> list[str]:

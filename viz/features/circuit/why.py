@@ -2,31 +2,23 @@
 
 import math
 from functools import partial
-from typing import Literal
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from model.errors import HeadlightError
 from model.features.circuit.sums import LogitSum, ScoreSum, Why
 from model.trace.cell_arithmetic import TOLERANCE
-from model.trace.types import Array, Site, Trace
+from model.trace.types import Site
 from viz.features.circuit import stream_parts
+from viz.features.circuit import why_panels as panels
 from viz.features.circuit.stream_parts import Shown
 from viz.features.circuit.view import LONGEST_TRAIL, CircuitView, cells
-from viz.figures.annotated_heatmap import grid
-from viz.i18n.translate import _, error_message, number
+from viz.i18n.translate import _, error_message
 from viz.labels import tokens
 from viz.session.state import Page, bind, update
-from viz.widgets import download, numeric_tables
-from viz.widgets.cards import card, chart, say
-
-MOST = 6
-"""Parts of either side that have a row or column of their own."""
-
-LONG = 26
-"""Most characters of a part's name on an axis."""
+from viz.widgets import download, drawn_panels
+from viz.widgets.cards import card, say
 
 
 def draw(page: Page, query: int, key: int) -> None:
@@ -39,22 +31,20 @@ def draw(page: Page, query: int, key: int) -> None:
         _trail(page, query, key)
         _comparison(page, key)
         try:
-            found = page.engine.ask(Why(page.view.request(), str(page.attention.site), page.head, query, key, compared(page)))
+            question = Why(page.view.request(), str(page.attention.site), page.head, query, key, panels.compared(page))
+            found = page.engine.ask(question)
         except HeadlightError as error:
             say(error_message(error))
             _saved(page)
             return
-        rows, columns = shown(found)
-        texts = cell_texts(page, found)
+        matrix = panels.of_score(page, found)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"**{tokens.markdown(title(found, texts))}**", width="content")
+            st.markdown(f"**{tokens.markdown(matrix.title)}**", width="content")
             badge(found)
-        for sentence in sentences(found, texts):
+        for sentence in (*matrix.words.splitlines(), *stream_parts.about_the_run(page, bool(np.isfinite(found.matrix).all()))):
             st.caption(tokens.markdown(sentence))
-        for sentence in stream_parts.about_the_run(page, bool(np.isfinite(found.matrix).all())):
-            st.caption(sentence)
-        _matrix(page, found, rows, columns, (page.trace, title(found, texts)))
-        _heads(page, found, rows, columns, texts)
+        drawn_panels.draw_content(page, matrix, "why-matrix")
+        _heads(page, found, *panels.shown(found), panels.cell_texts(page, found))
         _table(page, found)
 
 
@@ -86,15 +76,6 @@ def badge(found: ScoreSum | LogitSum) -> None:
         st.badge(_("Cannot be checked: it contains NaN or infinite values"), icon=":material/error:", color="red")
 
 
-def compared(page: Page) -> int | Literal["mean"] | None:
-    """What the score is compared with; a key that the row does not have is left out."""
-    minus = page.view.of(CircuitView).minus
-    if minus in ("", "mean"):
-        return "mean" if minus else None
-    other = int(minus)
-    return other if other < page.attention.weights.shape[2] else None
-
-
 def _comparison(page: Page, key: int) -> None:
     """Draws the choice of what the score is compared with."""
     keys = tokens.keys(page.trace, page.attention, longest=None)
@@ -110,103 +91,6 @@ def _comparison(page: Page, key: int) -> None:
         help=_("The softmax compares scores, so the difference from another key says why this one has the larger weight."),
         **tied,
     )
-
-
-def cell_texts(page: Page, found: ScoreSum) -> dict[str, str]:
-    """The tokens of the query, the key, and the key that it is compared with."""
-    reads = tokens.strip(page.trace.tokens[page.attention.query_tokens])
-    keys = tokens.keys(page.trace, page.attention)
-    other = keys[found.minus] if isinstance(found.minus, int) else ""
-    return {"query": reads[min(found.query, len(reads) - 1)], "key": keys[found.key], "other": other}
-
-
-def title(found: ScoreSum, texts: dict[str, str]) -> str:
-    """What is taken apart, in words."""
-    if found.minus is None:
-        return _("Why this score: “{query}” and “{key}”", **texts)
-    if found.minus == "mean":
-        return _("Why “{key}” more than the mean of the row, for “{query}”", **texts)
-    return _("Why “{key}” and not “{other}”, for “{query}”", **texts)
-
-
-def sentences(found: ScoreSum, texts: dict[str, str]) -> list[str]:
-    """The largest entry of the matrix in words, and what is special about the cell."""
-    said = []
-    if found.closed:
-        said.append(
-            {
-                "padding": _("This cell is masked, because the key is padding. This is the score that it would have."),
-                "future": _("This cell is masked, because the key comes later. This is the score that it would have."),
-                "edit": _("An edit hides this key from the query. This is the score that it would have."),
-            }.get(found.closed, _("This cell is masked. This is the score that it would have."))
-        )
-    if np.isfinite(found.matrix).all():
-        row, column = np.unravel_index(int(np.abs(found.matrix).argmax()), found.matrix.shape)
-        form = "z.2f"
-        gaps = texts | {
-            "value": number(float(found.matrix[row, column]), form),
-            "score": number(found.score, form),
-            "query_part": stream_parts.name(found.parts_query[row]),
-            "key_part": stream_parts.name(found.parts_key[column]),
-        }
-        said.append(
-            _(
-                "Largest part: {query_part} at “{query}” × {key_part} at “{key}”: {value}. All parts together: {score}.",
-                **gaps,
-            )
-        )
-    if found.distance:
-        distance = number(found.distance, "z.2f")
-        said.append(_("{distance} of it is a learned number for the distance between the two tokens.", distance=distance))
-    said.append(
-        _(
-            "Rows: what wrote the query, at “{query}”. Columns: what wrote the key, at “{key}”. Each cell is what the two add to "
-            "the score; the last row and column are sums. The scaling of each normalization is that of this run.",
-            **texts,
-        )
-    )
-    return said
-
-
-def with_sums(found: ScoreSum) -> tuple[list[str], list[str], Array]:
-    """The names of the rows and columns that are shown, the last ones being sums, and the numbers."""
-    rows, columns = shown(found)
-    inner = stream_parts.added(stream_parts.added(found.matrix, rows, 0), columns, 1)
-    values = np.pad(inner, ((0, 1), (0, 1)))
-    values[-1, :-1], values[:-1, -1], values[-1, -1] = inner.sum(axis=0), inner.sum(axis=1), inner.sum()
-    total = _("sum")
-    return [one.name for one in rows] + [total], [one.name for one in columns] + [total], values
-
-
-def shown(found: ScoreSum) -> tuple[list[Shown], list[Shown]]:
-    """The parts of the query and of the key that have a row or column of their own, the largest first."""
-    sizes = np.abs(found.matrix)
-    rows = stream_parts.shown(found.parts_query, sizes.sum(axis=1), MOST)
-    return rows, stream_parts.shown(found.parts_key, sizes.sum(axis=0), MOST)
-
-
-def _matrix(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], printed: tuple[Trace, str]) -> None:
-    """Draws the matrix with its sums."""
-    down, across, values = with_sums(found)
-    total, form, inner = _("sum"), "z.2f", values[:-1, :-1]
-    written = [[number(float(value), form) for value in row] for row in values]
-    hover = [
-        [f"{one} × {other}: {value}" for other, value in zip(across, row, strict=True)]
-        for one, row in zip(down, written, strict=True)
-    ]
-    figure = grid(
-        [one.short for one in rows] + [total],
-        [one.short for one in columns] + [total],
-        values,
-        hover,
-        page.dark,
-        _("part of the query × part of the key"),
-        float(np.abs(inner).max(initial=0)) if np.isfinite(inner).all() else None,
-        form,
-        LONG,
-    )
-    alt = _("Matrix: parts of the query × parts of the key; the table below has the numbers")
-    chart(figure, printed, key="why-matrix", alt=alt)
 
 
 def _heads(page: Page, found: ScoreSum, rows: list[Shown], columns: list[Shown], texts: dict[str, str]) -> None:
@@ -274,18 +158,9 @@ def _one(labels: list[str], place: int) -> str:
 
 def _table(page: Page, found: ScoreSum) -> None:
     """Draws the whole matrix as numbers, every part and bias by itself."""
-    table = whole(found.matrix, found)
-    with st.expander(_("All parts as numbers"), icon=":material/table:"):
-        numeric_tables.draw(table)
+    all_parts = panels.of_numbers(found)
+    with st.expander(all_parts.title, icon=":material/table:"):
+        drawn_panels.draw_content(page, all_parts, all_parts.name)
         parts = (found.site, f"head-{found.head + 1}", f"query-{found.query + 1}", f"key-{found.key + 1}", "why")
+        table = panels.whole(found.matrix, found)
         download.csv(table, page.trace, *parts, label=_("Download all parts as CSV"), key="why-csv")
-
-
-def whole(matrix: Array, found: ScoreSum) -> pd.DataFrame:
-    """The matrix with a row for each part of the query, a column for each part of the key, and sums."""
-    columns = [f"{place} {stream_parts.name(part)}" for place, part in enumerate(found.parts_key, start=1)]
-    rows = [f"{place} {stream_parts.name(part)}" for place, part in enumerate(found.parts_query, start=1)]
-    table = pd.DataFrame(matrix, index=pd.Index(rows, name=_("part of the query")), columns=columns)
-    table.insert(0, _("sum"), matrix.sum(axis=1))
-    table.loc[_("sum")] = [matrix.sum(), *matrix.sum(axis=0)]
-    return table

@@ -16,7 +16,7 @@ from viz.features.print.shapes import Line as Stroke
 from viz.figures.layout import axis, colour_bar, counted, fitting_height, picture, scale, token_axis
 from viz.figures.theme import Scheme, scheme
 from viz.i18n.translate import localized
-from viz.panels import Aligned, Arrows, Bars, Chart, Markup, OfRun, Panel, Picture, Plot, Scene, Table
+from viz.panels import Aligned, Arrows, Bars, Chart, Curves, Markup, OfRun, Panel, Picture, Plot, Scene, Table
 from viz.panels import Text as Sentences
 
 MOST_NUMBERS = 400
@@ -31,7 +31,10 @@ MOST_NAMED = 32
 def figures_of(panel: Panel) -> list[Figure]:
     """The figures of a panel; none of a table and of sentences."""
     title = panel.title or panel.note.rstrip(".:")
-    parts = [content_of(panel, title)] if panel.paper is None else [figure_of(part, title) for part in panel.paper()]
+    if isinstance(panel.content, Plot) and panel.paper is None:
+        parts: list[Figure | Table | str | None] = [figure_of(panel.content, title)]
+    else:
+        parts = [content_of(panel, title)] if panel.paper is None else [figure_of(part, title) for part in panel.paper()]
     return [part for part in parts if isinstance(part, Figure)]
 
 
@@ -82,14 +85,16 @@ def content_of(panel: Panel, title: str) -> Figure | Table | str | None:
             return of_chart(panel.name, title, _printed(chart), chart.alt)
         case Arrows() as arrows:
             return _arrows(arrows, title)
+        case Markup(instead=instead) | Plot(instead=Table() | Bars() as instead):
+            return content_of(replace(panel, content=instead), title)
         case Plot() as plot:
             return figure_of(plot, title)
+        case Curves() as curves:
+            return of_chart(panel.name, title, curves.plot(False), curves.alt)
         case Table() as table:
             return table
         case Bars() | Aligned() as numbers:
             return numbers.table
-        case Markup(instead=instead):
-            return content_of(replace(panel, content=instead), title)
         case Sentences() as text:
             return text.markdown
     return None

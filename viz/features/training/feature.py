@@ -12,7 +12,9 @@ from viz.i18n.translate import N_
 _FILES = Path(__file__).parent / "frontend"
 
 FEATURE = Feature(
-    pages=(FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show, panels=panels.panels),),
+    pages=(
+        FeaturePage(path="training", title=N_("Training"), icon="movie", show=page.show, panels=panels.panels, parts=panels.PARTS),
+    ),
     parameters=TrainingView,
     help=PANELS,
     drawings={

@@ -13,10 +13,10 @@ from viz.canvas.wire import overviews, parts, strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, content_hash, pack, unpack
 from viz.features.training import texts
 from viz.features.training.metrics import Course, Frame
+from viz.features.training.view import MEASURES
 from viz.labels import alt_text, measures
 from viz.labels import tokens as labels
 from viz.metrics.teacher_forcing import fed, surprise
-from viz.url.parsers import MEASURES
 
 
 def scene(frames: Sequence[Frame], whole: Trace, measured: Course, site: Site, head: int, query: int, at: int) -> bytes:

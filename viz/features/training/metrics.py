@@ -8,11 +8,11 @@ import pandas as pd
 
 from model.measures.of_run import of_site
 from model.trace.types import Array, Site, Trace
+from viz.features.training.view import MEASURES
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.metrics.heads import table_of_heads
 from viz.metrics.teacher_forcing import similarity, surprise
-from viz.url.parsers import MEASURES
 
 
 @dataclass(frozen=True, eq=False)

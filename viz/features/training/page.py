@@ -17,8 +17,10 @@ from viz.feature import draw_parts
 from viz.features.print.catalogue import Figure
 from viz.features.training import curves, runs, texts
 from viz.features.training import film_scene as film
+from viz.features.training.curve_panels import snapshot_of
 from viz.features.training.filmstrip import Snapshot, filmstrip
 from viz.features.training.metrics import Course, Frame, course
+from viz.features.training.panels import TrainingFilm, of_film
 from viz.features.training.view import TrainingView
 from viz.i18n.translate import _, _n, error_message, join_list, number, said
 from viz.labels import alt_text, tokens
@@ -26,6 +28,7 @@ from viz.metrics.teacher_forcing import fed
 from viz.panels import OfRun, Picture, needs_network
 from viz.session.state import Page, update
 from viz.url.view_state import another_model
+from viz.widgets import drawn_panels
 from viz.widgets.cards import choose_picture, one_screen, panel, say
 
 
@@ -61,11 +64,12 @@ def _film(page: Page, chosen: canvas.Chosen) -> Course | None:
         say(problem)
     if not frames:
         return None
-    at = _frame_of(page, frames)
+    _say_missing(page, frames)
     _about(page, frames)
     measured = _course(page, frames)
     with panel("film"):
-        _draw_film(page, frames, measured, at, chosen)
+        _draw_film(page, frames, measured, chosen)
+    at = measured.steps.index(snapshot_of(page, measured))
     shown = film.atlas_of(frames[at].fed, page.trace)
     draw_parts("picture", Picture("film", shown, lambda: _figures(page, shown, frames, measured)))
     return measured
@@ -86,7 +90,8 @@ def _one_picture(page: Page, chosen: canvas.Chosen) -> None:
         if not frames:
             return
         if picture == "film":
-            _draw_film(page, frames, _course(page, frames), _frame_of(page, frames), chosen)
+            _say_missing(page, frames)
+            _draw_film(page, frames, _course(page, frames), chosen)
         else:
             curves.draw_one(page, _course(page, frames), picture)
 
@@ -97,9 +102,8 @@ def _course(page: Page, frames: Sequence[Frame]) -> Course:
     return _measured(identity, page.view.request(), frames, fed(page.trace).ids)
 
 
-def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, at: int, chosen: canvas.Chosen) -> None:
-    place = (page.attention.site, page.head, page.view.query)
-    canvas.draw("film", film.scene(frames, page.trace, measured, *place, at), key="film", chosen=chosen)
+def _draw_film(page: Page, frames: Sequence[Frame], measured: Course, chosen: canvas.Chosen) -> None:
+    drawn_panels.draw_content(page, of_film(page, TrainingFilm(frames, measured)), "film", printable=False, chosen=chosen)
 
 
 def _figures(page: Page, shown: Trace, frames: Sequence[Frame], measured: Course) -> list[Figure | OfRun]:
@@ -127,16 +131,12 @@ def _of_the_training(page: Page) -> Page:
     return replace(page, info=info, view=view, trace=trace, attention=trace.at(page.attention.site))
 
 
-def _frame_of(page: Page, frames: Sequence[Frame]) -> int:
-    """Index of the frame that the view asks for; the first one if it asks for none, the last one if that does not exist."""
+def _say_missing(page: Page, frames: Sequence[Frame]) -> None:
+    """Says that the snapshot that the view asks for does not exist, if so."""
     steps, asked = [frame.step for frame in frames], page.view.of(TrainingView).snapshot
-    if asked in steps:
-        return steps.index(asked)
-    if asked >= 0:
+    if asked >= 0 and asked not in steps:
         there = join_list(number(step, ",") for step in steps)
         say(_("There is no snapshot at step {asked:,}. Available: {there}. Showing the last one.", asked=asked, there=there))
-        return len(steps) - 1
-    return 0
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

@@ -1,16 +1,15 @@
 """The panels of the page Training: the film of its snapshots, a measure of every head, and the loss of the sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from model.trace.types import Trace
-from viz.features.training import film_scene as film
-from viz.features.training import runs, texts
-from viz.features.training.metrics import Course, course
-from viz.features.training.view import TrainingView
-from viz.i18n.translate import _, join_sentences, number
-from viz.labels import measures, tokens
+from viz.features.training import film_scene, runs, texts
+from viz.features.training.curve_panels import of_heads, of_losses, of_moments, of_numbers, snapshot_of
+from viz.features.training.metrics import Course, Frame, course
+from viz.i18n.translate import _, join_sentences
 from viz.metrics.teacher_forcing import fed
-from viz.panels import Curves, NotDrawable, OfRun, Panel, Scene
+from viz.panels import NotDrawable, OfRun, Panel, Scene
 from viz.session.selection import with_trace
 from viz.session.state import Page
 from viz.url.view_state import ViewState
@@ -21,7 +20,27 @@ MOST_SNAPSHOTS = 4
 
 
 def panels(page: Page, link: ViewState) -> list[Panel]:
-    """The film, then its curves.
+    """The film, then its curves, which paper leaves out."""
+    film = film_of(page)
+    drawn = [of_heads(page, film.measured), of_losses(page, film.measured)]
+    return [of_film(page, film, bool(link.site)), *(replace(panel, paper=tuple) for panel in drawn)]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingFilm:
+    """The snapshots of a training.
+
+    Attributes:
+        frames: their runs.
+        measured: their measures.
+    """
+
+    frames: Sequence[Frame]
+    measured: Course
+
+
+def film_of(page: Page) -> TrainingFilm:
+    """The film of the page's model.
 
     Raises:
         NotDrawable: the model has no snapshots, or they cannot run.
@@ -33,13 +52,22 @@ def panels(page: Page, link: ViewState) -> list[Panel]:
     frames, problems = runs.frames(page)
     if not frames:
         raise NotDrawable(join_sentences(problems))
-    measured, steps = course(frames, fed(page.trace).ids), [frame.step for frame in frames]
-    at = _place(page, steps)
-    data = film.scene(frames, page.trace, measured, page.attention.site, page.head, page.view.query, at)
-    chosen = {"snapshot": steps[at], "large": bool(link.site)}
-    on_paper = [(steps[place], frames[place].fed) for place in printed_snapshots(len(steps), at)]
-    drawn = Panel("film", "", Scene("Film", data), selected=chosen, paper=lambda: _printed(page, on_paper))
-    return [drawn, *of_training(page, measured)]
+    return TrainingFilm(frames, course(frames, fed(page.trace).ids))
+
+
+def of_film(page: Page, film: TrainingFilm, large: bool = False) -> Panel:
+    """All heads at every snapshot; on paper the selected head at some of them.
+
+    Args:
+        large: whether the selected head opens large in a lecture.
+    """
+    steps = [frame.step for frame in film.frames]
+    at = steps.index(snapshot_of(page, film.measured))
+    selection = page.attention.site, page.head, page.view.query
+    data = film_scene.scene(film.frames, page.trace, film.measured, *selection, at)
+    chosen = {"snapshot": steps[at], "large": large}
+    on_paper = [(steps[place], film.frames[place].fed) for place in printed_snapshots(len(steps), at)]
+    return Panel("film", "", Scene("Film", data), selected=chosen, paper=lambda: _printed(page, on_paper))
 
 
 def printed_snapshots(count: int, at: int) -> list[int]:
@@ -56,27 +84,33 @@ def printed_snapshots(count: int, at: int) -> list[int]:
     return chosen
 
 
-def _place(page: Page, steps: Sequence[int]) -> int:
-    """The place of the link's snapshot; without one, of the first."""
-    snapshot = page.view.of(TrainingView).snapshot
-    return steps.index(snapshot) if snapshot in steps else 0
-
-
 def _printed(page: Page, snapshots: list[tuple[int, Trace]]) -> list[OfRun]:
     """The selected head at some snapshots."""
     return [explore.printed(with_trace(page, trace), "head", f"{texts.snapshot(step)}. ") for step, trace in snapshots]
 
 
-def of_training(page: Page, measured: Course) -> Iterator[Panel]:
-    """The measure that the link asks for, of all heads; then the loss, if the network has an output layer."""
-    measure, names = page.view.of(TrainingView).measure, [tokens.site(site, head) for site, head in measured.heads]
-    chosen = measured.heads.index((page.attention.site, page.head))
-    steps = measured.steps
-    at = _place(page, steps)
-    value = number(float(measured.values[measure][at, chosen]), ".2f")
-    gaps = {"head": names[chosen], "value": value, "step": number(steps[at], ",d")}
-    told = _("{head} (bold), at step {step}: {value}.", **gaps)
-    said = join_sentences([told, _("One line per head. Point at a line or tap it to see its name.")])
-    curves = Curves(measured.steps, measured.values[measure].T, names, chosen)
-    yield Panel("measure", measures.of_training()[measure], curves, said)
-    yield Panel("losses", _("Loss"), Curves(measured.steps, measured.losses[None], [_("this sentence")], 0))
+def _of_film(page: Page, link: ViewState) -> Iterator[Panel]:
+    yield of_film(page, film_of(page), bool(link.site))
+
+
+def _part(panels_of: Callable[[Page, Course], Panel]) -> Callable[[Page, ViewState], Iterator[Panel]]:
+    """A part of the page from a function of the measures of its snapshots."""
+
+    def panels(page: Page, _link: ViewState) -> Iterator[Panel]:
+        yield panels_of(page, film_of(page).measured)
+
+    return panels
+
+
+def _numbers(page: Page, _link: ViewState) -> Iterator[Panel]:
+    yield from of_numbers(page, film_of(page).measured)
+
+
+PARTS: Mapping[str, Callable[[Page, ViewState], Iterator[Panel]]] = {
+    "film": _of_film,
+    "training-heads": _part(of_heads),
+    "losses": _part(of_losses),
+    "moments": _part(of_moments),
+    "training-numbers": _numbers,
+}
+"""As `viz.feature.FeaturePage.parts`."""

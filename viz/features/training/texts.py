@@ -10,7 +10,7 @@ PANELS: dict[str, tuple[str, str, str]] = {
         N_("The same sentence runs through every saved snapshot of a training. Press play to watch the heads emerge."),
         "training.md",
     ),
-    "heads": (
+    "training-heads": (
         N_("All heads during training"),
         N_("Each line follows one head over the snapshots. A steep rise is the moment at which the head specialized."),
         "readings.md",

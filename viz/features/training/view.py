@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from viz.url import parsers as values
-from viz.url.parsers import MEASURES, parameter
+from viz.url.parsers import parameter
+
+MEASURES = ("entropy", "near_diagonal", "antidiagonal", "similarity")
+"""Measures of a head that are drawn over the snapshots; docs/readings.md defines each."""
 
 
 @dataclass(frozen=True, kw_only=True)

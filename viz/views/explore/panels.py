@@ -173,8 +173,10 @@ def of_parts(page: Page) -> Iterator[Panel]:
     opened = page.view.opened.split()
     yield from (part(page) for name, part in _PARTS.items() if name in opened)
     for folded in folded_parts():
-        if folded.name in opened and folded.panels is not None:
-            yield from folded.panels(page)
+        drawn = folded.parts if folded.panels is None else {folded.name: folded.panels, **folded.parts}
+        for name, part_of in drawn.items():
+            if name in opened:
+                yield from part_of(page)
 
 
 def next_row(page: Page) -> continuations.Row | None:

@@ -25,7 +25,9 @@ from model.trace.types import Array, Trace
 from tests.pages import figures, open_view, words
 from tests.runs import CPU, SPECS, checkpoint, request, traced
 from tests.viz.test_views_step import RealEngine, made, numbers
-from viz.features.circuit import saved_sums, stream_parts, why, writes
+from viz.features.circuit import saved_sums, stream_parts
+from viz.features.circuit import why_panels as why
+from viz.features.circuit import write_panels as writes
 from viz.features.circuit.view import LONGEST_TRAIL, CircuitView, cells, trail
 from viz.session.state import Page
 from viz.url.links import read
@@ -283,8 +285,8 @@ def test_direct_and_total_effects_are_compared() -> None:
     total = writes.totals(found.answer(Heads(request(SPECS["paper"]))), 1)
     for row, part in zip(numbers_["total effect"], written(found).parts, strict=True):
         assert np.isnan(row) if part.kind != "head" else row == pytest.approx(total[part.place, part.head], abs=1e-3)
-    assert "too few heads" in writes.said(np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0)
-    assert "+1.00" in writes.said(np.arange(4.0), np.arange(4.0) ** 3, 0)
+    assert "too few heads" in writes.agreement(np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0)
+    assert "+1.00" in writes.agreement(np.arange(4.0), np.arange(4.0) ** 3, 0)
 
 
 def test_a_run_without_a_written_token_has_no_sum() -> None:

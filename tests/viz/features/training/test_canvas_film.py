@@ -12,8 +12,8 @@ from tests.viz.features.training.films import STEPS, WHOLE, frames, measured
 from viz.canvas import fields_of
 from viz.canvas.wire.transport import encode, unpack
 from viz.features.training.film_scene import scene as film
+from viz.features.training.view import MEASURES
 from viz.metrics.teacher_forcing import fed, surprise
-from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")
 

@@ -13,8 +13,8 @@ from tests import traces
 from tests.plain_measures import by_loop
 from tests.viz.features.training.films import STEPS, WHOLE, frames, measured
 from viz.features.training.metrics import moments, numbers, specialised
+from viz.features.training.view import MEASURES
 from viz.metrics.teacher_forcing import fed, similarity, surprise
-from viz.url.parsers import MEASURES
 
 CROSS = Site("decoder", 0, 1, "cross")
 

@@ -30,7 +30,7 @@ def scene_of(content: Content) -> tuple[str, bytes]:
             return "Text", pack({"html": markdown.html(text.markdown), "markdown": text.markdown}, {})
         case Aligned() as aligned:
             return "Text", pack({"html": aligned.html}, {})
-        case Markup(instead=instead):
+        case Markup(instead=instead) | Plot(instead=Table() | Bars() as instead):
             return scene_of(instead)
         case Chart() as lines:
             return "Chart", pack(_chart(lines), {})
