@@ -9,7 +9,7 @@ import pandas as pd
 from model.features.circuit.circuits import SIDES, PathEffects, Paths, Side
 from model.features.circuit.sums import Part
 from model.features.what_if.results import Head
-from model.spec.inputs import Given
+from model.requests.inputs import Given
 from model.trace.types import Site
 from viz.features.circuit import figures, stream_parts
 from viz.features.circuit.view import CircuitView

@@ -10,7 +10,7 @@ import streamlit as st
 
 from model.errors import BadSetting, HeadlightError, phrase
 from model.features.circuit.circuits import SIDES, CircuitGraph, PathEffects, Side, mean_of, read_pairs
-from model.spec.inputs import Given
+from model.requests.inputs import Given
 from viz.features.circuit import path_panels as panels
 from viz.i18n.translate import _, error_message, number
 from viz.labels import tokens

@@ -6,7 +6,7 @@ import streamlit as st
 
 from model.features.what_if.questions import Edges
 from model.features.what_if.results import EdgeEffects
-from model.spec.edits import Forbid
+from model.requests.edits import Forbid
 from model.trace.types import Site
 from viz.features.what_if import edge_panels as panels
 from viz.features.what_if.importance_run import request, token_choice, token_key

@@ -7,7 +7,7 @@ from typing import Literal
 import streamlit as st
 
 from model.features.what_if.questions import Heads, Measure
-from model.spec.edits import Silence
+from model.requests.edits import Silence
 from model.trace.types import Array, Site
 from viz.features.what_if import head_panels as panels
 from viz.features.what_if.importance_run import of_token, request, token_choice

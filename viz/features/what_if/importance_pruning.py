@@ -3,7 +3,7 @@
 import streamlit as st
 
 from model.features.what_if.questions import Prune
-from model.spec.edits import silences
+from model.requests.edits import silences
 from viz.features.what_if.edit_list import EditList
 from viz.features.what_if.importance_run import request
 from viz.features.what_if.panels import about_pruning, of_pruning

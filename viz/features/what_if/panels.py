@@ -8,7 +8,7 @@ import numpy as np
 from model.engine.api import Run
 from model.features.what_if.questions import Edges, Heads, Prune, Words
 from model.features.what_if.results import PruneCurve
-from model.spec.edits import Edit
+from model.requests.edits import Edit
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.features.compare import panels as compare
