@@ -1,6 +1,7 @@
 """What a step of a lecture can show besides the weights: readings, calculations, tables, the logit lens, films in the handout."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,7 +16,7 @@ from model.features.circuit.circuits import Circuit
 from model.features.circuit.sums import Why, Writes
 from model.features.survey import tables
 from model.measures.catalogue import MEASURES
-from model.requests.edits import Silence
+from model.requests.edits import Allow, Silence
 from model.requests.request import Decoding, RunRequest
 from tests.app.conftest import tiny  # noqa: F401
 from tests.known import bundled_engine
@@ -118,6 +119,16 @@ def test_a_silenced_head_of_the_last_layer_changes_no_map_so_the_probabilities_a
     assert set(map(tuple, likely["rows"][1:])) == rows, "of every word, read by both runs"
     assert any(before != now for _text, before, now in likely["rows"])
     assert "no map changed" in next(panel.note for panel in found.panels if panel.scene == "likely")
+
+
+def test_runs_that_were_given_what_they_read_are_compared_as_they_ran(engine: LocalEngine) -> None:
+    """Fed anew, they would read the end token, too, which a decoder without its causal mask sees."""
+    link = "/whatif?text=w4+w5&target=w6+w7+w8"
+    likely = header(shown(engine, f"{link}&edit=allow+stack%3Ddecoder+kind%3Dself"), "likely")
+    edited = RunRequest("tiny", "w4 w5", "w6 w7 w8", edits=(Allow(stack="decoder", kind="self"),))
+    runs = [engine.ask(Run(request)) for request in (replace(edited, edits=()), edited)]
+    totals = [sum(step.chosen.log_probability for step in run.steps) for run in runs]
+    assert likely["rows"][0][1:] == [f"{total:.2f}".replace("-", "−") for total in totals]
 
 
 def test_every_row_is_compared_although_the_outputs_differ_from_the_first_word_on() -> None:
