@@ -173,6 +173,11 @@ def test_the_architecture_page_lists_every_room_in_the_order_of_the_contract(top
     assert [row[0].strip("`") for row in rows(text)][1:] == [layer for layer in reversed(layers) if layer not in no_rooms]
 
 
+def test_the_index_of_the_documentation_names_every_page() -> None:
+    named = set(re.findall(r"\]\(([\w-]+\.md)", page("README.md")))
+    assert named | {"README.md"} == {path.name for path in DOCS.glob("*.md")}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
