@@ -100,7 +100,7 @@ class Feature:
             are written; `sentence`, beside the sentence box of Explore; `run`, before each run of Explore, given the model and the
             view; `sidebar`, in the sidebar of a page that has panels, given the path of its URL; `help`, at the end of the sidebar;
             `picture`, beside a picture, given a `viz.panels.Picture`; `export`, below the pictures of Explore, given the page and
-            the reading that is shown (`viz.views.explore.reading.Shown`).
+            the reading that is shown (`viz.views.explore.reading.SiteReading`).
         instead: draws what a session sees in place of Explore, given the page; False: Explore is drawn.
         folded: parts of Explore that open below its pictures.
         opens: names of parts in a link's `open`, beside those of `folded` and of `pages`.

@@ -85,7 +85,7 @@ def main() -> None:
             with patient_engine.show_pending():
                 frame = _frame(view, problems)
         except EngineAway as error:
-            run_page.wait_for_host(error, shown=False)
+            run_page.wait_for_host(error, has_page=False)
     if frame is None:
         for sentence in dict.fromkeys(problems):
             say(sentence)
@@ -267,7 +267,7 @@ def _page(around: PageFrame, drawn: PageSpec, text: str | None) -> None:
     except EngineAway as error:  # also while the page is drawn: it may request what is not cached
         if page is None:
             talk(None, True)
-        run_page.wait_for_host(error, shown=page is not None)
+        run_page.wait_for_host(error, has_page=page is not None)
     except (Pending, Stopped) as pause:
         patient_engine.show(pause, opens="" if run_page.has_run(view.model) else around.info.title)
         st.session_state[_UNSAID] = list(around.problems)

@@ -13,8 +13,8 @@ from model.trace.beam_tree import Node
 from model.trace.types import Site, Trace
 from tests import traces
 from viz import canvas
+from viz.canvas.scenes import attention, beam_tree, overlay, sound
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import beam_tree, overlay, player, sound
 
 LONG = [f"wort{i}" if i % 5 else "donaudampfschifffahrtsgesellschaft"[: 6 + i] for i in range(40)]
 HOSTILE = [
@@ -99,7 +99,7 @@ def main() -> None:
     if "sound" in show:
         canvas.draw("sound", sound.scene(trace, site, state.head, state.query), key=f"sound{number}", chosen=choose)
     if "player" in show:
-        canvas.draw("player", player.scene(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
+        canvas.draw("player", attention.player(trace, site, state.head, state.step), key=f"player{number}", chosen=choose)
     if "table" in show:
         signed = st.column_config.NumberColumn(format="localized", step=0.001)
         st.dataframe({"difference": [-0.5, -1234.5]}, column_config={"difference": signed})

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from model.trace.types import Site
 from tests import traces
 from tests.flights import at_once
-from viz.canvas.scenes import attention, player
+from viz.canvas.scenes import attention
 from viz.canvas.wire import overviews, parts, transport
 from viz.canvas.wire.transport import PART_CACHE, Blob, PartCache, unpack
 
@@ -146,13 +146,13 @@ def test_a_large_part_travels_by_route_and_comes_back_with_the_next_scene(server
 
 def test_drawing_again_reads_no_weights(empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = traces.encoder(2, 3, 200)
-    first = attention.atlas(trace, SELF, 1, -1), attention.lines(trace, SELF, 1, -1), player.scene(trace, SELF, 1, -1)
+    first = attention.atlas(trace, SELF, 1, -1), attention.lines(trace, SELF, 1, -1), attention.player(trace, SELF, 1, -1)
     for module, name in ((overviews, "_made"), (overviews, "encode"), (parts, "_exact"), (parts, "encode")):
         monkeypatch.setattr(module, name, None)
     assert (
         attention.atlas(trace, SELF, 1, -1),
         attention.lines(trace, SELF, 1, -1),
-        player.scene(trace, SELF, 1, -1),
+        attention.player(trace, SELF, 1, -1),
     ) == first
     assert sum(map(len, first)) < 64_000
 

@@ -12,7 +12,6 @@ from model.trace.steps import Candidate
 from model.trace.types import Array, Site, Trace
 from tests import traces
 from viz.canvas.scenes import attention as scene
-from viz.canvas.scenes import player
 from viz.canvas.wire.transport import encode, pack, unpack
 
 CROSS = Site("decoder", 0, 2, "cross")
@@ -135,7 +134,7 @@ def test_a_language_model_has_one_strip_that_it_continues() -> None:
 
 def test_an_encoder_has_nothing_written() -> None:
     trace = traces.encoder_only()
-    header, _blobs = unpack(player.scene(trace, Site("encoder", 0, 0, "self"), 0, -1))
+    header, _blobs = unpack(scene.player(trace, Site("encoder", 0, 0, "self"), 0, -1))
     assert not header["decodes"]
     assert not header["strips"][0]["written"]
     assert [chip["row"] for chip in header["strips"][0]["tokens"]] == list(range(12))
@@ -152,8 +151,8 @@ def test_lines_and_player_hold_exact_weights() -> None:
     trace = traces.translation()
     _header, line_blobs = part(scene.lines(trace, CROSS, 6, -1), "exact")
     np.testing.assert_array_equal(line_blobs["exact"], trace.at(CROSS).head(6))
-    header, _blobs = unpack(player.scene(trace, CROSS, 6, 4))
-    _header, blobs = part(player.scene(trace, CROSS, 6, 4), "heads")
+    header, _blobs = unpack(scene.player(trace, CROSS, 6, 4))
+    _header, blobs = part(scene.player(trace, CROSS, 6, 4), "heads")
     np.testing.assert_array_equal(blobs["exact"], trace.at(CROSS).weights)
     np.testing.assert_array_equal(blobs["mask"].astype(bool), trace.at(CROSS).mask)
     assert (header["head"], header["step"], header["decodes"]) == (6, 4, True)
@@ -174,7 +173,7 @@ def test_what_is_not_there_is_refused_in_words() -> None:
     with pytest.raises(UnknownHead, match="no head 9"):
         scene.lines(trace, CROSS, 9, -1)
     with pytest.raises(UnknownHead, match="no head -1"):
-        player.scene(trace, CROSS, -1, -1)
+        scene.player(trace, CROSS, -1, -1)
     with pytest.raises(UnknownSite, match=r"no attention layer “decoder\.0\.9\.cross”"):
         scene.strips(trace, Site("decoder", 0, 9, "cross"), -1)
 
@@ -190,7 +189,7 @@ def test_hostile_text_travels_as_text() -> None:
 
 def test_another_run_is_told_apart() -> None:
     def run(trace: Trace) -> str:
-        header, _blobs = unpack(player.scene(trace, CROSS, 0, -1))
+        header, _blobs = unpack(scene.player(trace, CROSS, 0, -1))
         return str(header["run"])
 
     trace = traces.translation()

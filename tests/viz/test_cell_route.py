@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from model.requests.edits import read_edits
+from model.requests.questions import Question
 from starlette.applications import Starlette
 
 from model.engine.api import ModelInfo
 from model.engine.scheduling.queue import SESSION, Session
 from model.features.circuit.cell_words import cell_words
 from model.features.circuit.sums import CellWords, CellWrites
-from model.requests.edits import read_edits
-from model.requests.questions import Question
 from model.trace.types import Array
 from tests.pages import open_view, words
 from tests.runs import SPECS, request, traced
@@ -64,7 +64,7 @@ def page(found: WritingEngine, site: str = CROSS, head: int = 1, waits: bool = F
 
 def drawn(shown: Page) -> tuple[dict[str, Any], dict[str, Array]]:
     """The scene of the selected head's cells."""
-    return unpack(reading.selected_head(shown, reading.shown(shown))["cells"])
+    return unpack(reading.selected_head(shown, reading.of_page(shown))["cells"])
 
 
 def asked(address: str) -> httpx.Response:

@@ -11,7 +11,6 @@ from model.trace.types import Site, Trace
 from tests import traces
 from tests.plain_measures import by_loop
 from viz.canvas.scenes import attention as scenes
-from viz.canvas.scenes import player
 from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.i18n import translate
@@ -150,7 +149,7 @@ def test_every_drawing_of_weights_carries_its_description(trace: Trace) -> None:
     attention = trace.at(CROSS)
     told = alt_text.head(trace, attention, 1)
     assert unpack(scenes.lines(trace, attention.site, 1, -1))[0]["description"] == told
-    assert unpack(player.scene(trace, attention.site, 1, 0))[0]["description"] == told
+    assert unpack(scenes.player(trace, attention.site, 1, 0))[0]["description"] == told
     assert unpack(scenes.cells(trace, Stage(CROSS, "weights"), 1, -1, -1))[0]["description"] == told
     assert unpack(overviews.part(trace).data)[0]["description"] == alt_text.overview(trace)
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from model.requests.edits import Silence
 from model.requests.request import RunRequest
+
 from model.trace.types import Site
 from tests import traces
 from viz.canvas.scenes import attention
-from viz.canvas.scenes import player as player_scene
 from viz.canvas.wire import overviews
 from viz.canvas.wire.transport import unpack
 from viz.labels import edits
@@ -37,5 +37,5 @@ def test_drawings_are_told_which_heads_are_silenced_and_call_them_so() -> None:
     overview, _weights = unpack(overviews.part(trace).data)
     named = {name for group in overview["groups"] for row in group["sites"] for name in row["names"] if "silenced" in name}
     assert named == {"Cross-attention, layer 2, head 2 (silenced)"}
-    player, _blobs = unpack(player_scene.scene(trace, CROSS, 0, -1))
+    player, _blobs = unpack(attention.player(trace, CROSS, 0, -1))
     assert player["names"] == ["Cross-attention, layer 2, head 1", "Cross-attention, layer 2, head 2 (silenced)"]

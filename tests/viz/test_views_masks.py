@@ -12,7 +12,7 @@ from streamlit.testing.v1.element_tree import Block
 from model.trace.types import Site
 from tests.pages import MadeUpEngine, open_view, plain_words, scenes
 from tests.traces import translation
-from viz.views import mask_panels, mask_texts
+from viz.views import mask_panels
 
 
 def drawn(app: AppTest) -> dict[str, dict[str, Any]]:
@@ -73,7 +73,7 @@ def test_a_site_without_causal_mask_says_why(site: str, reason: str) -> None:
 def test_a_decoder_whose_library_combines_the_masks_is_not_said_to_use_none() -> None:
     site = Site("decoder", 0, 0, "self")
     combined = replace(translation().at(site), mask_causal=None)
-    assert mask_texts.causal(combined).startswith("This run has no causal mask of its own here.")
+    assert mask_panels.about_causal(combined).startswith("This run has no causal mask of its own here.")
 
 
 def test_the_padding_mask_of_a_language_model_is_not_said_to_be_of_generated_keys() -> None:

@@ -199,10 +199,10 @@ class Calls:
             NotCached: it is no longer cached.
         """
         with self._lock:
-            found = self._seen.get(key)
-        if found is None:
+            trace = self._seen.get(key)
+        if trace is None:
             raise NotCached
-        return found
+        return trace
 
     def stop(self) -> None:
         """Cancels pending calls. The last request is not started again until `resume`."""

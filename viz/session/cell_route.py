@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
+from model.requests.questions import Question
+from model.requests.sent_text import whole_number
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -22,8 +24,6 @@ from model.engine import log
 from model.engine.api import Engine
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError
-from model.requests.questions import Question
-from model.requests.sent_text import whole_number
 from viz.canvas.wire import transport
 from viz.i18n import translate
 from viz.i18n.translate import error_message
@@ -98,8 +98,8 @@ def offered(engine: Engine, about: Hashable, of_cell: OfCell, said: Said) -> str
     known = engine.session, translate.current(), about
     with _LOCK:
         if (offer := _OFFERS.get(known)) is None:
-            own = replace(engine, session=replace(engine.session, id=f"{engine.session.page}/cell"))
-            offer = _OFFERS[known] = Offer(own, of_cell, said, copy_context())
+            for_cells = replace(engine, session=replace(engine.session, id=f"{engine.session.page}/cell"))
+            offer = _OFFERS[known] = Offer(for_cells, of_cell, said, copy_context())
             _BY_TOKEN[offer.token] = offer
     return f"{PATH}/{offer.token}"
 

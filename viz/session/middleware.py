@@ -102,5 +102,5 @@ class EveryAnswer:
             incident = log.incident(error)
             if begun:
                 raise RuntimeError(f"incident {incident}") from None
-            told = f"Something went wrong inside Headlight (incident {incident}; details are in the server log)."
-            await PlainTextResponse(told, 500)(scope, receive, sending)
+            sentence = f"Something went wrong inside Headlight (incident {incident}; details are in the server log)."
+            await PlainTextResponse(sentence, 500)(scope, receive, sending)

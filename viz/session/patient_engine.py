@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import streamlit as st
+from model.requests.questions import Answer, Question, RunQuestion
+from model.requests.sent_text import whole_number
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -21,8 +23,6 @@ from starlette.routing import Route
 from model.engine.api import Engine, Export, Listing, ModelInfo, Receive, Run
 from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
-from model.requests.questions import Answer, Question, RunQuestion
-from model.requests.sent_text import whole_number
 from model.trace.progress import Progress
 from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport
@@ -52,8 +52,8 @@ _BAR = st.components.v2.component(
 
 def my_calls() -> Calls:
     """The calls of this session."""
-    found: Calls = st.session_state.setdefault(_CALLS, Calls())
-    return found
+    calls: Calls = st.session_state.setdefault(_CALLS, Calls())
+    return calls
 
 
 @contextmanager
@@ -96,12 +96,12 @@ def show(pause: Pending | Stopped, opens: str = "") -> None:
     if isinstance(pause, Stopped):
         st.info(_("Stopped. Press Run to start again."), icon=":material/stop_circle:")
         if (progress := pause.progress) is not None:
-            gaps = {"written": progress.done, "most": progress.most, "rate": number(progress.rate, ".1f")}
+            counts = {"written": progress.done, "most": progress.most, "rate": number(progress.rate, ".1f")}
             measured = progress.measured is not None
             words = (
-                _("{written} of {most} measured, {rate} per second", **gaps)
+                _("{written} of {most} measured, {rate} per second", **counts)
                 if measured
-                else _("{written} of at most {most} tokens, {rate} per second", **gaps)
+                else _("{written} of at most {most} tokens, {rate} per second", **counts)
             )
             st.caption(f"{tokens.markdown(words)}  \n{tokens.markdown(_text(progress))}")
         return
@@ -161,15 +161,15 @@ class NonBlockingEngine:
         """
         until = _UNTIL.get()
         if until is None or isinstance(question, Receive | Export):
-            found: Any = self._call(question)
+            answer: Any = self._call(question)
         else:
-            found = my_calls().ask(question, lambda: self._call(question), until, isinstance(question, RunQuestion))
-        match found:
+            answer = my_calls().ask(question, lambda: self._call(question), until, isinstance(question, RunQuestion))
+        match answer:
             case Listing():
-                found = replace(found, models=tuple(map(localize_info, found.models)))
+                answer = replace(answer, models=tuple(map(localize_info, answer.models)))
             case ModelInfo():
-                found = localize_info(found)
-        return cast(Answer, found)
+                answer = localize_info(answer)
+        return cast(Answer, answer)
 
     def _call(self, question: Question[Answer]) -> Answer:
         """Asks the engine for the session. Also called in threads that other sessions use before and after."""
@@ -204,16 +204,16 @@ async def _answer(request: Request) -> Response:
     A call that is not known counts as done: its page is to be drawn again.
     """
     call: Call | None = BY_TOKEN.get(request.path_params["token"])
-    told: dict[str, object] = {"done": True}
+    state: dict[str, object] = {"done": True}
     if call is not None:
         seen = whole_number(request.query_params.get("seen", ""), 0, MOST_REPORTS) or 0
         await asyncio.wait([asyncio.wrap_future(call.feed.after(seen))], timeout=ANSWER_SECONDS)
-        told = {"done": call.done.done(), "seen": call.feed.count}
+        state = {"done": call.done.done(), "seen": call.feed.count}
         if (progress := call.feed.newest) is not None:
-            told |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
-            told |= {"measuring": True} if progress.measured is not None else {}
-            told |= {"fetching": True} if progress.fetched is not None else {}
-    return JSONResponse(told, headers={"Cache-Control": "no-store"})
+            state |= {"written": progress.done, "most": progress.most, "rate": round(progress.rate, 1), "text": _text(progress)}
+            state |= {"measuring": True} if progress.measured is not None else {}
+            state |= {"fetching": True} if progress.fetched is not None else {}
+    return JSONResponse(state, headers={"Cache-Control": "no-store"})
 
 
 ROUTE = Route(f"{transport.address()}/waiting/{{token}}", _answer)

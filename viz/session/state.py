@@ -16,7 +16,7 @@ from model.engine import log, open_engine
 from model.engine.api import Engine, ModelInfo, Models, SharedEngine
 from model.engine.guards.access import is_loopback
 from model.errors import EngineAway, HeadlightError
-from model.trace.types import Attention, Trace
+from model.trace.types import Attention, Site, Trace
 from viz.feature import features
 from viz.i18n import translate
 from viz.i18n.translate import _
@@ -154,7 +154,7 @@ def update(**fields: object) -> None:
 
 def remember(info: ModelInfo) -> None:
     """Remembers a model that this session opened, so that pages can offer it: not every model is in the list of models."""
-    older = [each for each in opened() if each.name != info.name]
+    older = [before for before in opened() if before.name != info.name]
     st.session_state[_OPENED] = [info, *older][:MOST_OPENED]
 
 
@@ -170,7 +170,7 @@ def bind(field: str, **also: object) -> dict[str, Any]:
         also: fields to reset when this one changes, with their values.
     """
     key = f"widget:{field}"
-    parameter = next(each for each in view_state.all_parameters() if each.field == field)
+    parameter = next(known for known in view_state.all_parameters() if known.field == field)
     st.session_state[key] = get_view_state()[0].value(parameter)
 
     def change() -> None:
@@ -255,3 +255,19 @@ class Page:
     def digits(self, usual: int) -> int:
         """The decimals of a number in a sentence: `usual`, or two in big mode."""
         return 2 if self.view.big else usual
+
+
+def selected(page: Page, view: ViewState) -> Page:
+    """The page with what this run has of the site, head and row that `view` asks for."""
+    asked = Site.parse(view.site) if view.site else page.attention.site
+    attention = page.trace.attention.get(asked, page.attention)
+    head = view.head if view.head < attention.heads else 0
+    _heads, rows, keys = attention.weights.shape
+    query = view.query if view.query < rows else -1
+    view = replace(view, site=str(attention.site), head=head, query=query, key=view.key if view.key < keys else -1)
+    return replace(page, view=view, attention=attention, head=head)
+
+
+def with_trace(page: Page, trace: Trace) -> Page:
+    """The page on another run of the same view."""
+    return selected(replace(page, trace=trace, attention=trace.last_cross()), page.view)

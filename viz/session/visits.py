@@ -25,9 +25,9 @@ def begin(paths: Collection[str]) -> None:
     Args:
         paths: of the pages, as in their addresses.
     """
-    place = urlsplit(st.context.url or "")
-    named = place.path.rstrip("/").rpartition("/")[2] in paths
-    bare = bool(place.netloc) and not named and not known_view() and not st.query_params
+    address = urlsplit(st.context.url or "")
+    named = address.path.rstrip("/").rpartition("/")[2] in paths
+    bare = bool(address.netloc) and not named and not known_view() and not st.query_params
     left = st.context.cookies.get(COOKIE)
     st.session_state[FIRST_PICTURE] = bare and left is None
     st.session_state[_LEFT] = unquote(left) if bare and left else ""

@@ -17,16 +17,16 @@ def ignore_forged_values() -> None:
     read = WStates.__getitem__
 
     def checked(states: WStates, widget: str) -> Any:
-        held, own = states.states.get(widget), states.widget_metadata.get(widget)
-        if not isinstance(held, Serialized) or own is None:
+        held, metadata = states.states.get(widget), states.widget_metadata.get(widget)
+        if not isinstance(held, Serialized) or metadata is None:
             return read(states, widget)
         kind = held.value.WhichOneof("value")  # None: the widget was emptied
-        if kind is None or own.value_type in (None, kind) or {kind, own.value_type} == _NUMBERS:
+        if kind is None or metadata.value_type in (None, kind) or {kind, metadata.value_type} == _NUMBERS:
             try:
                 return read(states, widget)
             except Exception:  # of the widget's own reader, on whatever somebody made up
-                states.widget_metadata[widget] = own
-        states.states[widget] = Value(own.deserializer(None))
+                states.widget_metadata[widget] = metadata
+        states.states[widget] = Value(metadata.deserializer(None))
         return read(states, widget)
 
     WStates.__getitem__ = checked  # type: ignore[method-assign]

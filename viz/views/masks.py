@@ -13,7 +13,7 @@ from viz.labels import tokens
 from viz.labels.tokens import MaskForm
 from viz.metrics.padding import PaddingEffect, padding_effect
 from viz.session.state import Page, bind, update
-from viz.views import mask_texts
+from viz.views import mask_panels
 from viz.views.mask_panels import of_mask, reads_padding
 from viz.widgets import drawn_panels, numeric_tables
 from viz.widgets.cards import card, choose_picture, expander_state, heading, one_screen, say
@@ -42,8 +42,8 @@ def show(page: Page) -> None:
         form = _chosen_form()
     if page.trace.recorded is not None:
         with card("mask-both"):
-            own, named = page.attention, ("both", _("The mask of this attention layer"))
-            _mask(page, page.trace, own, own.mask, named, form, mask_texts.one())
+            attention, named = page.attention, ("both", _("The mask of this attention layer"))
+            _mask(page, page.trace, attention, attention.mask, named, form, mask_panels.about_one())
         draw_parts("masks", page, form)
         _tables(page.trace, page.attention)
         return
@@ -53,14 +53,14 @@ def show(page: Page) -> None:
     first, second = st.columns(2, gap="medium")
     with first, card("mask-causal", "stretch" if attention.mask_causal is not None else "content"):
         named = "causal", _("Causal mask")
-        _mask(page, trace, attention, attention.mask_causal, named, form, mask_texts.causal(attention))
+        _mask(page, trace, attention, attention.mask_causal, named, form, mask_panels.about_causal(attention))
     with second, card("mask-both"):
         named = "both", _("Both combined: the mask of this layer")
-        _mask(page, trace, attention, attention.mask, named, form, mask_texts.both())
+        _mask(page, trace, attention, attention.mask, named, form, mask_panels.about_both())
     third, last = st.columns(2, gap="medium") if attention.mask_causal is not None else (first, second)
     read = reads_padding(trace, attention)
     with third, card("mask-padding", "stretch" if read.mask_padding is not None else "content"):
-        about = mask_texts.padding(attention, added, page.info)
+        about = mask_panels.about_padding(attention, added, page.info)
         if read is not attention:
             reads = _("The padding mask of the attention that reads the source: {site}.", site=tokens.site(read.site))
             about = join_sentences([about, reads])
@@ -75,8 +75,8 @@ def _one_picture(page: Page, padded: Trace | None) -> None:
     """Draws the mask that fills the screen in big mode, and the choice among those that the site has."""
     trace = padded or page.trace
     attention = trace.at(page.attention.site)
-    there = {"combined": attention.mask, "causal": attention.mask_causal, "padding": attention.mask_padding}
-    drawn = {name: allowed for name, allowed in there.items() if allowed is not None}
+    masks = {"combined": attention.mask, "causal": attention.mask_causal, "padding": attention.mask_padding}
+    drawn = {name: allowed for name, allowed in masks.items() if allowed is not None}
     titles = {"combined": _("Both combined: the mask of this layer"), "causal": _("Causal mask"), "padding": _("Padding mask")}
     with one_screen():
         name = choose_picture({name: titles[name] for name in drawn})
@@ -94,7 +94,7 @@ def _chosen_form() -> MaskForm:
         _("Show as"), list(signs), format_func=signs.__getitem__, default="boolean", required=True, key="mask-form"
     )
     form: MaskForm = chosen or "boolean"
-    st.caption(mask_texts.forms()[form])
+    st.caption(mask_panels.forms()[form])
     return form
 
 
@@ -188,23 +188,23 @@ def _about_weights(effect: PaddingEffect) -> str:
 
 
 def _about_output(effect: PaddingEffect) -> str:
-    gaps = {"rows": effect.rows, "all_rows": effect.rows_without, "logit": number(effect.largest_logit, ".1f")}
+    numbers = {"rows": effect.rows, "all_rows": effect.rows_without, "logit": number(effect.largest_logit, ".1f")}
     if not effect.rows_without:
         return _("Output: this model generates nothing, so there are no logits to compare.")
     if effect.rows < effect.rows_without:
-        return _("Output: the two runs differ after row {rows} of {all_rows}; only the rows up to there are compared.", **gaps)
+        return _("Output: the two runs differ after row {rows} of {all_rows}; only the rows up to there are compared.", **numbers)
     if effect.largest_difference == 0:
-        return _("Output: identical, down to the last digit of every logit (logits reach {logit}).", **gaps)
+        return _("Output: identical, down to the last digit of every logit (logits reach {logit}).", **numbers)
     if effect.is_rounding:
         return _(
             "Output: the same words. The remaining difference is rounding error, because longer sums are added in a "
             "different order (logits reach {logit}).",
-            **gaps,
+            **numbers,
         )
     return _(
         "Output: the difference is larger than rounding can explain: padding does change what this model computes (logits "
         "reach {logit}).",
-        **gaps,
+        **numbers,
     )
 
 

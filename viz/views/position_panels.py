@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from model.requests.network import TABLELESS
 
 from model.engine.api import Explain, Tensors
 from model.errors import UnknownTensor
-from model.requests.network import TABLELESS
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
@@ -56,15 +56,17 @@ def _of_table(page: Page, stack: str) -> Mapping[str, Callable[[], Panel]]:
     """What is drawn of the table of a stack, by the name in a link's `picture`."""
     name = f"positions/{stack}"
     table = page.engine.ask(Tensors(page.info.name, names=(name,), settings=page.view.parsed_settings()))[name][:MOST_POSITIONS]
-    own = Encoding("own", table, "", _("this model"))
+    encoding = Encoding("own", table, "", _("this model"))
     wide = Encoding("own", table[:, :MOST_COLUMNS], "", _("this model"))
     return {
         "values": lambda: beside(of_values(wide), _("All values"), _("One row per position, one column per dimension.")),
         "similarity": lambda: beside(
-            of_similarity(own), _("Similarity between positions"), _("The dot products of the vectors of all pairs of positions.")
+            of_similarity(encoding),
+            _("Similarity between positions"),
+            _("The dot products of the vectors of all pairs of positions."),
         ),
         "curves": lambda: beside(
-            of_curves(own, first_dimensions(table.shape[1])),
+            of_curves(encoding, first_dimensions(table.shape[1])),
             _("Curves"),
             _("How each dimension changes from position to position."),
         ),
@@ -77,28 +79,28 @@ def _of_attention(page: Page) -> Mapping[str, Callable[[], Panel]]:
     Raises:
         NotDrawable: this model has none, or its numbers are not known.
     """
-    own, head = page.attention, page.head
-    if (rotation := tensor(page, f"rotation/{own.site}")) is None:
-        return {"biases": lambda: of_biases(page, own, head, *_biases(page, own))}
-    cell = cell_of(page.view.query, page.view.key, own.weights[head])
-    explained = page.engine.ask(Explain(page.view.request(), str(own.site), head, *cell))
+    attention, head = page.attention, page.head
+    if (rotation := tensor(page, f"rotation/{attention.site}")) is None:
+        return {"biases": lambda: of_biases(page, attention, head, *_biases(page, attention))}
+    cell = cell_of(page.view.query, page.view.key, attention.weights[head])
+    explained = page.engine.ask(Explain(page.view.request(), str(attention.site), head, *cell))
     return {
-        "arrows": lambda: of_arrows(page, own, explained, rotation),
-        "score": lambda: of_score(page, own, explained, rotation),
-        "waves": lambda: of_waves(rotation, len(page.trace.tokens[own.query_tokens])),
+        "arrows": lambda: of_arrows(page, attention, explained, rotation),
+        "score": lambda: of_score(page, attention, explained, rotation),
+        "waves": lambda: of_waves(rotation, len(page.trace.tokens[attention.query_tokens])),
         "similarity": lambda: of_angles(rotation),
     }
 
 
-def _biases(page: Page, own: Attention) -> tuple[Array, str]:
+def _biases(page: Page, attention: Attention) -> tuple[Array, str]:
     """The numbers of a site [head, distance], and their kind.
 
     Raises:
         NotDrawable: this model has none, or they are not known.
     """
-    spec = page.info.spec[own.site.stack] or {}
+    spec = page.info.spec[attention.site.stack] or {}
     for name in ("biases", "wordless"):
-        if (table := tensor(page, f"{name}/{own.site}")) is not None:
+        if (table := tensor(page, f"{name}/{attention.site}")) is not None:
             return table, name if spec.get("positions") != "relative" else "learned"
     raise NotDrawable(_("This model adds no positions to its embeddings, so there is no table to draw."))
 
@@ -111,11 +113,11 @@ def of_values(encoding: Encoding, used: int = 0, first: bool = False) -> Panel:
         first: whether its page draws the rest once this is painted.
     """
     alt = described(encoding, encoding.table, _("dimensions"))
-    rows, columns = ([str(place + 1) for place in range(size)] for size in encoding.table.shape)
+    rows, columns = ([str(position + 1) for position in range(size)] for size in encoding.table.shape)
     axes, bar = (_("position"), _("dimension")), (_("value"), positions.Scale.of(encoding.table, bounded=False))
-    told = matrix.Told(encoding.title, alt, strings.axes(*axes), bar, used, first=first)
+    description = matrix.Told(encoding.title, alt, strings.axes(*axes), bar, used, first=first)
     plot = Plot(lambda dark: positions.whole_table(encoding.table, dark, used=used), alt, f"table-{encoding.name}", encoding.title)
-    scene = Scene("Cells", matrix.numbers(encoding.table, rows, columns, axes, told=told))
+    scene = Scene("Cells", matrix.numbers(encoding.table, rows, columns, axes, told=description))
     return Panel("table", encoding.title, scene, encoding.whose, paper=lambda: (plot,))
 
 
@@ -127,13 +129,13 @@ def of_similarity(encoding: Encoding, cosine: bool = False) -> Panel:
 
 def _similarity(table: Array, title: str, words: str, alt: str, cosine: bool, name: str) -> Panel:
     """The dot products, or the cosines, of all pairs of rows."""
-    values, places, axes = positions.alike(table, cosine), [str(place + 1) for place in range(len(table))], (_("position"),) * 2
+    values, numbers = positions.alike(table, cosine), [str(position + 1) for position in range(len(table))]
+    axes = _("position"), _("position")
     bar = _("cosine") if cosine else _("dot product"), positions.Scale.of(values, bounded=cosine)
-    told = matrix.Told(title, alt, strings.axes(*axes), bar, square=True)
+    description = matrix.Told(title, alt, strings.axes(*axes), bar, square=True)
     plot = Plot(lambda dark: positions.similarity(table, dark, cosine=cosine), alt, name, title)
-    return Panel(
-        "alike", title, Scene("Cells", matrix.numbers(values, places, places, axes, told=told)), words, paper=lambda: (plot,)
-    )
+    scene = Scene("Cells", matrix.numbers(values, numbers, numbers, axes, told=description))
+    return Panel("alike", title, scene, words, paper=lambda: (plot,))
 
 
 def of_curves(encoding: Encoding, dimensions: Sequence[int], used: int = 0) -> Panel:
@@ -164,7 +166,7 @@ def first_dimensions(width: int) -> list[int]:
     return sorted({min(width - 1, width // part) for part in (8, 4)} | {0})
 
 
-def of_arrows(page: Page, own: Attention, explained: Explanation, rotation: Array) -> Panel:
+def of_arrows(page: Page, attention: Attention, explained: Explanation, rotation: Array) -> Panel:
     """The pairs of a cell's query as arrows, before and after they are turned.
 
     Args:
@@ -173,12 +175,12 @@ def of_arrows(page: Page, own: Attention, explained: Explanation, rotation: Arra
     """
     pairs, before = rotary.shown_pairs(rotation), turned(explained.q, rotation, -explained.query)
     columns = rotation[pairs, :2].astype(int)
-    gaps = {
-        "head": tokens.head_name(page.trace, own.site, explained.head),
-        "word": tokens.token(page.trace.tokens[own.query_tokens], explained.query),
+    where = {
+        "head": tokens.head_name(page.trace, attention.site, explained.head),
+        "word": tokens.token(page.trace.tokens[attention.query_tokens], explained.query),
         "position": explained.query + 1,
     }
-    title = _("{head}: the query “{word}”, rotated for position {position}", **gaps)
+    title = _("{head}: the query “{word}”, rotated for position {position}", **where)
     names = [_("pair {number}", number=pair + 1) for pair in pairs]
     arrows = Arrows(
         names,
@@ -189,9 +191,9 @@ def of_arrows(page: Page, own: Attention, explained: Explanation, rotation: Arra
     return Panel("arrows", title, arrows, _("Dotted: before the rotation. All arrows are drawn with the same length."))
 
 
-def of_score(page: Page, own: Attention, explained: Explanation, rotation: Array) -> Panel:
+def of_score(page: Page, attention: Attention, explained: Explanation, rotation: Array) -> Panel:
     """The score of a cell at all distances, and how little moving query and key together changes; arguments as for `of_arrows`."""
-    apart, strip = explained.query - explained.key, page.trace.tokens[own.query_tokens]
+    apart, strip = explained.query - explained.key, page.trace.tokens[attention.query_tokens]
     distances = np.arange(min(0, apart), max(FARTHEST, apart) + 1)
     scores = scores_by_distance(explained.q, explained.k, rotation, explained.scale, apart, distances)
     moved = np.arange(1, 101)
@@ -245,7 +247,7 @@ def of_angles(rotation: Array) -> Panel:
     return _similarity(vectors, title, words, alt, cosine=True, name="rotary-alike")
 
 
-def of_biases(page: Page, own: Attention, head: int, table: Array, kind: str) -> Panel:
+def of_biases(page: Page, attention: Attention, head: int, table: Array, kind: str) -> Panel:
     """The numbers that each head adds to its scores, by distance.
 
     Args:
@@ -253,10 +255,10 @@ def of_biases(page: Page, own: Attention, head: int, table: Array, kind: str) ->
         kind: `learned`; `biases`: fixed slopes times the distance; `wordless`: the part of DeBERTa's that no word changes.
     """
     middle = table.shape[1] // 2
-    far = middle if own.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
+    far = middle if attention.site.stack == "encoder" else 0  # a decoder's keys after the query are masked
     distances = range(-middle, far + 1)
     title = _("Numbers added to the scores, by distance")
-    name = tokens.head_name(page.trace, own.site, head)
+    name = tokens.head_name(page.trace, attention.site, head)
     words = {
         "biases": _(
             "This stack adds no positions to its embeddings. Each head takes a number from each score instead: its slope, "
@@ -275,7 +277,7 @@ def of_biases(page: Page, own: Attention, head: int, table: Array, kind: str) ->
             head=name,
         ),
     }
-    names, kept = tokens.head_names(page.trace, own.site, range(own.heads)), table[:, : len(distances)]
+    names, kept = tokens.head_names(page.trace, attention.site, range(attention.heads)), table[:, : len(distances)]
     plot = Plot(lambda dark: rotary.bias_curves(kept, distances, names, head, dark), alt_text.table(kept, _("distances")), "biases")
     return Panel("biases", title, plot, about=words[kind])
 

@@ -1,23 +1,27 @@
 """The page Positions: the model's positional encoding, beside the paper's sinusoids."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 import streamlit as st
+from model.requests.network import ROTARY, TABLELESS
 
-from model.engine.api import Tensors
-from model.requests.network import TABLELESS
-from model.trace.types import Array
+from model.engine.api import Explain, Tensors
+from model.errors import HeadlightError
+from model.trace.cell_arithmetic import Explanation
+from model.trace.types import Array, Attention
 from viz import canvas
 from viz.figures import positions
-from viz.i18n.translate import _, _n
-from viz.session.state import Page
-from viz.views import relative_positions
+from viz.i18n.translate import _, _n, error_message
+from viz.labels import tokens
+from viz.panels import Panel
+from viz.session.state import Page, bind
+from viz.views import position_panels as panels
 from viz.views.position_panels import Encoding, first_dimensions, of_curves, of_similarity, of_values, tensor
-from viz.widgets import drawn_panels, numeric_tables
-from viz.widgets.cards import card, chart, choose_picture, expander_state, one_screen
-from viz.widgets.offers import ROTARY, offer
+from viz.widgets import drawn_panels, numeric_tables, offers
+from viz.widgets.cards import by_pointer, card, chart, choose_picture, expander_state, one_screen, say
 
 MOST_POSITIONS = 256
 """Most positions drawn; a longer table is cut, and a sentence says so."""
@@ -33,7 +37,7 @@ def show(page: Page) -> None:
     if kind == "unknown" and tensor(page, name) is not None:
         kind = "learned"  # a run told that a table of the network of images is added, and where
     if kind in TABLELESS and kind != "none":
-        if not relative_positions.show(page, stack, kind):
+        if not _draw_in_attention(page, stack, kind):
             st.info(_about_attention(kind))
         _others(page, kind)
         return
@@ -78,7 +82,7 @@ def _others(page: Page, kind: str) -> None:
             )
         )
     if not kind.startswith("rotary"):
-        offer(page, "rotary", _("Open a model with rotary positions"), ROTARY)
+        offers.offer(page, "rotary", _("Open a model with rotary positions"), offers.ROTARY)
 
 
 def _about_attention(kind: str) -> str:
@@ -104,8 +108,8 @@ def _kind(page: Page, stack: str) -> str:
 def _chosen_stack(page: Page) -> str:
     """The stack whose positions are shown, by default the first one that has a table."""
     names = {"encoder": _("Encoder"), "decoder": _("Decoder")}
-    there = page.trace.positions if page.info.recorded else ()
-    stacks = [stack for stack in names if page.info.spec[stack] is not None or stack in there]
+    recorded = page.trace.positions if page.info.recorded else ()
+    stacks = [stack for stack in names if page.info.spec[stack] is not None or stack in recorded]
     if len(stacks) == 1:
         return stacks[0]
     tables = [stack for stack in stacks if _kind(page, stack) not in TABLELESS]
@@ -119,13 +123,13 @@ def _chosen_stack(page: Page) -> str:
 
 
 def _introduce(kind: str, whole: Array, used: int) -> None:
-    gaps = {"positions": len(whole), "width": whole.shape[1], "used": used, "most": MOST_POSITIONS}
+    numbers = {"positions": len(whole), "width": whole.shape[1], "used": used, "most": MOST_POSITIONS}
     if kind.startswith("learned"):
-        does = _("Learned positions: {positions} vectors of {width} numbers, one for each position.", **gaps)
+        does = _("Learned positions: {positions} vectors of {width} numbers, one for each position.", **numbers)
     elif kind == "stored":
-        does = _("Stored positions: a table of {positions} vectors of {width} numbers, one for each position.", **gaps)
+        does = _("Stored positions: a table of {positions} vectors of {width} numbers, one for each position.", **numbers)
     else:
-        does = _("Sinusoidal positions: {positions} vectors of {width} numbers, computed from sine waves.", **gaps)
+        does = _("Sinusoidal positions: {positions} vectors of {width} numbers, computed from sine waves.", **numbers)
     st.markdown(f"**{does}**")
     st.caption(
         _(
@@ -139,11 +143,11 @@ def _introduce(kind: str, whole: Array, used: int) -> None:
                 "This sentence uses the first position; the dashed line marks its end.",
                 "This sentence uses the first {used} positions; the dashed line marks its end.",
                 used,
-                **gaps,
+                **numbers,
             )
         )
     if len(whole) > MOST_POSITIONS:
-        st.caption(_("Only the first {most} positions are shown.", **gaps))
+        st.caption(_("Only the first {most} positions are shown.", **numbers))
 
 
 def _encodings(kind: str, table: Array) -> list[Encoding]:
@@ -213,7 +217,9 @@ def _numbers(encodings: list[Encoding]) -> None:
         for encoding in encodings if part.open else ():
             st.caption(_("{what}: {value}", what=encoding.title, value=encoding.whose))
             rows, columns = (range(1, size + 1) for size in encoding.table.shape)
-            table = pd.DataFrame(encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(one) for one in columns])
+            table = pd.DataFrame(
+                encoding.table, index=pd.Index(rows, name=_("position")), columns=[str(column) for column in columns]
+            )
             numeric_tables.draw(table)
 
 
@@ -266,3 +272,110 @@ def _formula(page: Page, kind: str, whole: Array) -> None:
 def _heading(title: str, explanation: str) -> None:
     st.markdown(f"**{title}**")
     st.caption(explanation)
+
+
+def _draw_in_attention(page: Page, stack: str, kind: str) -> bool:
+    """Draws how positions enter the self-attention of a stack; False: its numbers are not known.
+
+    Args:
+        kind: the kind of its positions, one of TABLELESS.
+    """
+    sites = {site: attention for site, attention in page.trace.attention.items() if site.stack == stack and site.kind == "self"}
+    if not sites or page.info.recorded:
+        return False
+    chosen = page.attention.site in sites
+    attention, head = sites[page.attention.site if chosen else next(iter(sites))], page.head if chosen else 0
+    for name in ("rotation",) if kind in ROTARY else ("biases", "wordless"):
+        if (table := panels.tensor(page, f"{name}/{attention.site}")) is not None:
+            break
+    else:
+        return False
+    if name == "rotation":
+        (_one_picture_in_attention if page.view.big else _rotary)(page, attention, head, table)
+    else:
+        with one_screen() if page.view.big else card("biases", "content"):
+            drawn = panels.of_biases(page, attention, head, table, name if kind != "relative" else "learned")
+            drawn_panels.draw(page, drawn, "biases-chart", fills=True)
+    return True
+
+
+def _one_picture_in_attention(page: Page, attention: Attention, head: int, rotation: Array) -> None:
+    """Draws the picture of rotary positions that fills the screen in big mode, and the choice among them."""
+    names = {"arrows": _("Arrows"), "score": _("The score at other distances"), "waves": _("Wavelength of each pair")}
+    of_cell: Mapping[str, Callable[[Page, Attention, Explanation, Array], Panel]]
+    of_cell = {"arrows": panels.of_arrows, "score": panels.of_score}
+    with one_screen():
+        picture = choose_picture(names | {"similarity": _("Similarity between positions")})
+        if picture == "waves":
+            _waves(page, attention, rotation)
+        elif picture == "similarity":
+            drawn_panels.draw(page, panels.of_angles(rotation), "rotary-alike-chart")
+        elif (explained := _explained(page, attention, head, *_cell(page, attention, head))) is not None:
+            key = {"arrows": "rotary-arrows", "score": "rotary-score-chart"}[picture]
+            drawn_panels.draw(page, of_cell[picture](page, attention, explained, rotation), key, fills=True)
+
+
+def _rotary(page: Page, attention: Attention, head: int, rotation: Array) -> None:
+    """Draws what rotary positions do to a head."""
+    waves = 2 * np.pi / rotation[:, 2]
+    with card("rotary", "content"):
+        title = _("Rotary positions: queries and keys are rotated, nothing is added")
+        st.markdown(f"**{title}**")
+        st.caption(
+            _(
+                "Each head rotates {columns} columns of its queries and keys in pairs: the first pair once in {shortest:.1f} "
+                "positions, the last one once in {longest:,.0f}. A score then depends on how far query and key are apart, and not "
+                "on where they are.",
+                columns=2 * len(rotation),
+                shortest=waves[0],
+                longest=waves[-1],
+            )
+        )
+        explained = _explained(page, attention, head, *_chosen_cell(page, attention, head))
+        if explained is not None:
+            drawn_panels.draw_words(arrows := panels.of_arrows(page, attention, explained, rotation))
+            st.html(by_pointer(_("Point at an arrow to see its actual length."), _("Tap an arrow to see its actual length.")))
+            drawn_panels.draw_content(page, arrows, "rotary-arrows")
+    left, right = st.columns(2, gap="medium")
+    if explained is not None:
+        with left, card("rotary-score"):
+            drawn_panels.draw(page, panels.of_score(page, attention, explained, rotation), "rotary-score-chart")
+    with right, card("rotary-waves"):
+        _waves(page, attention, rotation)
+    with card("alike", "content"):
+        drawn_panels.draw(page, panels.of_angles(rotation), "rotary-alike-chart")
+
+
+def _waves(page: Page, attention: Attention, rotation: Array) -> None:
+    """Draws the wavelength of each pair of columns."""
+    waves = panels.of_waves(rotation, len(page.trace.tokens[attention.query_tokens]))
+    drawn_panels.draw(page, waves, "rotary-waves-chart", fills=True)
+
+
+def _explained(page: Page, attention: Attention, head: int, query: int, key: int) -> Explanation | None:
+    """The calculation of a cell; None: it cannot be had, and a sentence says why."""
+    try:
+        return page.engine.ask(Explain(page.view.request(), str(attention.site), head, query, key))
+    except HeadlightError as error:
+        say(error_message(error))
+        return None
+
+
+def _cell(page: Page, attention: Attention, head: int) -> tuple[int, int]:
+    """The chosen query and key, as far as the site has them."""
+    queries, keys = attention.mask.shape
+    query, key = page.view.query if page.view.query < queries else -1, page.view.key if page.view.key < keys else -1
+    return panels.cell_of(query, key, attention.weights[head])
+
+
+def _chosen_cell(page: Page, attention: Attention, head: int) -> tuple[int, int]:
+    """Draws the choice of a query and a key."""
+    rows, columns = tokens.queries(page.trace, attention), tokens.keys(page.trace, attention)
+    query, key = _cell(page, attention, head)
+    left, right = st.columns(2)
+    for column, title, field, names, now in ((left, _("Query"), "query", rows, query), (right, _("Key"), "key", columns, key)):
+        tied = bind(field)
+        st.session_state[tied["key"]] = now
+        numbered = [f"{number} · {name}" for number, name in enumerate(names, start=1)]
+        column.selectbox(title, range(len(names)), format_func=numbered.__getitem__, **tied)
+    return query, key

@@ -5,13 +5,12 @@ While the engine's host does not answer, the page shows the session's last resul
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import ref
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from model.engine.api import Describe, Healthy, ModelInfo, Models, Run
+from model.engine.api import Describe, Engine, Healthy, ModelInfo, Models, Run
 from model.errors import (
     BadEdit,
     CannotChange,
@@ -88,7 +87,7 @@ def prepare(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGene
     except EngineAway as error:
         if (page := last_page(around, drawn, view)) is None:
             raise
-        wait_for_host(error, shown=True)
+        wait_for_host(error, has_page=True)
         return page
     except HeadlightError as error:
         problems.append(error_message(error))
@@ -97,13 +96,18 @@ def prepare(around: PageFrame, drawn: PageSpec, view: ViewState, foot: DeltaGene
         return None
     with foot:
         sidebar.status(trace)
-    if found := undrawable(trace):
-        problems.append(found)
+    if reason := undrawable(trace):
+        problems.append(reason)
         return None
     attention, view = select(trace, view, problems, drawn.opens_on)
     store_view(view)
-    view = replace(view, site=str(attention.site))
-    return Page(my_engine(), info, view, trace, attention, view.head, dark=st.context.theme.type == "dark")
+    return _page(my_engine(), info, view, trace, attention)
+
+
+def _page(engine: Engine, info: ModelInfo, view: ViewState, trace: Trace, attention: Attention) -> Page:
+    """A page on what is selected, in the colors of the browser's page."""
+    dark = st.context.theme.type == "dark"
+    return Page(engine, info, replace(view, site=str(attention.site)), trace, attention, view.head, dark)
 
 
 def last_page(around: PageFrame, drawn: PageSpec, view: ViewState, stopped: Trace | None = None) -> Page | None:
@@ -117,28 +121,25 @@ def last_page(around: PageFrame, drawn: PageSpec, view: ViewState, stopped: Trac
         return None
     asked = replace(before, site=view.site, head=view.head, query=view.query)
     attention, before = select(trace, asked, around.problems, drawn.opens_on)
-    before = replace(before, site=str(attention.site))
-    engine = CachedEngine(the_engine())
-    return Page(engine, around.info, before, trace, attention, before.head, dark=st.context.theme.type == "dark")
+    return _page(CachedEngine(the_engine()), around.info, before, trace, attention)
 
 
 def example_page(around: PageFrame, drawn: PageSpec, view: ViewState) -> Page | None:
     """The page of the model's first example, where the text of a link cannot be run and there is no last result; None if that
     cannot be run either.
     """
-    shown = opening(around.info, view.changed(**WITHOUT_EDITS, **new_sentence(), target="", chat=""))
-    shown = conversing(around.info, shown)
+    example = opening(around.info, view.changed(**WITHOUT_EDITS, **new_sentence(), target="", chat=""))
+    example = conversing(around.info, example)
     try:
-        trace = my_engine().ask(Run(shown.request()))
+        trace = my_engine().ask(Run(example.request()))
     except EngineAway:
         raise
     except HeadlightError:
         return None
     if undrawable(trace):
         return None
-    attention, shown = select(trace, shown, [], drawn.opens_on)
-    shown = replace(shown, site=str(attention.site))
-    return Page(my_engine(), around.info, shown, trace, attention, shown.head, dark=st.context.theme.type == "dark")
+    attention, example = select(trace, example, [], drawn.opens_on)
+    return _page(my_engine(), around.info, example, trace, attention)
 
 
 def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
@@ -149,8 +150,11 @@ def _run(view: ViewState, problems: list[str]) -> tuple[Trace, ViewState]:
     try:
         return my_engine().ask(Run(view.request())), view
     except UnknownHypothesis as error:
-        gaps: dict[str, object] = {"number": view.hypothesis + 1, "count": int(str(error.fields["last"])) + 1}
-        problems.append(_("There is no hypothesis {number}: the search returned {count}. Showing the best one.", **gaps))
+        number, count = view.hypothesis + 1, int(str(error.fields["last"])) + 1
+        sentence = _(
+            "There is no hypothesis {number}: the search returned {count}. Showing the best one.", number=number, count=count
+        )
+        problems.append(sentence)
         return _run(replace(view, hypothesis=0), problems)
     except (BadEdit, CannotChange, UnknownSite, UnknownHead) as error:
         if view.edits:
@@ -184,81 +188,82 @@ def select(trace: Trace, view: ViewState, problems: list[str], opens_on: SiteSel
     default = opens_on(trace)
     asked = Site.parse(view.site) if view.site else default.site
     attention = trace.attention.get(asked, default)
+    name = tokens.site(attention.site)
     (_heads, rows, keys), steps = attention.weights.shape, len(trace.steps)
-    gaps = {"asked": tokens.site(asked), "shown": tokens.site(attention.site), "rows": rows, "steps": steps}
-    gaps |= {"head": view.head + 1, "heads": attention.heads, "row": view.query + 1, "step": view.step + 1}
-    gaps |= {"key": view.key + 1, "keys": keys}
     if attention.site != asked:
-        problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", **gaps))
+        problems.append(_("This model has no “{asked}”. Showing “{shown}” instead.", asked=tokens.site(asked), shown=name))
         view = replace(view, site="", query=-1, key=-1)
-    # What the view counts, how many of it this run has, and what is shown if it has too few.
-    checks: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
-        ("head", view.head, attention.heads, {"head": 0}),
-        ("row", view.query, rows, {"query": -1, "key": -1}),
-        ("key", view.key, keys, {"key": -1}),
-        ("step", view.step, steps, {"step": -1}),
-    )
-    for what, asked_for, there, instead in checks:
-        if asked_for >= there:
-            problems.append(_too_few(what, gaps))
-            view = replace(view, **instead)
-    return attention, view
-
-
-def _too_few(what: str, gaps: dict[str, Any]) -> str:
-    """The sentence about a head, row, key or step that this run does not have."""
-    match what:
-        case "head":
-            return _n(
+    if view.head >= attention.heads:
+        problems.append(
+            _n(
                 "“{shown}” has {heads} head, so head {head} does not exist. Showing head 1.",
                 "“{shown}” has {heads} heads, so head {head} does not exist. Showing head 1.",
-                gaps["heads"],
-                **gaps,
+                attention.heads,
+                shown=name,
+                heads=attention.heads,
+                head=view.head + 1,
             )
-        case "row":
-            return _n(
-                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
-                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
-                gaps["rows"],
-                **gaps,
-            )
-        case "key":
-            return _n(
+        )
+        view = replace(view, head=0)
+    if view.key >= keys:
+        problems.append(
+            _n(
                 "“{shown}” has {keys} key in this run, so key {key} does not exist. No cell is opened.",
                 "“{shown}” has {keys} keys in this run, so key {key} does not exist. No cell is opened.",
-                gaps["keys"],
-                **gaps,
+                keys,
+                shown=name,
+                keys=keys,
+                key=view.key + 1,
             )
-        case _:
-            return _n(
+        )
+        view = replace(view, key=-1)
+    if view.query >= rows:
+        problems.append(
+            _n(
+                "“{shown}” has {rows} row in this run, so row {row} does not exist. No row is selected.",
+                "“{shown}” has {rows} rows in this run, so row {row} does not exist. No row is selected.",
+                rows,
+                shown=name,
+                rows=rows,
+                row=view.query + 1,
+            )
+        )
+        view = replace(view, query=-1, key=-1)
+    if view.step >= steps:
+        problems.append(
+            _n(
                 "This run has {steps} step, so step {step} does not exist. Starting at the first.",
                 "This run has {steps} steps, so step {step} does not exist. Starting at the first.",
-                gaps["steps"],
-                **gaps,
+                steps,
+                steps=steps,
+                step=view.step + 1,
             )
+        )
+        view = replace(view, step=-1)
+    return attention, view
 
 
 def _last() -> tuple[Trace, ViewState] | None:
     """The session's last result; None if there is none yet or the engine's cache has evicted it."""
-    found: tuple[ref[Trace], ViewState] | None = st.session_state.get(_LAST)
-    if found is None or (trace := found[0]()) is None:
+    last: tuple[ref[Trace], ViewState] | None = st.session_state.get(_LAST)
+    if last is None or (trace := last[0]()) is None:
         return None
-    return trace, found[1]
+    return trace, last[1]
 
 
 def has_run(model: str) -> bool:
     """Whether the session's last result is one of this model: the first run of another one opens it, which takes seconds."""
-    return (found := _last()) is not None and found[1].model == model
+    return (last := _last()) is not None and last[1].model == model
 
 
-def wait_for_host(error: EngineAway, shown: bool) -> None:
+def wait_for_host(error: EngineAway, has_page: bool) -> None:
     """Says that the host is away, and redraws the page once it answers.
 
     Args:
-        shown: whether the page shows the last result.
+        has_page: whether the page shows the last result.
     """
     seconds = error.fields["seconds"]
-    if shown:
+    if has_page:
         say(_("The engine has not answered for {seconds} s. Showing the last result until it is back.", seconds=seconds))
     else:
         say(error_message(error))
@@ -283,7 +288,7 @@ def asked_here(view: ViewState) -> bool:
         return False
     store_view(view)
     sidebar.models(
-        {asked.name: asked.title} | {each.name: each.title for each in my_engine().ask(Models()).models if not each.problem}
+        {asked.name: asked.title} | {info.name: info.title for info in my_engine().ask(Models()).models if not info.problem}
     )
     questions.ask_here(my_engine(), view)
     return True

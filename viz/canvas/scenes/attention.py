@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from cachetools import cached
 
+from model.errors import UnknownHead
 from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.steps import Step
@@ -308,3 +309,29 @@ def _centred(values: Array, largest: float) -> Array:
     """Positions on a color scale centered at 0, as uint8: 128 is 0."""
     code: Array = np.rint(128 + 127 * np.clip(np.nan_to_num(values, neginf=-largest) / largest, -1, 1)).astype(np.uint8)
     return code
+
+
+def player(trace: Trace, site: Site, head: int, step: int) -> bytes:
+    """The decoding token by token, at one site: part `heads`.
+
+    Raises:
+        UnknownSite, UnknownHead: the run has no such place.
+    """
+    attention = trace.at(site)
+    if not 0 <= head < attention.heads:
+        raise UnknownHead(asked=head, site=site, last=attention.heads - 1)
+    header = {
+        **base(trace),
+        "texts": strings.player(),
+        **parts.axes(trace, attention),
+        "site": str(site),
+        "names": labels.head_names(trace, site, range(attention.heads)),
+        "strips": [strip(trace, name) for name in trace.tokens],
+        "written": labels.written_strip(trace),
+        "continues": continues(trace),
+        "decodes": site.stack == "decoder" and bool(trace.steps),
+        "head": head,
+        "step": step,
+        "description": alt_text.head(trace, attention, head),
+    }
+    return parts.scene(header, {"heads": parts.heads(trace, site)})

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import Any
 
 import pandas as pd
-
 from model.requests.edits import AtSites
+
 from model.trace import beam_tree as beam
 from model.trace.beam_tree import Node
 from model.trace.types import Site
@@ -27,8 +27,7 @@ from viz.features.compare.runs import Runs, fed
 from viz.i18n.translate import _, join_sentences, number
 from viz.labels import tokens
 from viz.panels import NotDrawable, Panel, Scene, Table
-from viz.session.selection import selected, with_trace
-from viz.session.state import Page
+from viz.session.state import Page, selected, with_trace
 from viz.url.view_state import ViewState
 from viz.views.explore import panels as explore
 from viz.views.step import panels as step

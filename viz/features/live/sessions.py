@@ -15,10 +15,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import streamlit as st
+from model.requests.sent_text import whole_number
 
 from model.engine.api import ModelInfo, Run
 from model.errors import BadSetting
-from model.requests.sent_text import whole_number
 from model.trace.types import Trace
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings, transport
@@ -115,7 +115,7 @@ class PageContext:
         if partial and view.reading == "value":
             return overview
         as_they_ran = view.reading == "head" and reading.hides(page) == "none"
-        return overview | reading.selected_head(page, None if as_they_ran else reading.shown(page))
+        return overview | reading.selected_head(page, None if as_they_ran else reading.of_page(page))
 
 
 class LiveSession:

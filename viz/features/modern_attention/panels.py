@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from model.requests.request import KEEP
 
 from model.engine.api import Run
 from model.measures.of_run import weight_on
-from model.requests.request import KEEP
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings
@@ -17,8 +17,7 @@ from viz.i18n.translate import _
 from viz.labels import alt_text, tokens
 from viz.metrics import heads
 from viz.panels import NotDrawable, Panel, Scene, Table
-from viz.session.selection import with_trace
-from viz.session.state import Page
+from viz.session.state import Page, with_trace
 from viz.views.mask_panels import of_mask
 
 MOST_LATENTS = 6

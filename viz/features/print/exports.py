@@ -18,23 +18,23 @@ from viz.features.print.run_archive import About, Place
 from viz.i18n.translate import _, said
 from viz.session.state import Page, address
 from viz.views.explore import panels, reading
-from viz.views.explore.reading import Shown
+from viz.views.explore.reading import SiteReading
 from viz.widgets import download
 
 _PRINT = "export:print"
 """The dialog of figures was chosen in the dialog of exports, and opens in its place."""
 
 
-def button(page: Page, shown: Shown) -> None:
+def button(page: Page, site_reading: SiteReading) -> None:
     """Draws the button that opens the dialog with all ways to save what the page shows."""
     if st.session_state.pop(_PRINT, False):
-        first = "head" if reading.is_raw(page, shown) else "reading"
-        print_dialog.open_dialog(figures(page, shown), page.trace, address(), first)
+        first = "head" if reading.is_raw(page, site_reading) else "reading"
+        print_dialog.open_dialog(figures(page, site_reading), page.trace, address(), first)
     if st.button(_("Export …"), key="export", icon=":material/download:"):
-        _opened(page, shown)
+        _opened(page, site_reading)
 
 
-def _opened(page: Page, shown: Shown) -> None:
+def _opened(page: Page, site_reading: SiteReading) -> None:
     @st.dialog(_("Export"), width="large")
     def opened() -> None:
         ways: dict[str, tuple[str, Callable[[], None]]] = {
@@ -44,7 +44,9 @@ def _opened(page: Page, shown: Shown) -> None:
             ),
             _("Table"): (
                 _("The numbers of this picture with all digits, for a spreadsheet or a program of your own (CSV)."),
-                lambda: download.csv(reading.table(page, shown), page.trace, *reading.file_parts(page, shown), key="export-csv"),
+                lambda: download.csv(
+                    reading.table(page, site_reading), page.trace, *reading.file_parts(page, site_reading), key="export-csv"
+                ),
             ),
             _("Web page"): (
                 _("One HTML file with everything that the overview can do here; it works offline and without a server."),
@@ -109,22 +111,26 @@ def choice(page: Page) -> Choice:
     return Choice(page.attention, page.head, view.query, view.key, view.hypothesis, view.overlay)
 
 
-def figures(page: Page, shown: Shown) -> list[Figure]:
+def figures(page: Page, site_reading: SiteReading) -> list[Figure]:
     """The reading of the selected site, if it is not the weights of the head, and the standard figures of the run."""
     standard = list(standard_figures(page.trace, choice(page)))
-    return standard if reading.is_raw(page, shown) else [*_of_reading(page, shown), *standard]
+    return standard if reading.is_raw(page, site_reading) else [*_of_reading(page, site_reading), *standard]
 
 
-def _of_reading(page: Page, shown: Shown) -> list[Figure]:
-    title = reading.title(page, shown)
-    found = [of_chart("reading", title, panels.figure_of_reading(page, shown, page.dark), panels.reading_in_words(page, shown))]
-    if shown.values.ndim == 1:
+def _of_reading(page: Page, site_reading: SiteReading) -> list[Figure]:
+    title = reading.title(page, site_reading)
+    found = [
+        of_chart(
+            "reading", title, panels.figure_of_reading(page, site_reading, page.dark), panels.reading_in_words(page, site_reading)
+        )
+    ]
+    if site_reading.values.ndim == 1:
         return found
     if overlay.fits(page.trace, page.attention.site):
         whole = np.zeros(page.attention.mask.shape)
-        whole[:, shown.keys] = shown.values
+        whole[:, site_reading.keys] = site_reading.values
         return [*found, of_image(page.trace, choice(page), "reading-image", title, whole)]
-    sides = joined.of_reading(page.trace, page.attention.site, shown.values, shown.keys, page.view.query)
+    sides = joined.of_reading(page.trace, page.attention.site, site_reading.values, site_reading.keys, page.view.query)
     return [*found, Figure("reading-lines", title, lambda options: joined.lines(sides, options, title))]
 
 

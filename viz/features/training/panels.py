@@ -10,8 +10,7 @@ from viz.features.training.metrics import Course, Frame, course
 from viz.i18n.translate import _, join_sentences
 from viz.metrics.teacher_forcing import fed
 from viz.panels import NotDrawable, OfRun, Panel, Scene
-from viz.session.selection import with_trace
-from viz.session.state import Page
+from viz.session.state import Page, with_trace
 from viz.url.view_state import ViewState
 from viz.views.explore import panels as explore
 

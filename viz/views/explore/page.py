@@ -8,9 +8,9 @@ from html import escape
 from urllib.parse import urlencode
 
 import streamlit as st
+from model.requests.edits import Silence
 
 from model.errors import HeadlightError
-from model.requests.edits import Silence
 from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.scenes import overlay
@@ -29,7 +29,7 @@ from viz.session.state import Page, bind, decimals, instead_of_explore, update
 from viz.url import links
 from viz.url.parsers import READINGS, part_names, parts
 from viz.views.explore import lens_panels, panels, reading, sound_panels
-from viz.views.explore.reading import Shown
+from viz.views.explore.reading import SiteReading
 from viz.views.step import cell_dialog
 from viz.widgets import download
 from viz.widgets.cards import card, choose_picture, choosing_head, expander_state, heading, one_screen, panel, say
@@ -54,28 +54,28 @@ def show(page: Page) -> None:
     if row is not None:
         with beside[0]:
             _next(page, panels.of_next(page, row))
-    shown = reading.shown(page)
-    drawn = reading.selected_head(page, shown)
+    site_reading = reading.of_page(page)
+    drawn = reading.selected_head(page, site_reading)
     columns = st.columns([5, 5, 3])
     heat, lines, facts = columns if "overlay" not in drawn else (columns[1], columns[0], columns[2])
     with heat, card("heat", helped=False):
-        _reading(page, shown, drawn.get("cells"))
+        _reading(page, site_reading, drawn.get("cells"))
     if "overlay" in drawn:
         with lines, card("image", helped=False):
-            _image(page, shown, drawn["overlay"])
+            _image(page, site_reading, drawn["overlay"])
     else:
         with lines, card("lines", helped=False):
-            _lines(page, shown, drawn.get("lines"))
+            _lines(page, site_reading, drawn.get("lines"))
     with facts, card("facts", helped=False):
-        _facts(page, shown)
-    draw_parts("export", page, shown)
+        _facts(page, site_reading)
+    draw_parts("export", page, site_reading)
     _opened(page, "alike", _("Similar heads"), ":material/join_inner:", lambda: _alike(page))
-    _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, shown))
-    _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, shown))
+    _opened(page, "numbers", _("Numbers and downloads"), ":material/table:", lambda: _numbers(page, site_reading))
+    _opened(page, "heads", _("Statistics of all heads"), ":material/leaderboard:", lambda: _all_heads(page, site_reading))
     for folded in folded_parts():
         _opened(page, folded.name, translated(folded.title), f":material/{folded.icon}:", partial(folded.draw, page))
     _opened(page, "lens", _("Logit lens: what each layer would predict"), ":material/search:", lambda: _lens(page))
-    if page.view.key >= 0 and shown.reading.name != "writes":
+    if page.view.key >= 0 and site_reading.reading.name != "writes":
         cell_dialog.dialog(page)
     return None
 
@@ -86,8 +86,8 @@ def _one_picture(page: Page) -> None:
     names = {"heads": _("All heads"), "head": _("One head")} | ({"image": _("On the image")} if on_image else {"lines": _("Lines")})
     with one_screen():
         picture = choose_picture(names)
-        shown = reading.shown(page) if page.view.reading == "writes" else None
-        scenes = reading.selected_head(page, shown) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
+        site_reading = reading.of_page(page) if page.view.reading == "writes" else None
+        scenes = reading.selected_head(page, site_reading) if picture != "heads" else {"atlas": reading.overview(page)["atlas"]}
         name = {"heads": "atlas", "head": "cells", "image": "overlay"}.get(picture, "lines")
         if name in ("cells", "overlay"):
             st.html(heading(tokens.site(page.attention.site, page.head)))
@@ -96,7 +96,7 @@ def _one_picture(page: Page) -> None:
             canvas.draw(name, scenes[name], key={"cells": "heat-cells"}.get(name, name), chosen=chosen)
         else:
             st.info(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
-    if page.view.key >= 0 and (shown is None or shown.reading.name != "writes"):
+    if page.view.key >= 0 and (site_reading is None or site_reading.reading.name != "writes"):
         cell_dialog.dialog(page)
 
 
@@ -121,13 +121,13 @@ def _strips(page: Page, scene: bytes) -> None:
         unknown = [text for text, not_known in zip(strip.texts, strip.unknown, strict=True) if not_known and text != saw]
         if unknown:  # what the model itself wrote is none of them
             language, words = page.info.languages.get(strip.name, strip.name), join_list(map(tokens.word, unknown))
-            said = _(
+            sentence = _(
                 "Not in the {language} vocabulary, so the model saw {unknown} instead: {words}.",
                 language=language,
                 unknown=tokens.word(saw),
                 words=words,
             )
-            st.caption(tokens.markdown(said))
+            st.caption(tokens.markdown(sentence))
     ends = (page.info.spec.get("end_id"), *page.info.spec.get("more_ends", ()))
     decoded = page.trace.steps and page.trace.request.get("target") is None
     if decoded and page.trace.steps[-1].chosen.id not in ends:  # the model did not write its end token
@@ -143,20 +143,20 @@ def _strips(page: Page, scene: bytes) -> None:
         )
 
 
-def _reading(page: Page, shown: Shown, cells: bytes | None) -> None:
+def _reading(page: Page, site_reading: SiteReading, cells: bytes | None) -> None:
     """Draws the card with one reading of the selected site: control, picture and explanation.
 
     Args:
         cells: the scene of the head's weights, if it is drawn.
     """
     query, key = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
-    st.html(heading(reading.title(page, shown), _("{query} ↓ · {key} →", query=query, key=key), help_of="heat"))
-    _controls(page, shown)
+    st.html(heading(reading.title(page, site_reading), _("{query} ↓ · {key} →", query=query, key=key), help_of="heat"))
+    _controls(page, site_reading)
     if reading.fits(page):
         if cells is not None:
             canvas.draw("cells", cells, key="heat-cells", chosen=partial(update, site=str(page.attention.site), head=page.head))
         else:
-            draw_content(page, panels.of_reading(page, shown), "heatmap", printable=False)
+            draw_content(page, panels.of_reading(page, site_reading), "heatmap", printable=False)
     else:
         queries, keys = page.attention.mask.shape
         sentence = _(
@@ -167,11 +167,11 @@ def _reading(page: Page, shown: Shown, cells: bytes | None) -> None:
             most=reading.LONGEST,
         )
         st.info(sentence, icon=":material/info:")
-    for note in (*shown.notes, *_about_the_head(page, shown)):
+    for note in (*site_reading.notes, *_about_the_head(page, site_reading)):
         st.caption(tokens.markdown(note))
 
 
-def _controls(page: Page, shown: Shown) -> None:
+def _controls(page: Page, site_reading: SiteReading) -> None:
     titles = {name: reading.title for name, reading in catalogue(page.attention.site).items()}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.selectbox(
@@ -184,8 +184,8 @@ def _controls(page: Page, shown: Shown) -> None:
         )
         with st.popover(_("What is this?"), type="tertiary", key="about-reading", on_change="rerun") as part:
             if part.open:
-                _explain(shown)
-    if shown.reading.name == "writes":
+                _explain(site_reading)
+    if site_reading.reading.name == "writes":
         return
     with st.container(horizontal=True, gap="small"):
         _switch(page, "special", _("Leave out special tokens"), "widget:hide")
@@ -204,18 +204,18 @@ def _switch(page: Page, what: str, label: str, key: str) -> None:
     st.toggle(label, key=key, on_change=switch)
 
 
-def _explain(shown: Shown) -> None:
+def _explain(site_reading: SiteReading) -> None:
     """Draws the formula, what the reading is, and what it is not."""
-    st.markdown(f"**{tokens.markdown(shown.reading.title)}**")
-    for line in shown.reading.formula:
+    st.markdown(f"**{tokens.markdown(site_reading.reading.title)}**")
+    for line in site_reading.reading.formula:
         st.latex(line)
-    st.markdown(f":small[{tokens.markdown(shown.reading.meaning)}]")
-    st.markdown(f":small[{tokens.markdown(shown.reading.caution)}]")
+    st.markdown(f":small[{tokens.markdown(site_reading.reading.meaning)}]")
+    st.markdown(f":small[{tokens.markdown(site_reading.reading.caution)}]")
 
 
-def _about_the_head(page: Page, shown: Shown) -> list[str]:
+def _about_the_head(page: Page, site_reading: SiteReading) -> list[str]:
     """Sentences about the selected head: that it is silenced, has weights that are no probabilities, has an attention sink."""
-    if not shown.reading.of_head:
+    if not site_reading.reading.of_head:
         return []
     edits, site = page.view.request().edits, str(page.attention.site)
     notes = [] if page.trace.recorded is None else [said(phrase) for phrase in about_head(page.attention, page.head)]
@@ -249,27 +249,27 @@ def _about_sink(page: Page, head_sink: Sink) -> str:
     )
 
 
-def _lines(page: Page, shown: Shown, scene: bytes | None) -> None:
+def _lines(page: Page, site_reading: SiteReading, scene: bytes | None) -> None:
     """Draws the reading as lines, or the weights of the head if the reading has no number for each pair of tokens.
 
     Args:
         scene: None if there are too many tokens.
     """
-    title = _("Lines") if reading.is_raw(page, shown) else _("Lines: {title}", title=reading.title(page, shown))
+    title = _("Lines") if reading.is_raw(page, site_reading) else _("Lines: {title}", title=reading.title(page, site_reading))
     st.html(heading(title, _("Lines lead from each query token to the tokens that it attends to"), help_of="lines"))
     if scene is None:
         st.caption(_("Lines are drawn for at most {most} tokens per side.", most=reading.LONGEST))
         return
-    if shown.values.ndim == 1:
+    if site_reading.values.ndim == 1:
         st.caption(_("This view has one number for each row. The lines show the weights of the selected head instead."))
     canvas.draw("lines", scene, key="lines", chosen=update)
 
 
-def _image(page: Page, shown: Shown, scene: bytes) -> None:
+def _image(page: Page, site_reading: SiteReading, scene: bytes) -> None:
     """Draws the reading over the image, or the weights of the head if the reading has no number for each pair of patches."""
-    title = _("On the image: {title}", title=reading.title(page, shown))
+    title = _("On the image: {title}", title=reading.title(page, site_reading))
     st.html(heading(title, _("Gray: little weight. Orange: much, up to the largest weight of a patch"), help_of="image"))
-    if shown.values.ndim == 1:
+    if site_reading.values.ndim == 1:
         st.caption(_("This view has one number for each row. The image shows the weights of the selected head instead."))
     canvas.draw("overlay", scene, key="overlay", chosen=update)
 
@@ -299,16 +299,16 @@ def _sound(page: Page) -> None:
                     draw_content(page, times, "times")
 
 
-def _facts(page: Page, shown: Shown) -> None:
+def _facts(page: Page, site_reading: SiteReading) -> None:
     """Draws statistics of the selected head with explanations; in a single element, since each element slows down a redraw."""
-    statistics, meanings = panels.of_facts(page, shown), measures.meanings()
+    statistics, meanings = panels.of_facts(page, site_reading), measures.meanings()
     assert isinstance(statistics.content, Table)
     facts = []
     for name, (title, value) in zip(heads.SHOWN, statistics.content.frame[""].items(), strict=True):
         meaning = escape(meanings[name])
         summary = f'<summary title="{meaning}"><span>{escape(str(title))}</span><b>{escape(value)}</b></summary>'
         facts.append(f'<details class="fact">{summary}{meaning}</details>')
-    small = [f'<p class="small">{escape(note)}</p>' for note in panels.notes_of_facts(page, shown)]
+    small = [f'<p class="small">{escape(note)}</p>' for note in panels.notes_of_facts(page, site_reading)]
     for folded in folded_parts():
         if sentence := folded.link(page):
             address = urlencode(links.write(replace(page.view, opened=parts(f"{page.view.opened} {folded.name}"))))
@@ -336,18 +336,18 @@ def _alike(page: Page) -> None:
     st.caption(words.about)
 
 
-def _numbers(page: Page, shown: Shown) -> None:
+def _numbers(page: Page, site_reading: SiteReading) -> None:
     """Draws the numbers of the picture above as a table, with downloads."""
-    numbers = panels.of_numbers(page, shown)
+    numbers = panels.of_numbers(page, site_reading)
     st.caption(tokens.markdown(numbers.title))
     if reading.fits(page):
         draw_content(page, numbers, "numbers")
-    download.csv(reading.table(page, shown), page.trace, *reading.file_parts(page, shown))
+    download.csv(reading.table(page, site_reading), page.trace, *reading.file_parts(page, site_reading))
 
 
-def _all_heads(page: Page, shown: Shown) -> None:
+def _all_heads(page: Page, site_reading: SiteReading) -> None:
     """Draws a sortable table of all heads' statistics; a click on a row selects the head."""
-    if not reading.is_raw(page, shown):
+    if not reading.is_raw(page, site_reading):
         st.caption(panels.weights_alone())
     statistics = panels.of_heads(page)
     st.caption(statistics.about)

@@ -6,9 +6,9 @@ from typing import Literal
 
 import pandas as pd
 import plotly.graph_objects as go
+from model.requests.request import Decoding
 
 from model.engine.api import Texts
-from model.requests.request import Decoding
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene
@@ -28,7 +28,7 @@ from viz.panels import Bars, NotDrawable, OfRun, Panel, Plot, Scene, Table
 from viz.session.state import Page
 from viz.url.view_state import ViewState
 from viz.views.explore import lens_panels, reading, sound_panels
-from viz.views.explore.reading import Shown
+from viz.views.explore.reading import SiteReading
 from viz.views.step import cell_panels as of_cells
 
 LONGEST = 64
@@ -107,51 +107,51 @@ def of_link_reading(page: Page) -> Iterator[Panel]:
     Raises:
         NotDrawable: this run has no such reading.
     """
-    shown = reading.shown(page)
-    if reading.is_raw(page, shown) and shown.notes:
-        raise NotDrawable(join_sentences(shown.notes))
-    if shown.reading.name == "writes":
+    site_reading = reading.of_page(page)
+    if reading.is_raw(page, site_reading) and site_reading.notes:
+        raise NotDrawable(join_sentences(site_reading.notes))
+    if site_reading.reading.name == "writes":
         raise NotDrawable(_("What a cell writes is shown on Explore only, for the cell under the pointer."))
-    if shown.reading.name != "head" or reading.hides(page) == "special":  # else the heads themselves show it
-        yield of_reading(page, shown)
+    if site_reading.reading.name != "head" or reading.hides(page) == "special":  # else the heads themselves show it
+        yield of_reading(page, site_reading)
 
 
-def of_reading(page: Page, shown: Shown) -> Panel:
+def of_reading(page: Page, site_reading: SiteReading) -> Panel:
     """A reading of the selected site: cells, or bars where it has one number for each row."""
     rows, keys = tokens.queries(page.trace, page.attention), tokens.keys(page.trace, page.attention)
-    if shown.values.ndim == 1:
-        content: Bars | Scene = Bars(rows, shown.values.tolist(), page.view.query)
+    if site_reading.values.ndim == 1:
+        content: Bars | Scene = Bars(rows, site_reading.values.tolist(), page.view.query)
     else:
         axes = tokens.query_axis(page.trace, page.attention.site), tokens.key_axis(page.trace, page.attention.site)
-        content = Scene("Cells", matrix.numbers(shown.values, rows, [keys[key] for key in shown.keys], axes))
+        content = Scene("Cells", matrix.numbers(site_reading.values, rows, [keys[key] for key in site_reading.keys], axes))
 
     def on_page() -> Plot:
-        return Plot(lambda dark: figure_of_reading(page, shown, dark), reading_in_words(page, shown), "reading")
+        return Plot(lambda dark: figure_of_reading(page, site_reading, dark), reading_in_words(page, site_reading), "reading")
 
-    words = join_sentences((shown.reading.meaning, *shown.notes))
-    return Panel("reading", reading.title(page, shown), content, words, on_page=on_page)
+    words = join_sentences((site_reading.reading.meaning, *site_reading.notes))
+    return Panel("reading", reading.title(page, site_reading), content, words, on_page=on_page)
 
 
-def figure_of_reading(page: Page, shown: Shown, dark: bool) -> go.Figure:
+def figure_of_reading(page: Page, site_reading: SiteReading, dark: bool) -> go.Figure:
     """A reading as a figure."""
     trace, attention, query = page.trace, page.attention, page.view.query
-    if shown.most is not None:
-        return row_entropy.entropy(trace, attention, shown.values, shown.most, dark, query)
-    cells = heatmap.Cells(shown.values, shown.quantity, shown.probabilities, shown.keys)
+    if site_reading.most is not None:
+        return row_entropy.entropy(trace, attention, site_reading.values, site_reading.most, dark, query)
+    cells = heatmap.Cells(site_reading.values, site_reading.quantity, site_reading.probabilities, site_reading.keys)
     return heatmap.cells(trace, attention, cells, dark, query)
 
 
-def reading_in_words(page: Page, shown: Shown) -> str:
+def reading_in_words(page: Page, site_reading: SiteReading) -> str:
     """The figure of a reading in words; of derived numbers, where the largest and the smallest are."""
-    title = reading.title(page, shown)
-    if shown.values.ndim == 1:
+    title = reading.title(page, site_reading)
+    if site_reading.values.ndim == 1:
         rows = tokens.queries(page.trace, page.attention, longest=None)
-        return titled(title, alt_text.bars(rows, shown.values.tolist()))
-    if shown.reading.name != "head":
-        return titled(title, alt_text.table(shown.values, tokens.key_axis(page.trace, page.attention.site)))
-    if len(shown.keys) < page.attention.mask.shape[1]:
-        kept = alt_text.kept(page.trace, page.attention, shown.values, shown.keys.tolist())
-        return titled(title, join_sentences((*shown.notes, kept)))
+        return titled(title, alt_text.bars(rows, site_reading.values.tolist()))
+    if site_reading.reading.name != "head":
+        return titled(title, alt_text.table(site_reading.values, tokens.key_axis(page.trace, page.attention.site)))
+    if len(site_reading.keys) < page.attention.mask.shape[1]:
+        kept = alt_text.kept(page.trace, page.attention, site_reading.values, site_reading.keys.tolist())
+        return titled(title, join_sentences((*site_reading.notes, kept)))
     return titled(title, alt_text.head(page.trace, page.attention, page.head))
 
 
@@ -212,18 +212,18 @@ def _next(page: Page) -> Panel:
     return of_next(page, row)
 
 
-def of_facts(page: Page, shown: Shown) -> Panel:
+def of_facts(page: Page, site_reading: SiteReading) -> Panel:
     """The statistics of the selected head."""
     statistics, titles = head_measures.head_statistics(page.trace, page.attention, page.head), measures.titles()
     texts = [_("not defined") if math.isnan(value) else number(value, ".2f") for value in statistics.values.values()]
     frame = pd.DataFrame({"": texts}, index=pd.Index([titles[name] for name in statistics.values], name=""))
-    return Panel("facts", _("This head"), Table(frame), join_sentences(notes_of_facts(page, shown)), width="half")
+    return Panel("facts", _("This head"), Table(frame), join_sentences(notes_of_facts(page, site_reading)), width="half")
 
 
-def notes_of_facts(page: Page, shown: Shown) -> list[str]:
+def notes_of_facts(page: Page, site_reading: SiteReading) -> list[str]:
     """What to know when reading the statistics of a head, sentence by sentence."""
     statistics = head_measures.head_statistics(page.trace, page.attention, page.head)
-    notes = [] if reading.is_raw(page, shown) else [weights_alone()]
+    notes = [] if reading.is_raw(page, site_reading) else [weights_alone()]
     if page.attention.site.stack == "decoder" and not page.trace.of_program:
         rows = tokens.queries(page.trace, page.attention)
         row = rows[min(max(page.view.query, 1), len(rows) - 1)]
@@ -255,17 +255,17 @@ def of_similar(page: Page, similar: tuple[Likeness, ...]) -> Panel:
     return Panel("alike", _("Similar heads"), Table(frame), words, about, width="half")
 
 
-def of_numbers(page: Page, shown: Shown) -> Panel:
+def of_numbers(page: Page, site_reading: SiteReading) -> Panel:
     """The numbers of a reading as a table; with more decimals on the page, which has room for them."""
-    frame = reading.table(page, shown)
-    title = _("{title}: {quantity}", title=reading.title(page, shown), quantity=shown.quantity)
+    frame = reading.table(page, site_reading)
+    title = _("{title}: {quantity}", title=reading.title(page, site_reading), quantity=site_reading.quantity)
     return Panel("numbers", title, Table(frame, page.view.query, decimals=2), on_page=lambda: Table(frame, decimals=4))
 
 
 def _numbers(page: Page) -> Panel:
     if not reading.fits(page):
         raise NotDrawable(_("Tables are drawn for at most {most} tokens per side.", most=reading.LONGEST))
-    return of_numbers(page, reading.shown(page))
+    return of_numbers(page, reading.of_page(page))
 
 
 def of_heads(page: Page) -> Panel:
@@ -294,7 +294,7 @@ def _times(page: Page) -> Panel:
 
 _PARTS: Mapping[str, Callable[[Page], Panel]] = {
     "next": _next,
-    "facts": lambda page: of_facts(page, reading.shown(page)),
+    "facts": lambda page: of_facts(page, reading.of_page(page)),
     "times": _times,
     "alike": lambda page: of_similar(page, most_alike(page.trace, page.attention, page.head)),
     "numbers": _numbers,

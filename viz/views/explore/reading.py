@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from model.requests.request import RunRequest
 
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
 from model.measures.rows import entropies
-from model.requests.request import RunRequest
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site
@@ -35,7 +35,7 @@ WEIGHTS = ("head", "writes")
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class SiteReading:
     """A reading of one site, ready to be drawn, explained and exported.
 
     Attributes:
@@ -57,18 +57,20 @@ class Shown:
     most: Array | None = None
 
 
-def shown(page: Page) -> Shown:
+def of_page(page: Page) -> SiteReading:
     """The reading that the view asks for; if it is not available, the raw weights and a note that says why."""
     name, attention = page.view.reading, page.attention
-    found = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
-    if isinstance(found, str):
-        found = replace(_weights(page), notes=(found, _("Showing the weights of the selected head instead.")))
-    match "none" if found.reading.name == "writes" else hides(page):
+    site_reading = _COMPUTED[name](page) if name in _COMPUTED else _weights(page)
+    if isinstance(site_reading, str):  # why there is none
+        site_reading = replace(_weights(page), notes=(site_reading, _("Showing the weights of the selected head instead.")))
+    match "none" if site_reading.reading.name == "writes" else hides(page):
         case "special":
-            found = _without_special(found, np.asarray(page.trace.tokens[attention.key_tokens].special[: len(found.keys)], bool))
+            special = page.trace.tokens[attention.key_tokens].special[: len(site_reading.keys)]
+            site_reading = _without_special(site_reading, np.asarray(special, bool))
         case "first":
-            found = _without_first(page, found)
-    return _entropy(page, found) if name == "entropy" else found
+            site_reading = _without_first(page, site_reading)
+    # The entropy is that of the rows as they are drawn: without the keys that the page leaves out.
+    return _entropy(page, site_reading) if name == "entropy" else site_reading
 
 
 def hides(page: Page) -> str:
@@ -90,51 +92,52 @@ def fits(page: Page) -> bool:
     return bool(max(page.attention.mask.shape) <= LONGEST)
 
 
-def is_raw(page: Page, shown: Shown) -> bool:
+def is_raw(page: Page, site_reading: SiteReading) -> bool:
     """Whether the map is the weights of the selected head as they ran, all keys included."""
-    return shown.reading.name in WEIGHTS and len(shown.keys) == page.attention.mask.shape[1]
+    return site_reading.reading.name in WEIGHTS and len(site_reading.keys) == page.attention.mask.shape[1]
 
 
-def title(page: Page, shown: Shown) -> str:
+def title(page: Page, site_reading: SiteReading) -> str:
     """Title of the picture: the selected head for raw weights; for derived numbers the reading's name first."""
-    whose = tokens.site(page.attention.site, page.head if shown.reading.of_head else None)
-    name = whose if shown.reading.name == "head" else _("{reading} · {site}", reading=shown.reading.title, site=whose)
-    left = hides(page) == "first" and len(shown.keys) < page.attention.mask.shape[1]
+    whose = tokens.site(page.attention.site, page.head if site_reading.reading.of_head else None)
+    name = whose if site_reading.reading.name == "head" else _("{reading} · {site}", reading=site_reading.reading.title, site=whose)
+    left = hides(page) == "first" and len(site_reading.keys) < page.attention.mask.shape[1]
     return _("{title}, without the first token", title=name) if left else name
 
 
-def file_parts(page: Page, shown: Shown) -> tuple[str, ...]:
+def file_parts(page: Page, site_reading: SiteReading) -> tuple[str, ...]:
     """Parts of the name of a file with this reading."""
-    head = (f"head-{page.head + 1}",) if shown.reading.of_head else ()
-    reading = () if shown.reading.name == "head" else (shown.reading.name,)
-    hidden = (f"without-{hides(page)}",) if len(shown.keys) < page.attention.weights.shape[2] else ()
+    head = (f"head-{page.head + 1}",) if site_reading.reading.of_head else ()
+    reading = () if site_reading.reading.name == "head" else (site_reading.reading.name,)
+    hidden = (f"without-{hides(page)}",) if len(site_reading.keys) < page.attention.weights.shape[2] else ()
     return (str(page.attention.site), *head, *reading, *hidden)
 
 
-def _weights(page: Page) -> Shown:
+def _weights(page: Page) -> SiteReading:
     return _map(page, "head", page.attention.head(page.head), probabilities=True)
 
 
-def _mean(page: Page) -> Shown:
+def _mean(page: Page) -> SiteReading:
     return _map(page, "mean", aggregation.mean_over_heads(page.attention.weights), probabilities=True)
 
 
-def _max(page: Page) -> Shown:
+def _max(page: Page) -> SiteReading:
     return _map(page, "max", aggregation.max_over_heads(page.attention.weights), probabilities=False)
 
 
-def _value_weighted(page: Page) -> Shown | str:
-    found = with_values(page)
-    if isinstance(found, str):
-        return found
+def _value_weighted(page: Page) -> SiteReading | str:
+    attention = with_values(page)
+    if isinstance(attention, str):
+        return attention
     projection = _projection(page)
-    assert found.v is not None
-    own = None if projection is None else np.split(projection, found.heads, axis=1)[page.head]
-    values = aggregation.value_weighted(found.head(page.head), found.v[page.head], own)
+    assert attention.v is not None
+    # The columns of W_O that read this head, where the engine gives them: values count as they reach the residual stream.
+    of_head = None if projection is None else np.split(projection, attention.heads, axis=1)[page.head]
+    values = aggregation.value_weighted(attention.head(page.head), attention.v[page.head], of_head)
     return _map(page, "value", values, probabilities=False, projected=projection is not None)
 
 
-def _writes(page: Page) -> Shown | str:
+def _writes(page: Page) -> SiteReading | str:
     if page.info.recorded:
         return needs_network()
     if not page.info.writes:
@@ -145,7 +148,7 @@ def _writes(page: Page) -> Shown | str:
     return replace(_weights(page), reading=catalogue(page.attention.site)["writes"])
 
 
-def _rollout(page: Page) -> Shown | str:
+def _rollout(page: Page) -> SiteReading | str:
     site = page.attention.site
     if page.trace.recorded is not None:
         return _("A recording of a program does not show how its attention layers follow one another, so there is no rollout.")
@@ -156,11 +159,12 @@ def _rollout(page: Page) -> Shown | str:
     bare = [stack for stack, spec in page.info.spec.items() if isinstance(spec, Mapping) and spec.get("wiring") == "attention"]
     values = rollout(page.trace, site, bare)
     rounding = 1e-5 if page.trace.model.get("dtype", "float32") == "float32" else 2e-2  # in lower precision, rows sum to nearly 1
-    found = _map(page, "rollout", values, probabilities=bool(np.allclose(values.sum(axis=-1), 1, rtol=0, atol=rounding)))
-    return found if found.probabilities else replace(found, notes=(_rest(page, values),))
+    sums_to_one = bool(np.allclose(values.sum(axis=-1), 1, rtol=0, atol=rounding))
+    rollout_map = _map(page, "rollout", values, probabilities=sums_to_one)
+    return rollout_map if sums_to_one else replace(rollout_map, notes=(_rest(page, values),))
 
 
-_COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
+_COMPUTED: Mapping[str, Callable[[Page], SiteReading | str]] = {
     "mean": _mean,
     "max": _max,
     "value": _value_weighted,
@@ -171,27 +175,29 @@ _COMPUTED: Mapping[str, Callable[[Page], Shown | str]] = {
 
 def _rest(page: Page, values: Array) -> str:
     """Sentence on where the rest of a decoder's rollout is."""
-    gaps = {"share": float(np.nanmean(values.sum(axis=-1)))}
+    share = float(np.nanmean(values.sum(axis=-1)))
     if page.attention.site.kind == "cross":
-        return _("On average, {share:.0%} of a row falls on source tokens, and the rest on the target tokens read so far.", **gaps)
+        return _(
+            "On average, {share:.0%} of a row falls on source tokens, and the rest on the target tokens read so far.", share=share
+        )
     return _(
         "On average, {share:.0%} of a row falls on target tokens, and the rest on source tokens read in earlier layers.",
-        **gaps,
+        share=share,
     )
 
 
-def _map(page: Page, name: str, values: Array, probabilities: bool, projected: bool = True) -> Shown:
+def _map(page: Page, name: str, values: Array, probabilities: bool, projected: bool = True) -> SiteReading:
     reading = catalogue(page.attention.site, projected)[name]
-    return Shown(reading, values, probabilities, reading.quantity, np.arange(values.shape[1]))
+    return SiteReading(reading, values, probabilities, reading.quantity, np.arange(values.shape[1]))
 
 
-def _without_special(found: Shown, hidden: Array) -> Shown:
-    """`found` without its hidden keys, unless there are none or no others."""
+def _without_special(site_reading: SiteReading, hidden: Array) -> SiteReading:
+    """The reading without its hidden keys, unless there are none or no others."""
     if not hidden.any():
-        return replace(found, notes=(*found.notes, _("These keys contain no special tokens.")))
+        return replace(site_reading, notes=(*site_reading.notes, _("These keys contain no special tokens.")))
     if hidden.all():
-        return replace(found, notes=(*found.notes, _("All of these keys are special tokens, so none was left out.")))
-    kept = aggregation.without(found.values, hidden)
+        return replace(site_reading, notes=(*site_reading.notes, _("All of these keys are special tokens, so none was left out.")))
+    kept = aggregation.without(site_reading.values, hidden)
     note = _n(
         "{count} special token left out; it held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
         "{count} special tokens left out; they held {share:.0%} of the weight. The rest of each row is rescaled to sum to 1.",
@@ -212,32 +218,33 @@ def _without_special(found: Shown, hidden: Array) -> Shown:
         else ()
     )
     return replace(
-        found,
+        site_reading,
         values=kept.values,
         probabilities=True,
         quantity=_("share of the rest"),
         keys=np.flatnonzero(~hidden),
-        notes=(*found.notes, note, *empty),
+        notes=(*site_reading.notes, note, *empty),
     )
 
 
-def _without_first(page: Page, found: Shown) -> Shown:
-    """`found` without the first key, unless there is no other."""
-    if len(found.keys) < 2:
-        said = (_("There is no key besides the first token, so it is not left out."),) if page.view.hide else ()
-        return replace(found, notes=(*found.notes, *said))
-    kept = aggregation.without(found.values, np.arange(len(found.keys)) == 0)
+def _without_first(page: Page, site_reading: SiteReading) -> SiteReading:
+    """The reading without the first key, unless there is no other."""
+    if len(site_reading.keys) < 2:
+        note = _("There is no key besides the first token, so it is not left out.")
+        return replace(site_reading, notes=(*site_reading.notes, *((note,) if page.view.hide else ())))
+    kept = aggregation.without(site_reading.values, np.arange(len(site_reading.keys)) == 0)
     choose = page.attention.mask.sum(axis=-1) >= 2
-    share = aggregation.without(found.values[choose], np.arange(len(found.keys)) == 0).share
-    gaps = {"token": tokens.token(page.trace.tokens[page.attention.key_tokens], 0), "share": share}
+    share = aggregation.without(site_reading.values[choose], np.arange(len(site_reading.keys)) == 0).share
+    token = tokens.token(page.trace.tokens[page.attention.key_tokens], 0)
     note = (
         _(
             "Without the first token, “{token}”, which holds {share:.0%} of a row on average. The rest of each row is rescaled to "
             "sum to 1.",
-            **gaps,
+            token=token,
+            share=share,
         )
         if np.isfinite(share)
-        else _("Without the first token, “{token}”. The rest of each row is rescaled to sum to 1.", **gaps)
+        else _("Without the first token, “{token}”. The rest of each row is rescaled to sum to 1.", token=token)
     )
     empty = _n(
         "{count} row had all its weight on the first token and is now empty.",
@@ -246,16 +253,16 @@ def _without_first(page: Page, found: Shown) -> Shown:
         count=kept.emptied,
     )
     return replace(
-        found,
+        site_reading,
         values=kept.values,
         probabilities=True,
         quantity=_("share of the rest"),
-        keys=found.keys[1:],
-        notes=(*found.notes, note, *((empty,) if kept.emptied else ())),
+        keys=site_reading.keys[1:],
+        notes=(*site_reading.notes, note, *((empty,) if kept.emptied else ())),
     )
 
 
-def _entropy(page: Page, rows: Shown) -> Shown:
+def _entropy(page: Page, rows: SiteReading) -> SiteReading:
     """The entropy of each row of weights, and its maximum, over the row's allowed keys."""
     reading = catalogue(page.attention.site)["entropy"]
     allowed = page.attention.mask[:, rows.keys].sum(axis=-1)
@@ -293,26 +300,26 @@ def overview(page: Page, writes: bool = False) -> dict[str, bytes]:
     }
 
 
-def selected_head(page: Page, shown: Shown | None) -> dict[str, bytes]:
+def selected_head(page: Page, site_reading: SiteReading | None) -> dict[str, bytes]:
     """The scenes `lines`, or `overlay` where an image was read, and, where the page draws the weights themselves, `cells`; no lines
     and cells if there are too many tokens.
 
     Args:
-        shown: the reading of the selected site; None: the weights of the selected head as they ran.
+        site_reading: the reading of the selected site; None: the weights of the selected head as they ran.
     """
     trace, site, head, query = page.trace, page.attention.site, page.head, page.view.query
-    raw = shown is None or is_raw(page, shown)
-    read = None if shown is None or raw else _read(page, shown)
-    found: dict[str, bytes] = {}
+    raw = site_reading is None or is_raw(page, site_reading)
+    read = None if site_reading is None or raw else _read(page, site_reading)
+    scenes: dict[str, bytes] = {}
     if trace.image is not None and overlay.fits(trace, site):
         hidden = hidden_positions(RunRequest.edits_in(trace.request), trace.tokens)
-        found["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read, hidden)
+        scenes["overlay"] = overlay.scene(trace, site, head, query, page.view.overlay, read, hidden)
     elif fits(page):
-        found["lines"] = attention.lines(trace, site, head, query, read, live=True)
+        scenes["lines"] = attention.lines(trace, site, head, query, read, live=True)
     if raw and fits(page):
-        writes = _cell_words(page) if shown is not None and shown.reading.name == "writes" else None
-        found["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
-    return found
+        writes = _cell_words(page) if site_reading is not None and site_reading.reading.name == "writes" else None
+        scenes["cells"] = attention.cells(trace, Stage(str(site), "weights"), head, query, page.view.key, live=True, writes=writes)
+    return scenes
 
 
 def _cell_words(page: Page) -> attention.Asks | None:
@@ -320,17 +327,17 @@ def _cell_words(page: Page) -> attention.Asks | None:
     return next((feature.cell_words(page) for feature in features() if feature.cell_words is not None), None)
 
 
-def _read(page: Page, shown: Shown) -> ReadingScene | None:
+def _read(page: Page, site_reading: SiteReading) -> ReadingScene | None:
     """A reading for the lines; None: it has one number for each row, so the lines show the weights of the selected head."""
-    if shown.values.ndim == 1:
+    if site_reading.values.ndim == 1:
         return None
     whole = np.zeros(page.attention.mask.shape)
-    whole[:, shown.keys] = shown.values
-    return ReadingScene("/".join(file_parts(page, shown)), title(page, shown), whole)
+    whole[:, site_reading.keys] = site_reading.values
+    return ReadingScene("/".join(file_parts(page, site_reading)), title(page, site_reading), whole)
 
 
-def table(page: Page, shown: Shown) -> pd.DataFrame:
+def table(page: Page, site_reading: SiteReading) -> pd.DataFrame:
     """The numbers of the reading that is shown."""
-    if shown.most is None:
-        return tables.map_table(page.trace, page.attention, shown.values, shown.keys)
-    return tables.row_table(page.trace, page.attention, shown.values, shown.quantity)
+    if site_reading.most is None:
+        return tables.map_table(page.trace, page.attention, site_reading.values, site_reading.keys)
+    return tables.row_table(page.trace, page.attention, site_reading.values, site_reading.quantity)

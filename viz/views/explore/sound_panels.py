@@ -72,7 +72,7 @@ def _spectrogram(page: Page, dark: bool) -> go.Figure:
     words = sound.timed(page.trace, heard, page.attention.site, page.head).words
     cells = {
         "type": "heatmap",
-        "x": [(place + 0.5) * heard.read.step for place in range(codes.shape[1])],
+        "x": [(column + 0.5) * heard.read.step for column in range(codes.shape[1])],
         "y": list(range(1, len(codes) + 1)),
         "z": codes.astype(np.float64),
         "zmin": 0,

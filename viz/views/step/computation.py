@@ -6,10 +6,10 @@ from weakref import ref
 
 import numpy as np
 import streamlit as st
+from model.requests.request import KEEP
 
 from model.engine.api import Run
 from model.errors import HeadlightError
-from model.requests.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace
@@ -75,13 +75,14 @@ def _followed(page: Page, trace: Trace, walk: tuple[Stage, ...]) -> Followed:
     row = rows[motion.stack_of(trace, Stage("output", "logits"))]
     step = next((step for step in trace.steps if step.computed[1] - 1 == row), None)
     captions = tuple(
-        (f"{titles.titles()[each.name]} · {titles.place(trace, each, page.head)}", sentences.sentence(trace, each)) for each in walk
+        (f"{titles.titles()[stage.name]} · {titles.place(trace, stage, page.head)}", sentences.sentence(trace, stage))
+        for stage in walk
     )
     if step is not None:
         listed = [*step.candidates[: motion.LISTED]]
-        listed += [step.chosen] * all(each.id != step.chosen.id for each in listed)
-        ids, shares = [each.id for each in listed], tuple(float(np.exp(each.log_probability)) for each in listed)
-        words = [tokens.word(each.text) for each in listed]
+        listed += [step.chosen] * all(token.id != step.chosen.id for token in listed)
+        ids, shares = [token.id for token in listed], tuple(float(np.exp(token.log_probability)) for token in listed)
+        words = [tokens.word(token.text) for token in listed]
     else:
         ids, shares = numbers.likeliest(trace, row)[: motion.LISTED] if trace.logits is not None else [], ()
         words = stage_panels.words(page, trace, ids) if ids else []
@@ -117,16 +118,16 @@ def _choose_head(page: Page) -> None:
         )
 
 
-def _go(found: ref[Trace], site: Site, **fields: str | int) -> None:
+def _go(run: ref[Trace], site: Site, **fields: str | int) -> None:
     """Goes to another stage and its site, or follows another token or head there.
 
     The selected row is cleared if its tokens are others at the new site.
 
     Args:
-        found: the run. Callbacks are kept as long as the session, which must not hold a trace.
+        run: the run. Callbacks are kept as long as the session, which must not hold a trace.
         site: the current site.
     """
-    text, trace = str(fields.pop("stage")), found()
+    text, trace = str(fields.pop("stage")), run()
     if trace is None:
         return update(stage=text)
     try:
@@ -150,6 +151,6 @@ def _attention_near(now: Attention, trace: Trace, stage: Stage, own_stack: bool)
     """
     if stage.site is not None:
         return trace.at(stage.site)
-    own = [attention for site, attention in trace.attention.items() if site.stack == stage.stack]
+    of_stack = [attention for site, attention in trace.attention.items() if site.stack == stage.stack]
     other = stage.place == "output" or (own_stack and now.site.stack != stage.stack)
-    return own[-1] if own and other else now
+    return of_stack[-1] if of_stack and other else now

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.requests.network import ROTARY
+
 from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace
@@ -53,13 +54,13 @@ class Symbol:
 
 def symbols(trace: Trace, stage: Stage, head: int) -> list[Symbol]:
     """The matrices in a stage's formula that the run recorded."""
-    found = []
+    matrices = []
     for position, letter in enumerate(_SYMBOLS.get(stage.name, ())):
         made = stage if position == 0 and stage.name in AXES else Stage(stage.place, _MADE_BY[letter])
         array = stages.tensor(trace, made, head)
         if array is not None:
-            found.append(Symbol(letter, array.shape, AXES[made.name], titles()[made.name]))
-    return found
+            matrices.append(Symbol(letter, array.shape, AXES[made.name], titles()[made.name]))
+    return matrices
 
 
 def formula(trace: Trace, stage: Stage) -> str:
@@ -138,13 +139,13 @@ def is_rotated(stage: Stage, stack: Mapping[str, Any]) -> bool:
 
 
 def _attention_of(name: str, spec: Mapping[str, Any], width: int | None, memory: str) -> str:
-    one, bias = ("", " + b") if spec.get("projections") != "shared" else (r"_{[h]}", "")
+    of_head, bias = ("", " + b") if spec.get("projections") != "shared" else (r"_{[h]}", "")
     biased = bias if spec.get("bias") else ""
     root = r"\sqrt{\mathrm{head\_dim}}" if width is None else rf"\sqrt{{{width}}}"
     return {
-        "queries": rf"Q = x{one}\,W^Q{biased.replace('b', 'b^Q')}",
-        "keys": rf"K = {memory}{one}\,W^K{biased.replace('b', 'b^K')}",
-        "values": rf"V = {memory}{one}\,W^V{biased.replace('b', 'b^V')}",
+        "queries": rf"Q = x{of_head}\,W^Q{biased.replace('b', 'b^Q')}",
+        "keys": rf"K = {memory}{of_head}\,W^K{biased.replace('b', 'b^K')}",
+        "values": rf"V = {memory}{of_head}\,W^V{biased.replace('b', 'b^V')}",
         "scores": rf"S = \frac{{Q\,K^\top}}{{{root}}}",
         "mask": r"S' = S + M, \qquad M_{ij} \in \{0, -\infty\}",
         "weights": r"A_{ij} = \frac{\exp S'_{ij}}{\sum_k \exp S'_{ik}}, \qquad S' = S + M",
@@ -185,5 +186,5 @@ def _output(name: str, trace: Trace, output: Mapping[str, Any]) -> str:
 
 def bound(symbol: Symbol) -> str:
     """A symbol in words: "S: 12 × 11 (query × key), Scores"."""
-    gaps = {"shape": " × ".join(map(str, symbol.shape)), "axes": tokens.markdown(" × ".join(map(axis, symbol.axes)))}
-    return _("${letter}$: {shape} ({axes}), {title}", letter=symbol.letter, title=symbol.title, **gaps)
+    fields = {"shape": " × ".join(map(str, symbol.shape)), "axes": tokens.markdown(" × ".join(map(axis, symbol.axes)))}
+    return _("${letter}$: {shape} ({axes}), {title}", letter=symbol.letter, title=symbol.title, **fields)

@@ -87,5 +87,5 @@ def likeliest(trace: Trace, row: int) -> list[int]:
 def text_of(trace: Trace, id_: int) -> str:
     """The text of an id if the run has it, else the id itself."""
     candidates = (c for step in trace.steps for c in (step.chosen, *step.candidates))
-    found = next((c.text for c in candidates if c.id == id_), None)
-    return f"#{id_}" if found is None else tokens.word(found)
+    text = next((c.text for c in candidates if c.id == id_), None)
+    return f"#{id_}" if text is None else tokens.word(text)

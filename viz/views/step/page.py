@@ -1,15 +1,19 @@
 """The page Step through: the decoding token by token, or the computation stage by stage."""
 
+from functools import partial
+
 import streamlit as st
 
-from model.trace.types import Site
+from model.trace.beam_tree import hypotheses
+from model.trace.types import Site, Trace
 from viz.feature import draw_parts
 from viz.i18n.translate import _
 from viz.labels import tokens
 from viz.panels import OfRun, Picture
-from viz.session.state import Page, bind, update
-from viz.views.step import beam_search, cell_dialog, computation, panels
-from viz.widgets.cards import choose_picture, one_screen, panel
+from viz.session.state import Page, bind, decimals, update
+from viz.views.step import cell_dialog, computation, panels
+from viz.widgets import download
+from viz.widgets.cards import card, choose_picture, expander_state, one_screen, panel
 from viz.widgets.drawn_panels import draw_content
 
 MOST_WEIGHTS = 2**24
@@ -33,7 +37,7 @@ def show(page: Page) -> None:
         computation.draw(page, picture == "motion")
     elif page.view.big:
         with one_screen():
-            (beam_search.draw_tree if picture == "tree" else _player)(page)
+            (_tree if picture == "tree" else _player)(page)
     else:
         _tokens(page)
 
@@ -48,7 +52,7 @@ def _figures(page: Page) -> OfRun:
 
 def _tokens(page: Page) -> None:
     """Draws the decoding. All steps were computed when the sentence ran; the browser reveals them one by one."""
-    beam_search.draw(page)
+    _search(page)
     sites = [str(site) for site in page.trace.attention]
     tied = bind("site", head=0, query=-1)
     st.session_state[tied["key"]] = page.view.site
@@ -64,8 +68,8 @@ def _player(page: Page) -> bool:
     """Draws the player, and the calculation of the chosen cell; False: the layer has too many weights."""
     weights = page.attention.heads * page.attention.mask.size
     if weights > MOST_WEIGHTS:
-        gaps = {"weights": weights, "most": MOST_WEIGHTS}
-        st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **gaps))
+        counts = {"weights": weights, "most": MOST_WEIGHTS}
+        st.info(_("This layer has {weights:,} weights; only up to {most:,} can be animated. Explore shows them all.", **counts))
         return False
     with panel("player"):
         draw_content(page, panels.of_player(page), "player", chosen=update, printable=False)
@@ -74,3 +78,65 @@ def _player(page: Page) -> bool:
     if not page.trace.steps:
         st.info(_("This run generated nothing, so there is nothing to step through."), icon=":material/info:")
     return True
+
+
+ANOTHER = {"query": -1, "key": -1, "step": -1}
+"""Fields that another hypothesis resets: they name rows of the old one."""
+
+
+def _search(page: Page) -> None:
+    """Draws the search, if the run has one; every page then shows the chosen hypothesis."""
+    if not page.trace.tree:
+        return
+    with card("search", "content"):
+        st.markdown("**" + _("The beam search") + "**")
+        st.caption(
+            _(
+                "Each column is a step and each box a hypothesis so far, with its total log-probability. Finished "
+                "hypotheses are numbered, best log-probability per token first; the highlighted one is shown on every "
+                "page."
+            )
+        )
+        if page.info.recorded:
+            st.caption(_("This is a recorded run: it holds the attention of only one hypothesis, the highlighted one."))
+        else:
+            st.selectbox(
+                _("Hypothesis shown"),
+                range(len(hypotheses(page.trace.tree))),
+                format_func=partial(_in_words, page.trace, decimals(3)),
+                **bind("hypothesis", **ANOTHER),
+            )
+        _tree(page)
+        opened = expander_state("part-search", page.view.opened, ("search",))
+        with st.expander(_("The search as a table"), icon=":material/table:", **opened) as part:
+            if part.open:
+                _search_numbers(page)
+
+
+def _tree(page: Page) -> None:
+    """Draws the tree of the search; a click on a finished hypothesis shows it, unless the run is recorded."""
+    count = 0 if page.info.recorded else len(hypotheses(page.trace.tree))
+    draw_content(page, panels.tree(page), "tree", chosen=partial(_show_hypothesis, count), printable=False)
+
+
+def _show_hypothesis(count: int, **fields: str | int) -> None:
+    """Shows another of the `count` final hypotheses, if it exists."""
+    if fields.get("hypothesis") in range(count):
+        update(**fields, **ANOTHER)
+
+
+def _in_words(trace: Trace, form: str, rank: int) -> str:
+    """A hypothesis as one line of text."""
+    index = hypotheses(trace.tree)[rank]
+    node, text = trace.tree[index], panels.text_of_hypothesis(trace, index)
+    mean, total = tokens.number(node.mean, form), tokens.number(node.total, form)
+    return _("{rank} · {text} · {mean} per token, {total} in total", rank=rank + 1, text=text, mean=mean, total=total)
+
+
+def _search_numbers(page: Page) -> None:
+    trace = page.trace
+    draw_content(page, panels.of_search(trace), "search-numbers")
+    table = panels.table_of_search(trace)
+    download.csv(table, trace, "search", label=_("Download the search as CSV"), key="search-csv")
+    printed = OfRun("tree", trace, page.attention.site, page.head, hypothesis=page.view.hypothesis)
+    draw_parts("picture", Picture("tree", trace, lambda: [printed]))

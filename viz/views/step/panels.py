@@ -3,22 +3,20 @@
 from dataclasses import replace
 
 import pandas as pd
+from model.requests.request import KEEP
 
 from model.engine.api import Run
-from model.requests.request import KEEP
 from model.trace import stages
 from model.trace.beam_tree import path
 from model.trace.types import Site, Trace
-from viz.canvas.scenes import beam_tree, network
-from viz.canvas.scenes import player as player_scene
+from viz.canvas.scenes import attention, beam_tree, network
 from viz.canvas.wire import parts
 from viz.canvas.wire.transport import changed
 from viz.feature import panels_of_parts
 from viz.i18n.translate import _
 from viz.labels import titles, tokens
 from viz.panels import Panel, Scene, Table
-from viz.session.selection import with_trace
-from viz.session.state import Page
+from viz.session.state import Page, with_trace
 from viz.url.view_state import ViewState
 from viz.views.explore import panels as explore
 from viz.views.step import cell_panels, stage_panels
@@ -45,7 +43,7 @@ def shows_row(view: ViewState, site: Site) -> bool:
 
 def of_player(page: Page) -> Panel:
     """The decoding, step by step. On a page a candidate continues the text; in a lecture it does not."""
-    data = player_scene.scene(page.trace, page.attention.site, page.head, page.view.step)
+    data = attention.player(page.trace, page.attention.site, page.head, page.view.step)
     return Panel(
         "player",
         "",

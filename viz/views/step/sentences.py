@@ -91,7 +91,7 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
     crossing = stage.site.kind != "self"
     if (stack.get("attention") or {}).get("latent") and stage.name in ("latents", "keys", "values"):
         return _of_latents(stage.name)
-    told = {
+    sentence = {
         "queries": _queries(stage, stack),
         "latents": _of_latents("latents"),
         "keys": _keys(stage, stack),
@@ -111,9 +111,9 @@ def _at_attention(trace: Trace, stage: Stage) -> str:
     }[stage.name]
     count = tokens.heads_of_a_key(trace, stage.site)
     if stage.name not in ("keys", "values") or count == 1:
-        return told
+        return sentence
     shared = _("Every {count} heads share theirs: heads 1 to {count} have the same ones, and so do the next {count}.", count=count)
-    return join_sentences([told, shared])
+    return join_sentences([sentence, shared])
 
 
 def _queries(stage: Stage, stack: Mapping[str, Any]) -> str:

@@ -44,8 +44,8 @@ def draw(page: Page, trace: Trace, stage: Stage) -> None:
 
 def draw_picture(page: Page, trace: Trace, stage: Stage) -> None:
     """Draws the picture of a stage alone, as large as the screen of a projector, with its title and its sentence."""
-    place = tokens.markdown(titles.place(trace, stage, page.head))
-    st.markdown(f"**{titles.titles()[stage.name]}** · {place}")
+    where = tokens.markdown(titles.place(trace, stage, page.head))
+    st.markdown(f"**{titles.titles()[stage.name]}** · {where}")
     st.markdown(sentences.sentence(trace, stage))
     _say_what_is_no_number(trace, stage, page.head)
     _picture(page, trace, stage)
@@ -58,18 +58,18 @@ def _say_what_is_no_number(trace: Trace, stage: Stage, head: int) -> None:
         return
     wrong = stages.unsound(trace, stage)
     here = 0 if wrong is None else int((wrong[head] if stage.in_head else wrong).sum())
-    gaps = {"count": here, "title": titles.titles()[first.name], "place": titles.place(trace, first, head), "stage": str(first)}
+    fields = {"count": here, "title": titles.titles()[first.name], "place": titles.place(trace, first, head), "stage": str(first)}
     if here:
         say(
             _n(
                 "{count} value here is NaN or infinite. In this run, such values first appear at {stage} ({title}, {place}).",
                 "{count} values here are NaN or infinite. In this run, such values first appear at {stage} ({title}, {place}).",
                 here,
-                **gaps,
+                **fields,
             )
         )
     else:
-        say(_("This run contains NaN or infinite values, first at {stage} ({title}, {place}); here there are none.", **gaps))
+        say(_("This run contains NaN or infinite values, first at {stage} ({title}, {place}); here there are none.", **fields))
 
 
 def _picture(page: Page, trace: Trace, stage: Stage) -> None:
@@ -161,6 +161,6 @@ def _code(trace: Trace, stage: Stage) -> None:
         return
     st.caption(_("Computed in {path}, line {line}:", path=f"`{lines.path}`", line=lines.line))
     st.code(lines.statement, language="python", wrap_lines=True)
-    gaps = {"function": lines.function, "first": lines.first_line, "last": lines.first_line + lines.text.count("\n")}
-    with st.expander(_("The whole function: {function}, lines {first} to {last}", **gaps), icon=":material/code:"):
+    fields = {"function": lines.function, "first": lines.first_line, "last": lines.first_line + lines.text.count("\n")}
+    with st.expander(_("The whole function: {function}, lines {first} to {last}", **fields), icon=":material/code:"):
         st.code(lines.text, language="python", wrap_lines=True)

@@ -7,8 +7,7 @@ from model.errors import OpenQuestions, UnknownModel
 from model.trace.types import Trace
 from viz.i18n.translate import _, problem
 from viz.panels import NotDrawable
-from viz.session.selection import selected
-from viz.session.state import Page
+from viz.session.state import Page, selected
 from viz.url.links import SiteSelector, conversing, opening
 from viz.url.view_state import WITHOUT_EDITS, ViewState
 
