@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from model.requests.edits import read_edits
-from model.requests.questions import Question
 from starlette.applications import Starlette
 
 from model.engine.api import ModelInfo
 from model.engine.scheduling.queue import SESSION, Session
 from model.features.circuit.cell_words import cell_words
 from model.features.circuit.sums import CellWords, CellWrites
+from model.requests.edits import read_edits
+from model.requests.questions import Question
 from model.trace.types import Array
 from tests.pages import open_view, words
 from tests.runs import SPECS, request, traced

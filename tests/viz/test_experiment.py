@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from model.requests.edits import Silence
 from model.requests.request import RunRequest
-
 from model.trace.types import Site
 from tests import traces
 from viz.canvas.scenes import attention

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
-from model.requests.questions import Question
-from model.requests.sent_text import whole_number
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -24,6 +22,8 @@ from model.engine import log
 from model.engine.api import Engine
 from model.engine.scheduling.queue import CallerGone
 from model.errors import HeadlightError
+from model.requests.questions import Question
+from model.requests.sent_text import whole_number
 from viz.canvas.wire import transport
 from viz.i18n import translate
 from viz.i18n.translate import error_message

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import streamlit as st
-from model.requests.questions import Answer, Question, RunQuestion
-from model.requests.sent_text import whole_number
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -23,6 +21,8 @@ from starlette.routing import Route
 from model.engine.api import Engine, Export, Listing, ModelInfo, Receive, Run
 from model.engine.guards.access import AccessLimits
 from model.engine.scheduling.queue import NOBODY, Session, in_session
+from model.requests.questions import Answer, Question, RunQuestion
+from model.requests.sent_text import whole_number
 from model.trace.progress import Progress
 from viz.canvas.assets import read
 from viz.canvas.wire import strings, transport

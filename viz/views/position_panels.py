@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from model.requests.network import TABLELESS
 
 from model.engine.api import Explain, Tensors
 from model.errors import UnknownTensor
+from model.requests.network import TABLELESS
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix

@@ -6,10 +6,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import streamlit as st
-from model.requests.network import ROTARY, TABLELESS
 
 from model.engine.api import Explain, Tensors
 from model.errors import HeadlightError
+from model.requests.network import ROTARY, TABLELESS
 from model.trace.cell_arithmetic import Explanation
 from model.trace.types import Array, Attention
 from viz import canvas

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import Any
 
 import pandas as pd
-from model.requests.edits import AtSites
 
+from model.requests.edits import AtSites
 from model.trace import beam_tree as beam
 from model.trace.beam_tree import Node
 from model.trace.types import Site

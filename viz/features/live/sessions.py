@@ -15,10 +15,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import streamlit as st
-from model.requests.sent_text import whole_number
 
 from model.engine.api import ModelInfo, Run
 from model.errors import BadSetting
+from model.requests.sent_text import whole_number
 from model.trace.types import Trace
 from viz.canvas.assets import BASE, read
 from viz.canvas.wire import strings, transport

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from model.requests.request import KEEP
 
 from model.engine.api import Run
 from model.measures.of_run import weight_on
+from model.requests.request import KEEP
 from model.trace.types import Array, Attention
 from viz.canvas.scenes import matrix
 from viz.canvas.wire import strings

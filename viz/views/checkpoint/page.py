@@ -4,12 +4,12 @@ from pathlib import PurePath
 
 import pandas as pd
 import streamlit as st
-from model.requests.request import RunRequest
 from streamlit.navigation.page import StreamlitPage
 
 from model.engine.api import Describe, Engine, Export, Inspect, ModelInfo, Run
 from model.errors import BadLayoutFile, HeadlightError, SeveralLayouts, UnknownLayout
 from model.inspection.report import Inspection
+from model.requests.request import RunRequest
 from model.trace.types import Trace
 from viz.i18n.translate import _, error_message, problem, said
 from viz.labels import tokens

@@ -8,9 +8,9 @@ from html import escape
 from urllib.parse import urlencode
 
 import streamlit as st
-from model.requests.edits import Silence
 
 from model.errors import HeadlightError
+from model.requests.edits import Silence
 from model.trace.unusual import about_head
 from viz import canvas
 from viz.canvas.scenes import overlay

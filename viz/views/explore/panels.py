@@ -6,9 +6,9 @@ from typing import Literal
 
 import pandas as pd
 import plotly.graph_objects as go
-from model.requests.request import Decoding
 
 from model.engine.api import Texts
+from model.requests.request import Decoding
 from model.trace.types import Site
 from viz.canvas import standalone
 from viz.canvas.scenes import attention as scene

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from model.requests.request import RunRequest
 
 from model.engine.api import Run, Tensors
 from model.errors import HeadlightError
 from model.measures.rows import entropies
+from model.requests.request import RunRequest
 from model.trace.rollout import can_be_rolled_out, rollout
 from model.trace.stages import Stage
 from model.trace.types import Array, Attention, Site

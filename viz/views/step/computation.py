@@ -6,10 +6,10 @@ from weakref import ref
 
 import numpy as np
 import streamlit as st
-from model.requests.request import KEEP
 
 from model.engine.api import Run
 from model.errors import HeadlightError
+from model.requests.request import KEEP
 from model.trace import stages
 from model.trace.stages import OF_CELLS, Stage
 from model.trace.types import Attention, Site, Trace

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.requests.network import ROTARY
-
 from model.trace import stages
 from model.trace.stages import AXES, Stage
 from model.trace.types import Trace

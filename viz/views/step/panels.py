@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pandas as pd
-from model.requests.request import KEEP
 
 from model.engine.api import Run
+from model.requests.request import KEEP
 from model.trace import stages
 from model.trace.beam_tree import path
 from model.trace.types import Site, Trace
