@@ -1,4 +1,4 @@
-"""The help of the panels of the page Survey: as in panel_texts.py."""
+"""The help of the panels of the page Survey: as in panel_help.py."""
 
 from viz.i18n.translate import N_
 
