@@ -209,7 +209,7 @@ def attend(
 
 
 def attended(
-    module: nn.Module,
+    module: Any,
     eager: Callable[..., tuple[Tensor, Tensor]],
     query: Tensor,
     key: Tensor,
@@ -233,6 +233,10 @@ def attended(
     site = Seen(watch, watch.site(module))
     query = site.see("q", query)
     groups = query.shape[1] // key.shape[1]
+    # several heads share a key and a value: where one head's are changed, each head gets its own, as in networks of our own
+    if groups > 1 and site.changes("k", "v"):
+        key, value = (tensor.repeat_interleave(groups, dim=1) for tensor in (key, value))
+        module, groups = _Ungrouped(module), 1
     key, value = (site.projected(name, tensor, groups) for name, tensor in (("k", key), ("v", value)))
     attention_mask = site.mask(attention_mask, query, key.shape[2])
     # a long input: all maps would take too much memory, so weights are computed when one is shown
@@ -247,6 +251,22 @@ def attended(
     if weights is not computed:  # [batch, head, query, key], weigh the values as the library does
         context = (weights @ value.repeat_interleave(groups, dim=1)).transpose(1, 2)
     return site.see("context", context.transpose(1, 2)).transpose(1, 2).contiguous(), weights
+
+
+class _Ungrouped:
+    """An attention whose heads have keys and values of their own, for the library's eager functions.
+
+    They read a few settings of the module, such as its dropout, and repeat keys and values `num_key_value_groups` times. The module
+    itself is shared by all runs, so it is not changed.
+    """
+
+    num_key_value_groups = 1
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
 
 
 @cache
@@ -313,13 +333,17 @@ class Seen:
         """`value`, or what an intervention makes of it."""
         return self.watch.run.see(f"attention/{self.site}/{name}", value)
 
+    def changes(self, *names: str) -> bool:
+        """Whether the run changes one of these values here."""
+        return any(f"attention/{self.site}/{name}" in self.watch.run.interventions for name in names)
+
     def projected(self, name: str, tensor: Tensor, groups: int) -> Tensor:
         """Keys or values, [batch, key head, key, head_dim]: recorded are those of this step, which the run joins with earlier ones.
 
         The library's cache holds what it projected itself, so an intervention is given all positions in each step, from 0 on.
 
         Args:
-            groups: how many heads share a key head. Where several do, nothing can be changed: see `ForeignNetwork.refuse`.
+            groups: how many heads share a key head. Where several do, nothing is changed here.
         """
         run, path = self.watch.run, f"attention/{self.site}/{name}"
         # the cache holds keys and values of earlier steps as they were, so all are changed again in each step

@@ -208,9 +208,6 @@ class ForeignNetwork(LibraryHolder, Changeable):
             CannotChange: the values of one of these names cannot be changed here.
         """
         why = self.missing() | {"attention/*/mask_*": PARTS_OF_MASKS}
-        # grouped queries: changing one head's keys would change those of its whole group
-        if any(getattr(module, "num_key_value_groups", 1) > 1 for module in self.places.sites):
-            why |= {"attention/*/k": SHARED_KEYS, "attention/*/v": SHARED_KEYS}
         recorded = {f"stages/{sublayer}/output" for sublayer in self.places.feed_forwards}
         # a pattern stands for a value, and for everything below it: `stages` for `stages/…/output`
         for name, pattern in product(set(interventions) - recorded, why):
@@ -221,7 +218,6 @@ class ForeignNetwork(LibraryHolder, Changeable):
 NO_OUTPUT = phrase("the projection of its context was not recognized")
 NO_SCORES = phrase("the transformers library computes weights in one step and returns no scores")
 PARTS_OF_MASKS = phrase("the transformers library combines padding and causality itself, and only their result can be changed")
-SHARED_KEYS = phrase("several heads share one head of keys and values, which would change for all of them")
 NO_STAGES = phrase("the transformers library does not expose what it computes between these states")
 SOME_STAGES = phrase(
     "of what it computes between these states, the transformers library exposes only what each feed-forward network adds"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from model.engine.local import LocalEngine
-from model.errors import CannotChange, CannotMeasure
+from model.errors import CannotMeasure
 from model.features.circuit import library_anatomy
 from model.features.circuit.anatomy import Heads
 from model.features.circuit.cell_words import pushes
@@ -393,10 +393,3 @@ def test_a_patched_path_is_what_hooks_of_ones_own_give(tmp_path: Path, side: str
     place = SIDES.index(side), effects.heads.index(Head("decoder.0.1.self", 2)), effects.heads.index(Head("decoder.0.0.self", 1))
     assert effects.effects[place] == pytest.approx(float(expected), abs=1e-5)
     assert abs(float(expected)) > 1e-4
-
-
-def test_a_path_to_a_shared_key_is_refused(tmp_path: Path) -> None:
-    folders.save(tmp_path / "llama", "llama")
-    request = RunRequest(model="llama", source=SOURCE, decoding=Decoding(max_length=1))
-    with pytest.raises(CannotChange, match="several heads share"):
-        LocalEngine(tmp_path, CPU).ask(Paths(request, corrupted=(*SOURCE[:2], 7, *SOURCE[3:])))
