@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from model.spec.request import Decoding, RunRequest
 from torch import Tensor, nn
 
 from model.engine.local import LocalEngine
 from model.features.circuit.circuits import SIDES, PathEffects, Paths
 from model.features.what_if.results import Head
+from model.requests.request import Decoding, RunRequest
 from tests import folders
 from tests.model.huggingface.test_maps import CPU, SOURCE
 
