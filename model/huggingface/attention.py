@@ -266,6 +266,7 @@ class _Ungrouped:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
+        """Any other setting of the module."""
         return getattr(self._module, name)
 
 
