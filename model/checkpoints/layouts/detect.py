@@ -7,9 +7,13 @@ from typing import TypeVar
 
 from torch import Tensor
 
-from model.checkpoints.layouts import LAYOUTS
 from model.checkpoints.layouts.base import Layout, Match, Shapes, renamed
+from model.checkpoints.layouts.language_models import GPT, LITGPT, LLAMA
 from model.checkpoints.layouts.layout_files import LISTED
+from model.checkpoints.layouts.own import NATIVE_NAMES
+from model.checkpoints.layouts.shared_head import SHARED_HEAD
+from model.checkpoints.layouts.torch_transformer import TORCH_LM, TORCH_TRANSFORMER
+from model.checkpoints.layouts.translators import ANNOTATED, D2L, FAIRSEQ, JOEYNMT, OPENNMT, TUTORIAL, TUTORIAL_PARTS
 from model.errors import (
     BadLayoutFile,
     BadSetting,
@@ -27,6 +31,24 @@ from model.huggingface.families import FAMILIES, Family
 from model.inspection.leftovers import BEHIND, RECOMPUTED, shortened, what_is
 from model.inspection.wrappers import readings
 from model.requests.layout_file import mistakes
+
+LAYOUTS: tuple[Layout, ...] = (
+    TUTORIAL,
+    TUTORIAL_PARTS,
+    TORCH_LM,
+    SHARED_HEAD,
+    D2L,
+    TORCH_TRANSFORMER,
+    ANNOTATED,
+    GPT,
+    JOEYNMT,
+    FAIRSEQ,
+    LLAMA,
+    LITGPT,
+    OPENNMT,
+    NATIVE_NAMES,
+)
+"""All layouts. The order does not matter: if two match, the user is asked."""
 
 MOST_NAMED = 3
 """Most architectures that a sentence names."""

@@ -4,11 +4,9 @@ from model.checkpoints.layouts.base import Shapes
 from model.checkpoints.layouts.questions import (
     LONGEST,
     activation,
-    causal,
     embed_scale,
     max_positions,
     norm_epsilon,
-    norm_order,
     rotary_base,
     variant,
 )
@@ -118,39 +116,4 @@ LITGPT = layout(
     needs=("embedding", "attention norm", "feed-forward in", "feed-forward gate"),
     objection=_litgpt_stacked,
     starts=("source",),
-)
-
-
-def _other_rows(shapes: Shapes) -> Words | None:
-    """A classifier of texts may have all of the names: its last layer has other rows than the vocabulary."""
-    rows = {shapes.of[name][:1] for name in ("decoder.weight", "encoder.weight") if name in shapes.of}
-    return phrase("decoder.weight has a different number of rows from encoder.weight") if len(rows) > 1 else None
-
-
-_LM_FUTURE = phrase("Whether a position is prevented from attending to later ones (causal mask), as in a language model.")
-TORCH_LM = layout(
-    RoleTable(
-        "language model",
-        roles={
-            "encoder.weight": "embedding",
-            "pos_encoder.pe": "positions",
-            "transformer_encoder.layers.{layer}.self_attn.in_proj_@": STACKED,
-            "transformer_encoder.layers.{layer}.self_attn.out_proj.@": "output",
-            "transformer_encoder.layers.{layer}.linear1.@": "feed-forward in",
-            "transformer_encoder.layers.{layer}.linear2.@": "feed-forward out",
-            "transformer_encoder.layers.{layer}.norm1.@": "attention norm",
-            "transformer_encoder.layers.{layer}.norm2.@": "feed-forward norm",
-            "transformer_encoder.norm.@": "final norm",
-            "decoder.@": "vocabulary",
-        },
-        asks=(heads_of_all, causal("true", _LM_FUTURE), norm_order(), activation(), embed_scale(), decoding, texts),
-        facts={"norm_order": "post", "activation": "relu", "embed_scale": "sqrt"},
-        always=("vocabulary", "attention norm bias", "feed-forward in bias"),
-        table="sinusoidal",
-    ),
-    name="torch-lm",
-    title=phrase("Language model of PyTorch’s tutorial (reference document 001)"),
-    needs=(STACKED, "positions", "embedding", "vocabulary"),
-    objection=_other_rows,
-    notes=(phrase("Padding is not masked: this program has no padding mask."),),
 )

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
-from model.checkpoints.layouts.language_models import TORCH_LM
 from model.checkpoints.layouts.questions import (
     Answers,
     Question,
@@ -23,9 +22,46 @@ from model.checkpoints.layouts.questions import (
     norm_order,
     vocabularies,
 )
+from model.checkpoints.layouts.role_tables import RoleTable, decoding, heads_of_all, layout, texts
 from model.checkpoints.layouts.torch_around import EMBEDDINGS, IN_PROJECTION, TABLES, Around, Stacks, find_stacks
-from model.errors import phrase
+from model.errors import Words, phrase
+from model.requests.layout_file import STACKED
 from model.requests.network import ModelSpec, OutputSpec, StackSpec
+
+
+def _other_rows(shapes: Shapes) -> Words | None:
+    """A classifier of texts may have all of the names: its last layer has other rows than the vocabulary."""
+    rows = {shapes.of[name][:1] for name in ("decoder.weight", "encoder.weight") if name in shapes.of}
+    return phrase("decoder.weight has a different number of rows from encoder.weight") if len(rows) > 1 else None
+
+
+_LM_FUTURE = phrase("Whether a position is prevented from attending to later ones (causal mask), as in a language model.")
+TORCH_LM = layout(
+    RoleTable(
+        "language model",
+        roles={
+            "encoder.weight": "embedding",
+            "pos_encoder.pe": "positions",
+            "transformer_encoder.layers.{layer}.self_attn.in_proj_@": STACKED,
+            "transformer_encoder.layers.{layer}.self_attn.out_proj.@": "output",
+            "transformer_encoder.layers.{layer}.linear1.@": "feed-forward in",
+            "transformer_encoder.layers.{layer}.linear2.@": "feed-forward out",
+            "transformer_encoder.layers.{layer}.norm1.@": "attention norm",
+            "transformer_encoder.layers.{layer}.norm2.@": "feed-forward norm",
+            "transformer_encoder.norm.@": "final norm",
+            "decoder.@": "vocabulary",
+        },
+        asks=(heads_of_all, causal("true", _LM_FUTURE), norm_order(), activation(), embed_scale(), decoding, texts),
+        facts={"norm_order": "post", "activation": "relu", "embed_scale": "sqrt"},
+        always=("vocabulary", "attention norm bias", "feed-forward in bias"),
+        table="sinusoidal",
+    ),
+    name="torch-lm",
+    title=phrase("Language model of PyTorch’s tutorial (reference document 001)"),
+    needs=(STACKED, "positions", "embedding", "vocabulary"),
+    objection=_other_rows,
+    notes=(phrase("Padding is not masked: this program has no padding mask."),),
+)
 
 LONGEST = 4096
 """Positions at most where no table bounds them."""

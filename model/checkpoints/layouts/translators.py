@@ -1,13 +1,27 @@
 """Translators: one table for each program, with the role of each of its tensors.
 
-Documents 000 and 004 are those of docs/references.md.
+Documents 000, 002 and 004 are those of docs/references.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from model.checkpoints.layouts.questions import Question, activation, causal, decode_positions, embed_scale, id_, norm_order
+from model.checkpoints.layouts.base import Layout, Match, Rules, Shapes, attention, model_spec
+from model.checkpoints.layouts.questions import (
+    Answers,
+    Question,
+    activation,
+    causal,
+    decode_positions,
+    embed_scale,
+    head_dim,
+    heads,
+    id_,
+    norm_order,
+)
 from model.checkpoints.layouts.role_tables import RoleTable, Sizes, decoding, heads_of_all, layout, padding, texts
 from model.errors import phrase
+from model.requests.network import ModelSpec, StackSpec
 
 _ASKED = (padding, decoding, norm_order(), activation(), embed_scale(), texts)
 _ALWAYS = ("vocabulary", "attention norm bias", "feed-forward in bias")
@@ -283,4 +297,97 @@ TUTORIAL = layout(
     needs=("encoder embedding", "encoder positions", "encoder query", "decoder cross query"),
     starts=_BOTH,
     ends=_BOTH,
+)
+
+
+# --- Reference document 002: parts of the translator of 000 on their own, which read float features and generate no words ---
+
+LONGEST = 4096
+"""Positions at most: features have no table of positions that would bound them."""
+
+
+def _layer_prefix(shapes: Shapes) -> str:
+    """The prefix of the names of the first layer's parts."""
+    return "layers.0." if shapes.has("layers.#.self_attention.fc_q.weight") else ""
+
+
+def _is_module(shapes: Shapes) -> bool:
+    return shapes.has("fc_q.weight")
+
+
+def _is_decoder(shapes: Shapes) -> bool:
+    return shapes.has(f"{_layer_prefix(shapes)}encoder_attention.fc_q.weight")
+
+
+def _match_parts(shapes: Shapes) -> Match:
+    names = ("layers.#.self_attention.fc_q.weight", "self_attention.fc_q.weight", "fc_q.weight")
+    present = tuple(name for name in names if shapes.has(name))
+    return Match(
+        tuple(phrase("it has {pattern}", pattern=name) for name in present),
+        () if present else (phrase("it lacks {pattern}", pattern=", ".join(names)),),
+    )
+
+
+def _rules_of_parts(shapes: Shapes, settings: Mapping[str, str]) -> Rules:
+    if _is_module(shapes):
+        places = {"q": "query", "k": "key", "v": "value", "o": "output"}
+        return {f"fc_{theirs}.@": f"encoder.layers.0.attention.{ours}.@" for theirs, ours in places.items()}
+    theirs, number = ("layers.#.", "#") if _layer_prefix(shapes) else ("", "0")
+    whole = f"{'decoder' if _is_decoder(shapes) else 'encoder'}.layers.#."
+    rules = {
+        name: ours for name, ours in TUTORIAL.rules(shapes, settings).items() if name.startswith(whole) and isinstance(ours, str)
+    }
+    return {name.replace(whole, theirs): ours.replace("#", number) for name, ours in rules.items()}
+
+
+def _query_name(shapes: Shapes) -> str:
+    return "fc_q.weight" if _is_module(shapes) else f"{_layer_prefix(shapes)}self_attention.fc_q.weight"
+
+
+def _ask_about_parts(shapes: Shapes, settings: Mapping[str, str]) -> tuple[Question, ...]:
+    columns = shapes.size(_query_name(shapes), 0)
+    cut = (heads("n_heads", columns, settings), head_dim(columns))
+    if _is_module(shapes):
+        return cut
+    future = causal(
+        "false",
+        phrase(
+            "Whether a target position is prevented from attending to later ones (causal mask). The tutorial’s code "
+            "does not prevent it in this layer."
+        ),
+    )
+    return (*cut, norm_order("post"), activation("relu"), *((future,) if _is_decoder(shapes) else ()))
+
+
+def _read_parts(shapes: Shapes, answers: Answers) -> ModelSpec:
+    query = _query_name(shapes)
+    width = shapes.size(query, 1)
+    attention_alone = StackSpec(
+        vocab=0,
+        d_model=width,
+        layers=shapes.layers("layers.#.self_attention.fc_q.weight") or 1,
+        attention=attention(answers, "n_heads", shapes.size(query, 0), shapes.has(query.replace("weight", "bias"))),
+        hidden=0,
+        wiring="attention",
+        positions="none",
+        max_positions=LONGEST,
+    )
+    if _is_module(shapes):
+        return model_spec(answers, attention_alone, None, None)
+    hidden = shapes.size(f"{_layer_prefix(shapes)}positionwise_feedforward.fc_1.weight", 0)
+    whole = replace(attention_alone, wiring="standard", hidden=hidden, **answers.fields())
+    if not _is_decoder(shapes):
+        return model_spec(answers, whole, None, None)
+    # a decoder layer attends to features in place of an encoder's output: an encoder without layers passes them on
+    return model_spec(answers, replace(whole, layers=0, causal=True), whole, None)
+
+
+TUTORIAL_PARTS = Layout(
+    name="tutorial-parts",
+    title=phrase("Layers or an attention module of the sequence-to-sequence tutorial (reference document 002)"),
+    match=_match_parts,
+    rules=_rules_of_parts,
+    ask=_ask_about_parts,
+    read=_read_parts,
+    notes=(phrase("These are parts of a translator: they read float features instead of words and generate no words."),),
 )

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from model.__main__ import main
-from model.checkpoints.layouts import LAYOUTS
+from model.checkpoints.layouts.detect import LAYOUTS
 from model.checkpoints.layouts.given_answers import parse_settings
 from model.checkpoints.loader import locate
 from model.cli.options import read_features

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.checkpoints.layouts import LAYOUTS, detect
-from model.checkpoints.layouts.detect import shapes_of
+from model.checkpoints.layouts import detect
+from model.checkpoints.layouts.detect import LAYOUTS, shapes_of
 from model.checkpoints.layouts.loading import inspect, load
 from model.errors import (
     BadSetting,
