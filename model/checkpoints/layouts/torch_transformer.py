@@ -3,6 +3,8 @@ one of their layers on its own.
 
 The parts around them have names that their author chose: embeddings, output layer and table of positions are asked for unless there
 is but one candidate. What PyTorch leaves to the caller (masks) or to the constructor (heads, norm order) is asked for as well.
+
+The language model of PyTorch's tutorial is made of them under names that are known: it has a table of its own and comes first.
 """
 
 from collections.abc import Mapping
