@@ -53,11 +53,11 @@ EDITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "a layout": (
         (
-            "model/checkpoints/layouts/__init__.py",
+            "model/checkpoints/layouts/detect.py",
             "from model.checkpoints.layouts.own import",
             "from model.checkpoints.layouts.named import NAMED\n",
         ),
-        ("model/checkpoints/layouts/__init__.py", "    NATIVE_NAMES,\n", "    NAMED,\n"),
+        ("model/checkpoints/layouts/detect.py", "    NATIVE_NAMES,\n", "    NAMED,\n"),
     ),
     "a kind of positional encoding": (
         (
