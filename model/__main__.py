@@ -100,8 +100,8 @@ def run(
     if figure is not None:
         draw(trace, figure, site, head, figure_set)
     _warn(warning_of_run(trace))
-    if found := trace.model.get(FROM_FLOAT32):
-        differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in found.items())
+    if differences := trace.model.get(FROM_FLOAT32):
+        differ = ", ".join(f"{name} {'not comparable' if value is None else f'{value:.1e}'}" for name, value in differences.items())
         click.echo(f"{trace.model['dtype']}, differs from float32 by at most: {differ}")
 
 
@@ -112,14 +112,14 @@ def run(
 def inspect(checkpoint: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Says what CHECKPOINT is and why, what its weights file contains, and which questions it leaves open."""
     with still_working(f"Inspecting {checkpoint}"):
-        found = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
+        report = loader.inspect(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings))
     if as_json:
-        click.echo(json.dumps(json.loads(json.dumps(asdict(found)), object_hook=in_english), ensure_ascii=False))
+        click.echo(json.dumps(json.loads(json.dumps(asdict(report)), object_hook=in_english), ensure_ascii=False))
     else:
-        click.echo("\n".join(_lines(found)))
-    _warn(warning_of_file(found))
-    if found.problem:
-        raise errors.from_json(found.problem)
+        click.echo("\n".join(_lines(report)))
+    _warn(warning_of_file(report))
+    if report.problem:
+        raise errors.from_json(report.problem)
 
 
 @cli.command()
@@ -130,67 +130,67 @@ def export(checkpoint: str, settings: tuple[str, ...], out: Path) -> None:
     """Writes CHECKPOINT, with all answers, as a folder of our own: its questions are answered once."""
     on = best_device("cpu")
     with still_working(f"Opening {checkpoint} and packing its weights"):
-        found = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
+        files = exporting.files(loader.load(loader.locate(checkpoint, CHECKPOINTS), parse_settings(settings), on))
     try:
         out.mkdir(parents=True)
     except OSError as error:
         raise BadSetting(name="--out", found=str(out), allowed=f"a folder that is not there yet ({error.strerror})") from error
-    for name, data in found.items():
+    for name, data in files.items():
         write_output(out / name, data)
     click.echo(f"{out} runs as it is: python -m model run {out} --source … --out FILE")
 
 
-def _lines(found: Inspection) -> Iterator[str]:
+def _lines(report: Inspection) -> Iterator[str]:
     """An inspection report as lines of text."""
-    yield str(found.what)
-    yield from (f"for it: {phrase}" for phrase in found.in_favour)
-    yield from (f"against it: {phrase}" for phrase in found.against)
-    yield from map(str, found.notes)
-    for asked in found.ask:
-        answer = asked.answer or ("MUST BE ANSWERED" if asked.needed else "not answered")
-        origin = f" from {asked.origin}" if asked.origin else ""
-        yield f"--set {asked.name}={answer}{origin}  ({asked.allowed}) {asked.consequence}"
-    yield from _said_by_numbers(found)
-    yield from _stacks(found)
-    yield _counted(found)
-    for tensor in found.tensors:
+    yield str(report.what)
+    yield from (f"for it: {phrase}" for phrase in report.in_favour)
+    yield from (f"against it: {phrase}" for phrase in report.against)
+    yield from map(str, report.notes)
+    for question in report.ask:
+        answer = question.answer or ("MUST BE ANSWERED" if question.needed else "not answered")
+        origin = f" from {question.origin}" if question.origin else ""
+        yield f"--set {question.name}={answer}{origin}  ({question.allowed}) {question.consequence}"
+    yield from _diagnoses(report)
+    yield from _stacks(report)
+    yield _counted(report)
+    for tensor in report.tensors:
         bad = "".join(f"  {count:,} {what}" for count, what in ((tensor.nan, "NaN"), (tensor.infinite, "infinite")) if count)
         kind = tensor.dtype if tensor.bits is None else f"{tensor.dtype} ({tensor.bits:g} bits)"
         yield f"{tensor.status:10}  {kind:8}  {'×'.join(map(str, tensor.shape)):>12}  {tensor.name}{bad}"
-    yield from (f"missing     {name}" for name in found.missing)
+    yield from (f"missing     {name}" for name in report.missing)
 
 
-def _stacks(found: Inspection) -> Iterator[str]:
+def _stacks(report: Inspection) -> Iterator[str]:
     """The size of each stack as a line of text."""
     for name in ("encoder", "decoder"):
-        if stack := found.spec.get(name):
+        if stack := report.spec.get(name):
             ids = f", ids {stack['vocab']:,}" if stack["vocab"] else ""
             heads = f"layers × heads {stack['layers']} × {stack['attention']['heads']}"
             yield f"{name}: {heads}, width {stack['d_model']:,}{ids}, positions up to {stack['max_positions']:,}"
 
 
-def _counted(found: Inspection) -> str:
+def _counted(report: Inspection) -> str:
     """The size of a file and of its network, which is not known while a needed answer is open."""
-    if found.spec:
-        return f"{found.parameters:,} parameters, {len(found.tensors)} tensors, {len(found.missing)} missing"
-    numbers = sum(math.prod(tensor.shape) for tensor in found.tensors)
-    return f"{numbers:,} numbers in {len(found.tensors)} tensors; the network is not known yet, nor are its parameters"
+    if report.spec:
+        return f"{report.parameters:,} parameters, {len(report.tensors)} tensors, {len(report.missing)} missing"
+    numbers = sum(math.prod(tensor.shape) for tensor in report.tensors)
+    return f"{numbers:,} numbers in {len(report.tensors)} tensors; the network is not known yet, nor are its parameters"
 
 
-def _said_by_numbers(found: Inspection) -> Iterator[str]:
+def _diagnoses(report: Inspection) -> Iterator[str]:
     """Diagnostics of a file's numbers as lines of text."""
-    if fresh := found.freshness:
+    if fresh := report.freshness:
         draws = ", ".join(f"{count} {draw}" for draw, count in fresh.draws.items())
         yield (
             f"{'looks untrained' if fresh.untrained else 'looks trained'}: {fresh.untouched_norms} of {fresh.norms} norms are as "
             f"at the beginning, {fresh.fresh_matrices} of {fresh.matrices} matrices are like an initial draw"
             + (f" ({draws})" if draws else "")
         )
-    yield from (f"same numbers: {' = '.join(names)}" for names in found.tied)
-    for note in found.heads:
+    yield from (f"same numbers: {' = '.join(names)}" for names in report.tied)
+    for note in report.heads:
         twin = f" and head {note.other}: cosine of {note.product} products {note.value:.4f}"
         yield f"{note.kind}: {note.site} head {note.head}{twin if note.other is not None else f': norm {note.value:.3g}'}"
-    yield from (f"{part.stack} {part.kind.replace('_', ' ')}: {part.parameters:,} parameters" for part in found.parts)
+    yield from (f"{part.stack} {part.kind.replace('_', ' ')}: {part.parameters:,} parameters" for part in report.parts)
 
 
 def _warn(sentence: str) -> None:

@@ -29,10 +29,10 @@ def fetch(name: str, as_json: bool) -> None:
 
     What is there already is kept; a broken download goes on where it was.
     """
-    found = _from_catalogue(name) if name in known_models.catalogue() else _from_hub(name)
-    found["bytes"] = sum(file.stat().st_size for file in Path(found["folder"]).rglob("*") if file.is_file())
-    run = f"{found['name']}: python -m model view {found['name']}"
-    click.echo(json.dumps(found) if as_json else f"{found['folder']} ({found['bytes']:,} bytes)\n{run}")
+    fetched = _from_catalogue(name) if name in known_models.catalogue() else _from_hub(name)
+    fetched["bytes"] = sum(file.stat().st_size for file in Path(fetched["folder"]).rglob("*") if file.is_file())
+    run = f"{fetched['name']}: python -m model view {fetched['name']}"
+    click.echo(json.dumps(fetched) if as_json else f"{fetched['folder']} ({fetched['bytes']:,} bytes)\n{run}")
 
 
 def _from_catalogue(name: str) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def _from_catalogue(name: str) -> dict[str, Any]:
     if name not in known_models.fetched():
         click.echo(f"Downloading {known.title}: {known.bytes:,} bytes, license {known.license} …", err=True)
     with _bar() as count:
-        place = known_models.fetch(name, count)
-    return {"name": name, "folder": str(place)}
+        folder = known_models.fetch(name, count)
+    return {"name": name, "folder": str(folder)}
 
 
 def _from_hub(text: str) -> dict[str, Any]:
@@ -63,11 +63,11 @@ def _from_hub(text: str) -> dict[str, Any]:
 
 def _told(plan: Plan) -> str:
     """A plan as one line of text."""
-    shape, there = plan.shape, f"{plan.memory_there / GB:,.1f} GB of memory and {plan.disk_there / GB:,.1f} GB of disk are there"
+    shape, room = plan.shape, f"{plan.memory_there / GB:,.1f} GB of memory and {plan.disk_there / GB:,.1f} GB of disk are there"
     size = f"{len(plan.files)} files, {plan.bytes:,} bytes ({plan.missing:,} are missing)"
     return (
         f"{plan.title}, commit {plan.commit[:12]}: {size}, license {plan.license or 'unknown'}, {_size(shape)}. It runs in "
-        f"{plan.memory / GB:,.1f} GB; {there}."
+        f"{plan.memory / GB:,.1f} GB; {room}."
     )
 
 
@@ -93,19 +93,19 @@ def _bar() -> Iterator[OnBytes]:
 @AS_JSON
 def list_(as_json: bool) -> None:
     """Prints the models that can be run here: those of the folder, fetched ones, the Hub's cache; then what `fetch` can bring."""
-    there, fetched, models = CheckpointStore(CHECKPOINTS), known_models.fetched(), cache.models()
-    here = [{"name": name, "path": str(there.path(name))} for name in there.names()]
+    store, fetched, models = CheckpointStore(CHECKPOINTS), known_models.fetched(), cache.models()
+    here = [{"name": name, "path": str(store.path(name))} for name in store.names()]
     away = [known for name, known in known_models.catalogue().items() if name not in fetched]
     if as_json:
         cached = [
-            {"name": str(each.name), "path": str(each.path), "bytes": each.bytes, "refs": each.refs, **asdict(each.shape)}
-            for each in models
+            {"name": str(model.name), "path": str(model.path), "bytes": model.bytes, "refs": model.refs, **asdict(model.shape)}
+            for model in models
         ]
-        brings = [{**asdict(each), "about": str(each.about)} for each in away]
+        brings = [{**asdict(model), "about": str(model.about)} for model in away]
         click.echo(json.dumps({"here": here, "cache": cached, "fetch": brings}))
         return
-    for each in here:
-        click.echo(f"{each['name']:24}  {each['path']}")
+    for entry in here:
+        click.echo(f"{entry['name']:24}  {entry['path']}")
     for model in models:
         refs = f" ({', '.join(model.refs)})" if model.refs else ""
         click.echo(f"{model.name!s:24}  {_size(model.shape)}, {model.bytes / 1e6:,.0f} MB{refs}")

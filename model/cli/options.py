@@ -41,13 +41,13 @@ class NamedOption(click.Option):
         """The option or the variable, whichever gave the value."""
         name = self.name or ""
         given_by_variable = ctx is not None and ctx.get_parameter_source(name) is ParameterSource.ENVIRONMENT
-        return f"the environment variable {self.envvar}" if given_by_variable else " / ".join(f"'{each}'" for each in self.opts)
+        return f"the environment variable {self.envvar}" if given_by_variable else " / ".join(f"'{flag}'" for flag in self.opts)
 
 
-def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
+def _kind(described: Field[Any], option: Option) -> dict[str, Any]:
     """The type of an option: one of some names, settings, edits, a number of the field's type, or else a text."""
-    if isinstance(own.allowed, OneOf):
-        return {"type": click.Choice(own.allowed.names)}
+    if isinstance(option.allowed, OneOf):
+        return {"type": click.Choice(option.allowed.names)}
     if described.type == Settings:
         return {"multiple": True, "metavar": "NAME=VALUE"}
     if described.type == tuple[Edit, ...]:
@@ -57,37 +57,38 @@ def _kind(described: Field[Any], own: Option) -> dict[str, Any]:
     return next(({"type": kind} for kind in (int, float) if described.type in (kind, kind | None)), {})
 
 
-def _default(described: Field[Any], own: Option) -> dict[str, Any]:
+def _default(described: Field[Any], option: Option) -> dict[str, Any]:
     """The default of an option, and whether `--help` says so."""
-    default = own.usual or described.default
-    shown = {} if default in (MISSING, None, ()) else {"default": default, "show_default": True}
-    return shown | ({"cls": NamedOption, "envvar": own.variable, "show_envvar": True} if own.variable else {})
+    default = option.usual or described.default
+    in_help = {} if default in (MISSING, None, ()) else {"default": default, "show_default": True}
+    return in_help | ({"cls": NamedOption, "envvar": option.variable, "show_envvar": True} if option.variable else {})
 
 
-def _options(described: Field[Any], own: Option) -> Mapping[str, Decorator]:
+def _options(described: Field[Any], option: Option) -> Mapping[str, Decorator]:
     """The click options of one field, by the names under which click hands them over: an input has one for each of its forms."""
-    name, flag = described.name, f"--{(own.flag or described.name).replace('_', '-')}"
-    found = {name: click.option(flag, name, help=own.help, **_kind(described, own), **_default(described, own))}
-    forms = {form: help_.format(form=FORM) for form, help_ in (("ids", own.ids), ("features", own.features)) if help_}
-    found |= {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
-    if own.image:
-        found[f"{name}_image"] = click.option("--image", f"{name}_image", metavar="FILE", help=own.image)
-    if own.sound:
-        found[f"{name}_sound"] = click.option("--sound", f"{name}_sound", metavar="FILE", help=own.sound)
-    if own.turns:
-        found[f"{name}_turns"] = click.option("--turn", f"{name}_turns", multiple=True, metavar="ROLE:TEXT", help=own.turns)
-    return found
+    name, flag = described.name, f"--{(option.flag or described.name).replace('_', '-')}"
+    options = {name: click.option(flag, name, help=option.help, **_kind(described, option), **_default(described, option))}
+    forms = {form: help_.format(form=FORM) for form, help_ in (("ids", option.ids), ("features", option.features)) if help_}
+    options |= {f"{name}_{form}": click.option(f"{flag}-{form}", help=help_) for form, help_ in forms.items()}
+    if option.image:
+        options[f"{name}_image"] = click.option("--image", f"{name}_image", metavar="FILE", help=option.image)
+    if option.sound:
+        options[f"{name}_sound"] = click.option("--sound", f"{name}_sound", metavar="FILE", help=option.sound)
+    if option.turns:
+        options[f"{name}_turns"] = click.option("--turn", f"{name}_turns", multiple=True, metavar="ROLE:TEXT", help=option.turns)
+    return options
 
 
 def _fields_of_a_run() -> Iterator[tuple[Field[Any], Option]]:
     """The fields that have an option, those of the decoding too. What describes an input (`source_valid`) comes after it."""
-    order = [each.name for each in fields(RunRequest)]
-    own = {each.name: (each, option) for each, option in described_fields(RunRequest)}
+    # A field that is named after another one (`source_valid`) stands right behind it, wherever RunRequest has it.
+    order = [field.name for field in fields(RunRequest)]
+    with_option = {field.name: (field, option) for field, option in described_fields(RunRequest)}
     for name in sorted(order, key=lambda name: order.index(first if (first := name.partition("_")[0]) in order else name)):
-        yield from described_fields(Decoding) if name == "decoding" else [own[name]] if name in own else []
+        yield from described_fields(Decoding) if name == "decoding" else [with_option[name]] if name in with_option else []
 
 
-RUN_OPTIONS = {name: option for each, own in _fields_of_a_run() for name, option in _options(each, own).items()}
+RUN_OPTIONS = {name: click_option for field, option in _fields_of_a_run() for name, click_option in _options(field, option).items()}
 SETTINGS, BEAM_SIZE = RUN_OPTIONS["settings"], RUN_OPTIONS["beam_size"]
 
 DEVICE = click.option(
@@ -105,6 +106,7 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON o
 def asks_for_a_run(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the argument CHECKPOINT and the options of a run; the command gets a RunRequest with an empty `keep`."""
 
+    # click hands each option over by its own name: those of a run are taken out here and made into the request.
     @functools.wraps(command)
     def with_request(checkpoint: str, **given: Any) -> None:
         described = {name: given.pop(name) for name in RUN_OPTIONS}
@@ -132,7 +134,7 @@ def _request(checkpoint: str, values: dict[str, Any]) -> RunRequest:
         values["source"] = _sent(flag.removeprefix("--"), Path(file))
     if values["source"] is None:
         raise MissingSetting(name="The source", needed="--source, --turn, --source-ids, --source-features, --image or --sound")
-    decoding = Decoding(**{each.name: values.pop(each.name) for each in fields(Decoding)})
+    decoding = Decoding(**{field.name: values.pop(field.name) for field in fields(Decoding)})
     values["settings"] = tuple(parse_settings(values["settings"]).items())
     values["begin"] = _ids("--begin", values["begin"]) if values["begin"] else ()
     values["edits"] = read_edits("; ".join(values["edits"]))

@@ -76,12 +76,12 @@ def traces_at(path: Path) -> list[Path]:
     """
     if path.is_dir():
         others = any(file.is_dir() or (file.suffix in WEIGHT_FILES and not file.name.endswith(ENDING)) for file in path.iterdir())
-        found = [] if others else sorted(file for file in path.iterdir() if file.name.endswith(ENDING))
+        traces = [] if others else sorted(file for file in path.iterdir() if file.name.endswith(ENDING))
     else:
-        found = [path] if is_trace_file(path) else []
-    for file in found:
+        traces = [path] if is_trace_file(path) else []
+    for file in traces:
         read_path(file)
-    return found
+    return traces
 
 
 def command(port: int) -> list[str]:

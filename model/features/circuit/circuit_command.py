@@ -102,7 +102,7 @@ def _mean(effects: list[PathEffects]) -> dict[str, Any]:
     if len(effects) == 1:
         return effects[0].to_json()
     of_a_pair = ("tokens", "other_text", "clean", "corrupted", "kept", "kept_difference", "kept_log_probability")
-    pairs = [{name: value for name, value in one.to_json().items() if name in of_a_pair} for one in effects]
+    pairs = [{name: value for name, value in pair.to_json().items() if name in of_a_pair} for pair in effects]
     whole = mean_of(effects).to_json()
     return {name: whole[name] for name in ("rank", "paths")} | {"pairs": pairs}
 
@@ -112,20 +112,17 @@ def _readable(effects: list[PathEffects]) -> dict[str, Any]:
     whole = _mean(effects)
     strongest = [
         {"effect": path["effect"], "estimate": path["estimate"]}
-        | {
-            "path": "{site} head {head}".format(**path["from"])
-            + f" → {path['side']} of {{site}} head {{head}}".format(**path["to"])
-        }
+        | {"path": f"{_named(path['from'])} → {path['side']} of {_named(path['to'])}"}
         for path in whole["paths"][:STRONGEST]
     ]
     logits = [
-        {"logit of": f"{one.tokens[one.token]} minus {one.other_text}", "clean run": one.clean, "corrupted run": one.corrupted}
-        for one in effects
+        {"logit of": f"{pair.tokens[pair.token]} minus {pair.other_text}", "clean run": pair.clean, "corrupted run": pair.corrupted}
+        for pair in effects
     ]
     kept = [
         {"paths kept": int(count), "logit difference": difference, "log-probability": log_probability}
-        for one in effects
-        for count, difference, log_probability in zip(one.kept, one.kept_difference, one.kept_log_probability, strict=True)
+        for pair in effects
+        for count, difference, log_probability in zip(pair.kept, pair.kept_difference, pair.kept_log_probability, strict=True)
     ]
     hidden = dict.fromkeys(("tokens", "clean", "corrupted", "pairs", "token", "other", "other_text", "first", "log_probability"))
     return hidden | {"logits": logits, "paths": None, f"strongest of {len(whole['paths']):,} paths": strongest, "kept": kept}

@@ -84,7 +84,7 @@ def _correlations(effects: WordEffects) -> dict[str, dict[str, float | None]]:
     """The mean rank correlation of each two measures over the inputs of each strip."""
     pairs = list(combinations(MEASURES, 2))
     return {
-        strip: {f"{one}, {other}": plain(mean_correlation(effects, one, other, strip)) for one, other in pairs}
+        strip: {f"{first}, {second}": plain(mean_correlation(effects, first, second, strip)) for first, second in pairs}
         for strip in dict.fromkeys(effects.strips)
     }
 
