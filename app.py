@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from threadpoolctl import threadpool_limits
 
-from viz.canvas.wire.transport import ROUTE
+from viz.canvas.routes import PARTS
 from viz.feature import features
 from viz.session import cell_route, memory_metrics, patient_engine
 from viz.session.access import ClosedPaths, Pace
@@ -63,7 +63,7 @@ ROUTES = [
     cell_route.ROUTE,
     *(route for feature in features() for route in feature.routes),
     panel_help.ROUTE,  # before the parts of drawings, whose route takes every address of two names
-    ROUTE,
+    PARTS,
     Route("/explore", first_page),
     *(Route(f"/{{page}}/_stcore/{what}", not_here) for what in ("health", "host-config")),
 ]

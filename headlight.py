@@ -2507,8 +2507,16 @@ class Recording:
         arrays |= {f"ids/{name}": np.zeros(0, np.int64) for name in strips.texts}
         return save_tensors({n: np.ascontiguousarray(a) for n, a in arrays.items()}, metadata={"headlight": json.dumps(header)})
 
-    def show(self) -> Any:
-        """Draws all maps below a cell of a notebook; elsewhere prints what was recorded."""
+    def show(self, **options: Any) -> Any:
+        """The overview of all heads for a notebook's cell, as `headlight.show` makes it.
+
+        This file alone, without the rest of Headlight, draws all maps as images there; elsewhere it prints what was recorded.
+
+        Args:
+            options: those of `headlight.show`.
+        """
+        if (show := _viewer()) is not None:
+            return show(self, **options)
         try:
             from IPython import get_ipython
             from IPython.display import HTML, display
@@ -2517,7 +2525,13 @@ class Recording:
         return display(HTML(self._repr_html_())) if get_ipython() else print(self)
 
     def _repr_html_(self) -> str:
-        return _atlas(self)
+        show = _viewer()
+        return _atlas(self) if show is None or not self.sites else str(show(self)._repr_html_())
+
+
+def _viewer() -> Any:
+    """`headlight.show` of the installed package; None: this file was copied alone."""
+    return getattr(sys.modules.get("headlight"), "show", None)
 
 
 def _range(calls: str) -> tuple[int, int | None]:

@@ -6,11 +6,11 @@ from pathlib import Path
 import streamlit as st
 from threadpoolctl import threadpool_limits
 
-from viz.canvas.wire.transport import ROUTE
+from viz.canvas.routes import PARTS
 
 threadpool_limits(1, "blas")  # this and the next as app.py does
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)
 
-app = st.App(Path(__file__).with_name("atlas_page.py"), routes=[ROUTE])
+app = st.App(Path(__file__).with_name("atlas_page.py"), routes=[PARTS])

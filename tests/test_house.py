@@ -211,7 +211,12 @@ def test_a_page_asks_an_engine_and_never_the_network() -> None:
     ).split()
     allowed += [f"model.features.{module}" for module in of_features]
     places = "viz.views", "viz.features", "viz.figures", "viz.canvas", "viz.url.view_state", "viz.export.tables"
-    without_a_page = "viz.features.live", "viz.features.lectures", "viz.features.print"  # routes, notebooks and commands, too
+    without_a_page = (
+        "viz.features.live",
+        "viz.features.lectures",
+        "viz.features.print",
+        "viz.features.notebook",
+    )  # routes, notebooks, too
     for module in (name for name in modules(*places) if not within(name, *without_a_page)):
         wrong = sorted(name for name in imports(module) if within(name, "model") and name not in allowed)
         assert not wrong, f"What draws may import of model only {', '.join(allowed)}: {module} imports {wrong}"

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
-
-from starlette.routing import Route
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from model.feature import listed
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
 
 Place: TypeAlias = Literal["steps", "stage", "masks", "sentence", "run", "sidebar", "help", "picture", "export"]
 """Where a page of the core draws what features bring; `Feature.parts` says what each is given."""
@@ -134,7 +135,7 @@ class Feature:
     parameters: type | None = None
     help: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
     drawings: Mapping[str, DrawingFiles] = field(default_factory=dict)
-    routes: tuple[Route, ...] = ()
+    routes: "tuple[Route, ...]" = ()
     settings: tuple[Callable[[], object], ...] = ()
     starts: tuple[Callable[[], object], ...] = ()
     ends: tuple[Callable[[], object], ...] = ()

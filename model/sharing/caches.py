@@ -12,8 +12,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Generic, Protocol, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from model.sharing.system_memory import give_back, machine_bytes
 
@@ -123,6 +124,19 @@ BUDGET = Budget(default_bytes())
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+
+
+def once_for_each(compute: Callable[[Key], Value]) -> Callable[[Key], Value]:
+    """Decorator of a function of one object: it is computed once for each object, and kept for as long as that lives."""
+    values: WeakKeyDictionary[Key, Value] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def computed_once(owner: Key) -> Value:
+        if owner not in values:
+            values[owner] = compute(owner)
+        return values[owner]
+
+    return computed_once
 
 
 class SingleFlight(Generic[Key, Value]):

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from viz.canvas.wire.transport import PART_CACHE, ROUTE
+from viz.canvas.routes import PARTS
+from viz.canvas.wire.transport import PART_CACHE
 from viz.session.state import show_failure
 
 
@@ -17,4 +18,4 @@ def forget(request: Request) -> Response:
     return Response("forgotten")
 
 
-app = st.App(Path(__file__).with_name("canvas_harness.py"), routes=[ROUTE, Route("/forget", forget)], on_script_error=show_failure)
+app = st.App(Path(__file__).with_name("canvas_harness.py"), routes=[PARTS, Route("/forget", forget)], on_script_error=show_failure)

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from model.engine.api import Models
 from model.engine.local import CHECKPOINTS
 from tests.held import HeldEngine
-from viz.canvas.wire.transport import ROUTE
+from viz.canvas.routes import PARTS
 from viz.features.live import route
 from viz.session import patient_engine, state
 
@@ -41,4 +41,4 @@ def asked(request: Request) -> Response:
 
 
 OWN = [Route("/hold", hold), Route("/release", release), Route("/asked", asked)]
-app = st.App(MAIN, routes=[*OWN, patient_engine.ROUTE, route.ROUTE, ROUTE], on_script_error=state.show_failure)
+app = st.App(MAIN, routes=[*OWN, patient_engine.ROUTE, route.ROUTE, PARTS], on_script_error=state.show_failure)

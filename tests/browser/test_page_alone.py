@@ -16,7 +16,7 @@ from tests.browser.canvas_harness import made
 from tests.browser.patience import PATIENCE_MS, expect
 from tests.browser.visits import drawing, hovered_weight, middle, tile_of, tiles
 from viz.canvas import standalone
-from viz.features.print import jupyter
+from viz.features.notebook.show import show
 from viz.figures.theme import DARK, LIGHT
 
 pytestmark = pytest.mark.browser
@@ -233,7 +233,7 @@ def test_many_tokens_are_unfolded_on_request(opened: Open) -> None:
 @pytest.mark.thorough
 def test_in_a_notebook_the_frame_fits_the_picture_and_follows_the_scheme(browser: Browser, tmp_path: Path) -> None:
     """A stand-in for JupyterLab: what it writes on its body, and two outputs of cells."""
-    outputs = jupyter.show(traces.translation()).html * 2
+    outputs = show(traces.translation())._repr_html_() * 2
     file = tmp_path / "notebook.html"
     file.write_text(f'<!doctype html><body data-jp-theme-light="true" style="background: white">{outputs}', encoding="utf-8")
     context = browser.new_context(offline=True, color_scheme="dark", viewport={"width": 1000, "height": 700})

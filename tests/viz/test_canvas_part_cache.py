@@ -10,8 +10,9 @@ from starlette.testclient import TestClient
 from model.trace.types import Site
 from tests import traces
 from tests.flights import at_once
+from viz.canvas import routes
 from viz.canvas.scenes import attention
-from viz.canvas.wire import overviews, parts, transport
+from viz.canvas.wire import overviews, parts
 from viz.canvas.wire.transport import PART_CACHE, Blob, PartCache, unpack
 
 SELF = Site("encoder", 0, 1, "self")
@@ -27,7 +28,7 @@ def empty() -> Iterator[None]:
 
 @pytest.fixture
 def server(empty: None) -> TestClient:
-    return TestClient(Starlette(routes=[transport.ROUTE]))
+    return TestClient(Starlette(routes=[routes.PARTS]))
 
 
 def test_a_name_stands_for_the_content() -> None:

@@ -41,6 +41,9 @@ OF_AN_ATLAS = (
 OF_STRIPS = ("chips.js", "strips.js")
 """Further files of token strips."""
 
+OF_LINES = ("lines.js",)
+"""Further files of lines, beside `touch.js`, which an atlas has, too."""
+
 _HEATMAP = ("touch.js", "paint.js", "heatmap.js")
 
 _MOTION = ("motion_numbers.js", "motion.js", "keys_motion.js", "sublayer_motion.js", "moving_transport.js", "film_recorder.js")
@@ -48,7 +51,7 @@ _MOTION = ("motion_numbers.js", "motion.js", "keys_motion.js", "sublayer_motion.
 _KINDS: Mapping[str, DrawingFiles] = {
     "Strips": (OF_STRIPS, ("common.css", "chips.css")),
     "Atlas": (OF_AN_ATLAS, ("common.css", "atlas.css")),
-    "Lines": (("touch.js", "lines.js"), ("common.css",)),
+    "Lines": (("touch.js", *OF_LINES), ("common.css",)),
     "Overlay": (
         ("touch.js", "paint.js", "tiles.js", "overlay_paint.js", "overlay.js"),
         ("common.css", "chips.css", "overlay.css"),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from model.trace.types import Attention, Site, Trace
-from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_STRIPS, read
+from viz.canvas.assets import BASE, OF_AN_ATLAS, OF_LINES, OF_STRIPS, read
 from viz.canvas.scenes import attention as scene
 from viz.canvas.typeface import carried_face
 from viz.canvas.wire import overviews, parts, strings
@@ -50,9 +50,9 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
     Raises:
         UnknownSite, UnknownHead: the trace has no such site or head.
     """
-    script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, "page.js", *(("notebook.js",) if in_notebook else ()))
+    script = read(*BASE, *OF_STRIPS, *OF_AN_ATLAS, *OF_LINES, "page.js", *(("notebook.js",) if in_notebook else ()))
     styles = ("common.css", "chips.css", "atlas.css", "page.css", *(("notebook.css",) if in_notebook else ()))
-    gaps = {
+    fields = {
         "language": current_language(),
         "title": escape(translated(labels.model(trace)) or "Headlight"),
         "policy": f"default-src 'none'; style-src 'unsafe-inline'; font-src data:; script-src '{_fingerprint(script)}'",
@@ -66,7 +66,7 @@ def page(trace: Trace, site: Site, head: int, query: int, in_notebook: bool = Fa
     }
     return (
         Template((Path(__file__).parent / "frontend" / "page.html").read_text(encoding="utf-8"))
-        .substitute(gaps)
+        .substitute(fields)
         .encode("utf-8", "replace")
     )
 
@@ -85,11 +85,12 @@ def _fingerprint(script: str) -> str:
 
 
 def _held(trace: Trace, site: Site, head: int, query: int, rest: bool) -> bytes:
-    """Everything the page holds, as blobs: the scenes `strips`, `atlas` and, where a button shows the other reading, `other`; and
-    their parts under the paths (`HASH/PIECE`) at which the app serves them.
+    """Everything the page holds, as blobs: the scenes `strips`, `atlas`, `lines` (texts alone) and, where a button shows the other
+    reading, `other`; and their parts under the paths (`HASH/PIECE`) at which the app serves them.
     """
     atlas, pieces = atlas_with_parts(trace, site, head, query, rest)
-    scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas}
+    lines = {"texts": strings.lines_alone(), **strings.titles_of_lines()}
+    scenes = {"strips": scene.strips(trace, site, query), "atlas": atlas, "lines": pack(lines, {})}
     if "first" in unpack(atlas)[0]:
         scenes["other"], more = atlas_with_parts(trace, site, head, query, not rest)
         pieces |= more
@@ -108,10 +109,9 @@ def atlas_with_parts(trace: Trace, site: Site, head: int, query: int, rest: bool
     header, _blobs = unpack(scene.atlas(trace, site, head, query, rest=rest))
     overview = overviews.part(trace, rest)
     pieces, places = {f"{overview.name}/{WHOLE}": overview.data}, {}
-    for one, index in _exact_heads(trace, site, head):
-        place, found = _carried(trace, one, index, rest)
-        places[f"{one}/{index}"] = place
-        pieces |= found
+    for carried, index in _exact_heads(trace, site, head):
+        places[f"{carried}/{index}"], of_head = _carried(trace, carried, index, rest)
+        pieces |= of_head
     atlas = header | {"texts": strings.atlas_alone(), "parts": {"overview": header["parts"]["overview"]}, "places": places}
     return pack(atlas, {}), pieces
 
@@ -121,17 +121,17 @@ def _exact_heads(trace: Trace, site: Site, head: int) -> list[tuple[Site, int]]:
     everything = trace.attention.items()
     if sum(attention.heads * attention.mask.size for _site, attention in everything) > ALL_WEIGHTS:
         return [(site, head)]
-    return [(one, index) for one, attention in everything for index in range(attention.heads)]
+    return [(carried, index) for carried, attention in everything for index in range(attention.heads)]
 
 
 def _carried(trace: Trace, site: Site, head: int, rest: bool) -> tuple[dict[str, Any], dict[str, bytes]]:
     """A head's entry in the scene, and its pieces by path."""
-    found = parts.exact(trace, site, head, rest)
-    if not isinstance(found, Pyramid):
-        return {"name": found.name}, {f"{found.name}/{WHOLE}": found.data}
+    part = parts.exact(trace, site, head, rest)
+    if not isinstance(part, Pyramid):
+        return {"name": part.name}, {f"{part.name}/{WHOLE}": part.data}
     finest = _finest(trace.at(site))
-    place = {"name": found.name, **found.facts, "finest": finest}
-    return place, {f"{found.name}/{path}": data for path in _paths(found, finest) if (data := found.piece(path))}
+    entry = {"name": part.name, **part.facts, "finest": finest}
+    return entry, {f"{part.name}/{path}": data for path in _paths(part, finest) if (data := part.piece(path))}
 
 
 def _finest(attention: Attention) -> int:
@@ -191,8 +191,8 @@ def _known(trace: Trace, site: Site) -> str:
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     """Names and texts: the model, each strip, each kind of attention with its sites."""
     title, name = (str(trace.model.get(what, "")) for what in ("title", "name"))
-    shown = translated(title)
-    yield _("Model"), shown if title == name else _("{title} ({name})", title=shown, name=name)
+    words = translated(title)
+    yield _("Model"), words if title == name else _("{title} ({name})", title=words, name=name)
     steps = {strip: bool(trace.steps) and strip == labels.written_strip(trace) for strip in trace.tokens}
     for strip, tokens in trace.tokens.items():
         texts = [text for text, special in zip(tokens.texts, tokens.special, strict=True) if not special]

@@ -5,24 +5,23 @@ It is under the SIL Open Font License, which allows it inside documents. Without
 
 import base64
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-
-import streamlit
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from viz.canvas.wire.transport import address, content_hash
 
-_FOLDER = Path(streamlit.__file__).parent / "static" / "static" / "media"
 _PATTERN = "SourceSansVF-Upright*.woff2"
-_MEDIA = "font/woff2"
+MEDIA = "font/woff2"
 
 
 @cache
 def font() -> bytes:
     """The font file, with all its weights (woff2, 170 kB)."""
-    return next((path.read_bytes() for path in sorted(_FOLDER.glob(_PATTERN))), b"")
+    streamlit = find_spec("streamlit")  # without importing it, which takes a second
+    if streamlit is None or streamlit.origin is None:
+        return b""
+    media = Path(streamlit.origin).parent / "static" / "static" / "media"
+    return next((path.read_bytes() for path in sorted(media.glob(_PATTERN))), b"")
 
 
 @cache
@@ -41,21 +40,10 @@ def served_face() -> str:
 
 
 def carried_face() -> str:
-    """CSS of a file that carries the font."""
-    return _face(f"data:{_MEDIA};base64,{base64.b64encode(font()).decode('ascii')}")
+    """CSS of a file that carries the font; empty without the font."""
+    return _face(f"data:{MEDIA};base64,{base64.b64encode(font()).decode('ascii')}") if font() else ""
 
 
 def _face(source: str) -> str:
     described = f'font-family: "Source Sans"; font-weight: 200 900; font-display: swap; src: url("{source}") format("woff2");'
     return f"@font-face {{ {described} }}\n"
-
-
-async def _serve(request: Request) -> Response:
-    if not font_address().endswith(f"/{request.path_params['name']}"):
-        return Response(status_code=404, headers={"Cache-Control": "no-store"})
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Encoding": "identity"}
-    return Response(font(), headers=headers, media_type=_MEDIA)
-
-
-ROUTE = Route(f"{address()}/font/{{name}}", _serve)
-"""For `st.App(routes=…)`; must come before the route of parts."""

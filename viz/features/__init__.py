@@ -15,5 +15,6 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "survey": ("circuit", "what_if"),
     "training": ("print",),
     "lectures": ("print",),
+    "notebook": (),
 }
 """Their names in the order of their imports, each with those that it imports; without one of these it is left out."""

@@ -1,37 +1,36 @@
 """Languages of the pages, and the sentences in them: every sentence on screen goes through `_`, or `_n` where it counts.
 
 English is the language of the source; a translation is a `locale/LANGUAGE/LC_MESSAGES/headlight.po` of whole sentences with named
-gaps. A text that is written when a module is imported is only marked there, with `N_`, and translated where it is shown, with
-`translated`. Each call has its own language, because many visitors share a process. A script run has that of its session, a route
-that of its link (`speaking`), anything else that of the server.
+gaps, read by Babel. A text that is written when a module is imported is only marked there, with `N_`, and translated where it is
+shown, with `translated`. Each call has its own language, because many visitors share a process. A script run has that of its
+session, a route that of its link (`speaking`), anything else that of the server. English needs neither Babel nor Streamlit, which
+a notebook need not have.
 """
 
 import io
 import operator
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
+from gettext import GNUTranslations, NullTranslations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import streamlit as st
-from babel import Locale, UnknownLocaleError
-from babel.messages.catalog import Catalog
-from babel.messages.mofile import write_mo
-from babel.messages.pofile import read_po
-from babel.numbers import get_decimal_symbol, get_group_symbol
-from babel.support import NullTranslations, Translations
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from model.engine.api import ModelInfo
 from model.errors import HeadlightError, Phrase, Words, from_json
 from model.errors.base import Filler
 from model.trace.types import Trace
+
+if TYPE_CHECKING:
+    from babel.messages.catalog import Catalog
+
+    from model.engine.api import ModelInfo
 
 LOCALE = Path(__file__).parent / "locale"
 
@@ -49,8 +48,12 @@ _SESSION = "spoken language"
 
 def matching(asked: str | None) -> str:
     """The language of LANGUAGES that fits what a browser or a person asks for: "de-AT", "zh_Hant"; empty if none does."""
+    if not asked or asked in LANGUAGES:
+        return asked or ""
+    from babel import Locale, UnknownLocaleError
+
     try:
-        locale = Locale.parse((asked or "").replace("-", "_"))
+        locale = Locale.parse(asked.replace("-", "_"))
     except (ValueError, UnknownLocaleError):
         return ""
     if locale is None:
@@ -81,13 +84,25 @@ def current() -> str:
     """The language of the current call."""
     if not (spoken := _SPOKEN.get()):
         # A callback, or a fragment that is drawn again, begins in a new thread, before anything is said there.
-        spoken = str(st.session_state.get(_SESSION, "")) if get_script_run_ctx(suppress_warning=True) else ""
+        spoken = _of_session()
         _SPOKEN.set(spoken)
     return spoken or of_server()
 
 
+def _of_session() -> str:
+    """The language that the session of a script run was last drawn in; empty where no script runs, as in a notebook."""
+    if "streamlit" not in sys.modules:
+        return ""
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    return str(st.session_state.get(_SESSION, "")) if get_script_run_ctx(suppress_warning=True) else ""
+
+
 def speak(language: str) -> None:
     """Sets the language of a script run and of all that its session draws or calls until the next one."""
+    import streamlit as st
+
     st.session_state[_SESSION] = language
     _SPOKEN.set(language)
 
@@ -112,10 +127,12 @@ def catalogue(language: str) -> NullTranslations:
     """The sentences of a language, read from its `.po` file once."""
     if language == "en":
         return NullTranslations()
+    from babel.messages.mofile import write_mo
+
     compiled = io.BytesIO()
     write_mo(compiled, _read(language))
     compiled.seek(0)
-    return Translations(compiled, domain="headlight")
+    return GNUTranslations(compiled)
 
 
 def sentences(language: str) -> list[tuple[str, str]]:
@@ -128,7 +145,9 @@ def sentences(language: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _read(language: str) -> Catalog:
+def _read(language: str) -> "Catalog":
+    from babel.messages.pofile import read_po
+
     name = language.replace("-", "_")
     with (LOCALE / name / "LC_MESSAGES" / "headlight.po").open("rb") as file:
         return read_po(file, locale=name)
@@ -136,18 +155,23 @@ def _read(language: str) -> Catalog:
 
 @cache
 def _signs(language: str) -> dict[int, str]:
+    if language == "en":
+        return {}
+    from babel import Locale
+    from babel.numbers import get_decimal_symbol, get_group_symbol
+
     locale = Locale.parse(language, sep="-")
     return str.maketrans({".": get_decimal_symbol(locale), ",": get_group_symbol(locale)})
 
 
 def decimal_sign() -> str:
     """The sign between a number's whole part and its decimals."""
-    return _signs(current())[ord(".")]
+    return str(_signs(current()).get(ord("."), "."))
 
 
 def group_sign() -> str:
     """The sign between each three digits of a large number."""
-    return _signs(current())[ord(",")]
+    return str(_signs(current()).get(ord(","), ","))
 
 
 def localized(number: str) -> str:
@@ -278,7 +302,7 @@ def said(words: Words) -> str:
     return _FILLER.vformat(template, (), filled)
 
 
-def localize_info(info: ModelInfo) -> ModelInfo:
+def localize_info(info: "ModelInfo") -> "ModelInfo":
     """A model with what its checkpoint says about it in the current language, where it is known: that of bundled ones is."""
     return replace(
         info,
@@ -303,6 +327,6 @@ def language_of(trace: Trace, strip: str) -> str:
     return translated(names.get(name, name))
 
 
-def problem(info: ModelInfo) -> str:
+def problem(info: "ModelInfo") -> str:
     """The reason why a model cannot be used, in the current language."""
     return error_message(from_json(info.problem))

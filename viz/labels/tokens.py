@@ -8,17 +8,15 @@ import math
 import re
 import string
 import sys
-import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-from cachetools import LRUCache, cached
-
 from model.requests.edits import Silence
 from model.requests.request import RunRequest
+from model.sharing.caches import ComputedOnce, LruCache, once_for_each
 from model.trace.steps import Step
 from model.trace.types import Attention, Site, Tokens, Trace
 from viz.i18n import translate
@@ -39,8 +37,12 @@ def remembered(convert: Callable[[str], str]) -> Callable[[str], str]:
 
     What is shown of a text is hardly ever smaller than the text, so twice its bytes count for both.
     """
-    cache: LRUCache[str, str] = LRUCache(CACHE_BYTES, lambda shown: 2 * sys.getsizeof(shown) + _ENTRY)
-    remembering: Callable[[str], str] = cached(cache, key=lambda text: text, lock=threading.Lock())(convert)
+    cache: ComputedOnce[str, str] = ComputedOnce(LruCache(CACHE_BYTES, lambda shown: 2 * sys.getsizeof(shown) + _ENTRY))
+
+    @wraps(convert)
+    def remembering(text: str) -> str:
+        return cache.get(text, lambda: convert(text))
+
     return remembering
 
 
@@ -280,7 +282,7 @@ def heads_of_a_key(trace: Trace, site: Site) -> int:
     return heads // keys if heads and keys and trace.at(site).heads == heads else 1
 
 
-@cached(WeakKeyDictionary(), key=lambda trace: trace)  # each drawing of a run asks for it for every head
+@once_for_each  # each drawing of a run asks for it for every head
 def silenced(trace: Trace) -> frozenset[tuple[str, int]]:
     """The heads that were silenced in a run: text form of the Site, and head counted from 0."""
     silences = [edit for edit in RunRequest.edits_in(trace.request) if isinstance(edit, Silence)]

@@ -26,11 +26,13 @@ function scene(header) {
   return data;
 }
 
-const { strips: { array: ofStrips }, atlas: ofAtlas, other: ofOther, ...pieces } = unpack(await inflated(document.getElementById("run").text)).blobs;
+const { strips: { array: ofStrips }, atlas: ofAtlas, other: ofOther, lines: { array: ofLines }, ...pieces } = unpack(await inflated(document.getElementById("run").text)).blobs;
 const readings = [ofAtlas, ofOther].filter(Boolean).map(({ array }) => unpack(array).header); // with and without the first token
 let [atlas] = readings;
 for (const [path, { array }] of Object.entries(pieces)) partFetcher.put(`${atlas.partsAddress}/${path}`, array);
-const { groups } = partFetcher.get(`${atlas.partsAddress}/${atlas.parts.overview.name}/whole`).header;
+const overview = partFetcher.get(`${atlas.partsAddress}/${atlas.parts.overview.name}/whole`);
+const { groups } = overview.header;
+const lines = unpack(ofLines).header;
 const rows = new Map(groups.flatMap(({ queryStrip, queries, sites }) => sites.map(({ site }) => [site, { queryStrip, rows: queries.length }])));
 let chosen = atlas.selection;
 
@@ -47,11 +49,43 @@ function show(Kind, id, header) {
 
 function draw() {
   show(Atlas, "atlas", { ...atlas, selection: chosen });
+  drawLines();
   if (folded.open) show(Strips, "strips", { ...unpack(ofStrips).header, ...rows.get(chosen.site), query: chosen.query, continues: null });
 }
 
+/** The name of the part with the weights of a head; null: the page has them only pooled, or too many for lines. */
+function partOfLines(site, head, { blocks }) {
+  const place = atlas.places[`${site}/${head}`];
+  if (place) return place.levels ? null : { name: place.name };
+  if (String(blocks) !== "1,1") return null;
+  const name = `${site}/${head}/about`;
+  const { shape: [, rows, columns], array } = overview.blobs[`weights/${site}`];
+  const codes = array.subarray(head * rows * columns, (head + 1) * rows * columns);
+  const exact = { shape: [rows, columns], array: Float32Array.from(codes, (code) => (code / 255) ** 2) };
+  partFetcher.kept.set(`${atlas.partsAddress}/${name}/whole`, { scene: { header: {}, blobs: { exact } }, size: 4 * exact.array.length });
+  return { name, about: true };
+}
+
+/** Draws the selected head as lines, with the weights of the overview where the page has no others. */
+function drawLines() {
+  const { site, head, query } = chosen;
+  const group = groups.find(({ sites }) => sites.some((row) => row.site === site));
+  const part = partOfLines(site, head, group);
+  ofHead.hidden = !part;
+  if (!part) return;
+  const name = group.sites.find((row) => row.site === site).names[head];
+  ofHead.querySelector("summary").textContent = fill(part.about ? lines.about : lines.title, { head: name });
+  if (!ofHead.open) return;
+  const { schemes, run, decimal, silenced, partsAddress, lost } = atlas;
+  const { queryAxis, keyAxis, queries, keys, queryStrip, keyStrip } = group;
+  const drawn = { queryAxis, keyAxis, queries, keys, queryStrip, keyStrip, name, site, head, query, opens: false, largest: 1 };
+  const words = { texts: lines.texts, description: "" };
+  show(Lines, "lines", { schemes, run, decimal, silenced, partsAddress, lost, ...drawn, ...words, parts: { exact: part } });
+}
+
 const folded = document.querySelector("details");
-folded.addEventListener("toggle", draw);
+const ofHead = document.getElementById("of-lines");
+for (const part of [folded, ofHead]) part.addEventListener("toggle", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.querySelector(".waiting").remove();
 await document.fonts.load('1em "Source Sans"').catch(() => []); // labels are measured

@@ -9,12 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from cachetools import cached
 
 from model.errors import UnknownHead
+from model.sharing.caches import once_for_each
 from model.trace import stages
 from model.trace.stages import Stage
 from model.trace.steps import Step
@@ -208,7 +207,7 @@ def base(trace: Trace, live: bool = False) -> dict[str, Any]:
     return {"schemes": SCHEMES, **_of_run(trace), "decimal": decimal_sign(), **(followed(trace) if live else {})}
 
 
-@cached(WeakKeyDictionary(), key=lambda trace: trace)
+@once_for_each
 def _of_run(trace: Trace) -> dict[str, Any]:
     """The id of a run and its silenced heads, which all its drawings name."""
     run = json.dumps(

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import isqrt
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from cachetools import cached
 
 from model.measures.maps import map_of
 from model.measures.of_run import of_weights
+from model.sharing.caches import once_for_each
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import parts, strings
 from viz.canvas.wire.parts import CELL_BYTES, WHOLE_CELLS, allowed, pool
@@ -57,7 +56,7 @@ def part(trace: Trace, rest: bool = False) -> Overview:
     return PART_CACHE.get_or_make(key, lambda: _made(trace, rest))
 
 
-@cached(WeakKeyDictionary(), key=lambda trace: trace)
+@once_for_each
 def opens_without_first(trace: Trace) -> bool:
     """Whether most heads have most of their weight on the first token, so that pages open without it."""
     return head_measures.heads_at_first(part(trace).shares) > 0.5

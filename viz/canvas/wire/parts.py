@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from cachetools import cached
 
+from model.sharing.caches import once_for_each
 from model.trace.types import Array, Attention, Site, Trace
 from viz.canvas.wire import strings
 from viz.canvas.wire.transport import PART_CACHE, Blob, address, content_hash, encode, pack
@@ -163,7 +162,7 @@ def scene(header: Mapping[str, Any], parts: Mapping[str, Blob | Pyramid]) -> byt
     return pack({**header, "partsAddress": address(), "parts": places, "lost": lost}, blobs)
 
 
-@cached(WeakKeyDictionary(), key=lambda trace: trace)  # each drawing of a run asks for it several times
+@once_for_each  # each drawing of a run asks for it several times
 def run_key(trace: Trace) -> str:
     """Hash that identifies a run without reading its weights: model, device and time, request, tokens, shapes."""
     texts = {name: strip.texts for name, strip in trace.tokens.items()}

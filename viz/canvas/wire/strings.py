@@ -196,6 +196,14 @@ def lines_alone() -> dict[str, str]:
     }
 
 
+def titles_of_lines() -> dict[str, str]:
+    """Titles of the lines on a standalone page, whose weights are those of the head or of its picture in the overview."""
+    return {
+        "title": _("Lines: {head}"),
+        "about": _("Lines: {head} (weights to within 0.004; select the head before the page is made for all digits)"),
+    }
+
+
 def network() -> dict[str, str]:
     """Texts of the map of the network."""
     return {

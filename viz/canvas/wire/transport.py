@@ -1,4 +1,4 @@
-"""Transport of scenes: their byte format, and the cache and the route of the parts that browsers fetch by themselves.
+"""Transport of scenes: their byte format, and the cache of the parts that browsers fetch by themselves (viz/canvas/routes.py).
 
 A *scene* is what one drawing gets: a header and arrays, its *blobs*. The header says the *place* of each blob: its start, counted
 from the first blob, its shape, and its type, `uint8` or `float32`. `unpack` in common.js reads this format. The scene of a header
@@ -18,7 +18,7 @@ makes the part again.
 
 import json
 import math
-import threading
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +27,6 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
-import streamlit as st
-from cachetools import LRUCache
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from model.sharing.caches import BUDGET, LruCache, SingleFlight
 from model.trace.types import Array
@@ -45,11 +40,6 @@ MOST_KEYS = 2**14
 
 WHOLE = "whole"
 """Path of a Blob's only piece."""
-
-_HEADERS = {
-    "Cache-Control": "private, max-age=31536000, immutable",
-    "Content-Encoding": "identity",  # otherwise Streamlit compresses each response, which takes longer than sending it
-}
 
 _ALIGN = 4
 
@@ -93,7 +83,8 @@ def encode(weights: Array) -> Array:
 
 def address() -> str:
     """URL path under which the parts are served."""
-    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    streamlit = sys.modules.get("streamlit")  # pages that no server serves are made where it is not even installed
+    base = str(streamlit.get_option("server.baseUrlPath") or "").strip("/") if streamlit else ""
     return f"/{base}{PATH}" if base else PATH
 
 
@@ -153,8 +144,7 @@ class PartCache:
 
     def __init__(self, limit: float = math.inf) -> None:
         self._parts: LruCache[str, Part] = LruCache(limit, attrgetter("nbytes"), budget=BUDGET, kind="parts")
-        self._names: LRUCache[str, str] = LRUCache(MOST_KEYS)
-        self._lock = threading.Lock()
+        self._names: LruCache[str, str] = LruCache(math.inf, len, MOST_KEYS)
         self._flight: SingleFlight[str, Part] = SingleFlight()
 
     @property
@@ -172,13 +162,11 @@ class PartCache:
         key = f"{current_language()}/{key}"
 
         def kept_or_made() -> Part:
-            with self._lock:
-                name = self._names.get(key, "")
+            name = self._names.get(key) or ""
             if (part := self._parts.get(name)) is None:
                 part = make()
                 self._parts.keep(part.name, part)
-                with self._lock:
-                    self._names[key] = part.name
+                self._names.keep(key, part.name)
             return part
 
         return cast(T, self._flight.do(key, kept_or_made))  # a key always has the same type of part
@@ -191,26 +179,8 @@ class PartCache:
     def clear(self) -> None:
         """Empties the cache."""
         self._parts.forget()
-        with self._lock:
-            self._names.clear()
+        self._names.forget()
 
 
 PART_CACHE = PartCache()
 """The cache of this process, shared by all sessions."""
-
-
-def _serve(request: Request) -> Response:
-    """Serves one piece. Content behind a hash never changes, so a matching ETag gets a 304 even after eviction."""
-    name, path = request.path_params["name"], request.path_params["path"]
-    tag = f'"{name}/{path}"'
-    headers = {**_HEADERS, "ETag": tag}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    body = PART_CACHE.piece(name, path)
-    if body is None:
-        return Response(status_code=404, headers={"Cache-Control": "no-store"})
-    return Response(body, headers=headers, media_type="application/octet-stream")
-
-
-ROUTE = Route(f"{address()}/{{name}}/{{path:path}}", _serve)
-"""For `st.App(routes=…)`. Starlette runs it in a thread, not on the event loop."""

@@ -56,18 +56,15 @@ for number, (axes, one) in enumerate(zip(all_axes[0], found), start=1):
 plt.show()"""
 
 _OVERVIEW = """import html
-import sys
 from pathlib import Path
 
 from IPython.display import HTML, display
 
-headlight = ""  # the folder of Headlight, if it is on this machine
-if headlight:
-    sys.path.insert(0, headlight)
-    from viz import notebook
+try:
+    from headlight import show  # pip install headlight-attention
 
-    display(notebook.show({file}, site=site, head=head))
-else:  # the page that was saved with the run
+    display(show({file}, site=site, head=head))
+except ImportError:  # the page that was saved with the run
     page = html.escape(Path("figures/overview.html").read_text(encoding="utf-8"), quote=True)
     display(HTML(f'<iframe style="width: 100%; height: 720px; border: 0" srcdoc="{{page}}"></iframe>'))"""
 

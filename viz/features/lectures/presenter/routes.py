@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from model.engine.scheduling.queue import Session
 from model.errors import HeadlightError, Refused
-from viz.canvas import typeface
+from viz.canvas.routes import FONT
 from viz.canvas.wire import transport
 from viz.features.lectures.classroom import store
 from viz.features.lectures.classroom.join_codes import read_code
@@ -173,7 +173,7 @@ async def _speaker(request: Request) -> Response:
 
 ROUTES = [
     view_store.ROUTE,
-    typeface.ROUTE,
+    FONT,
     html_pages.ROUTE,
     *CLASSES.all(),
     Route(base(), answered(_join)),
