@@ -320,8 +320,8 @@ def _usable(view: ViewState, problems: list[str]) -> tuple[list[ModelInfo], list
     if not usable:
         problems.append(_("No usable model found. Put a checkpoint folder into checkpoints/ and reload."))
     elif view.model not in ("", usable[0].name):
-        gaps = {"asked": view.model[:40], "shown": usable[0].name}
-        problems.append(_("There is no usable model “{asked}” here. Showing “{shown}” instead.", **gaps))
+        names = {"asked": view.model[:40], "shown": usable[0].name}
+        problems.append(_("There is no usable model “{asked}” here. Showing “{shown}” instead.", **names))
     return usable, others, view if usable[:1] == [wanted] else replace(view, settings="")
 
 

@@ -86,12 +86,12 @@ def choose_picture(names: dict[str, str]) -> str:
         names: the words for each picture.
     """
     tied = bind("picture")
-    shown = st.session_state[tied["key"]]
-    shown = st.session_state[tied["key"]] = shown if shown in names else next(iter(names))
+    picture = st.session_state[tied["key"]]
+    picture = st.session_state[tied["key"]] = picture if picture in names else next(iter(names))
     st.segmented_control(
         _("Picture"), list(names), format_func=names.__getitem__, required=True, label_visibility="collapsed", **tied
     )
-    return str(shown)
+    return str(picture)
 
 
 def _with_help(box: DeltaGenerator, name: str) -> DeltaGenerator:
@@ -157,18 +157,18 @@ def banner(page: Page) -> None:
 
 def _recorded(page: Page) -> None:
     """Draws the sentences about an opened trace."""
-    said = (recorded_run.about(page.trace), edits.sentence(page.trace.request), edits.continued(page.trace))
+    sentences = (recorded_run.about(page.trace), edits.sentence(page.trace.request), edits.continued(page.trace))
     with st.container(key="recorded", gap=None):
-        st.markdown(f":material/history: {tokens.markdown(' · '.join(filter(None, said)))}")
+        st.markdown(f":material/history: {tokens.markdown(' · '.join(filter(None, sentences)))}")
         absent = _("A recording contains no model, so nothing can be typed, changed or recomputed.")
         recorded_run.draw_sites(page.trace, page.attention.site, [absent])
 
 
-def _undoable(key: str, icon: str, said: str, undone: Mapping[str, Any]) -> None:
+def _undoable(key: str, icon: str, sentence: str, undone: Mapping[str, Any]) -> None:
     """Draws a sentence, if there is one, with a button that sets fields of the state."""
-    if not said:
+    if not sentence:
         return
     with st.container(horizontal=True, vertical_alignment="center", key=key):
-        st.markdown(f"{icon} {tokens.markdown(said)}")
+        st.markdown(f"{icon} {tokens.markdown(sentence)}")
         button = "undo" if key == "experiment" else f"undo-{key}"
         st.button(_("Undo"), key=button, icon=":material/undo:", on_click=update, kwargs=dict(undone))

@@ -22,10 +22,10 @@ ADDRESS = "/headlight/docs"
 @cache
 def texts() -> dict[str, tuple[str, str, str]]:
     """By panel of the core or of a feature: its title, two sentences, and a page of docs/; in English, for `translated`."""
-    found = dict(HELP)
+    help_texts = dict(HELP)
     for feature in features():
-        found |= feature.help
-    return found
+        help_texts |= feature.help
+    return help_texts
 
 
 def html(name: str) -> str:

@@ -46,8 +46,8 @@ def unchangeable() -> str:
 def about(trace: Trace) -> str:
     """Sentence above every page of a recorded run: what ran, and that nothing else can."""
     if (program := trace.recorded) is not None and trace.of_program:
-        gaps = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
-        return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **gaps)
+        fields = {"program": program.program, "torch": program.torch, "calls": program.calls, "example": program.example + 1}
+        return _("Recording of the program {program} (PyTorch {torch}, calls {calls}, example {example}).", **fields)
     strip = trace.tokens["source"]
     words = [text for text, special in zip(strip.texts, strip.special, strict=True) if not special]
     text = tokens.line(words[:MOST_WORDS]) + (" …" if len(words) > MOST_WORDS else "")
@@ -60,16 +60,20 @@ def about(trace: Trace) -> str:
 
 def badge(trace: Trace) -> str:
     """Sentence on the weights that were recomputed since a fused kernel never held them; empty if there are none."""
-    sites = {site: own for site, own in trace.recorded.sites.items() if own.origin == "recomputed"} if trace.recorded else {}
+    sites = (
+        {site: recorded for site, recorded in trace.recorded.sites.items() if recorded.origin == "recomputed"}
+        if trace.recorded
+        else {}
+    )
     if not sites or trace.recorded is None:
         return ""
-    gaps = {"count": len(sites), "all": len(trace.recorded.sites)}
-    known = [own.difference for own in sites.values() if own.difference is not None]
+    counts = {"count": len(sites), "all": len(trace.recorded.sites)}
+    known = [recorded.difference for recorded in sites.values() if recorded.difference is not None]
     text = _n(
         "A fused kernel ran in {count} of {all} attention layers: its weights were recomputed from queries and keys.",
         "A fused kernel ran in {count} of {all} attention layers: their weights were recomputed from queries and keys.",
         len(sites),
-        **gaps,
+        **counts,
     )
     if not known:
         return join_sentences((text, _("They could not be compared with what the kernel returned, since it applied dropout.")))
@@ -79,15 +83,15 @@ def badge(trace: Trace) -> str:
 
 def at_site(recorded: Recorded, site: Site) -> str:
     """Sentence on the selected site of a recorded program: module, operation, and how its weights were obtained."""
-    own = recorded.sites[str(site)]
-    gaps = {"module": own.module or _("outside any module"), "operation": own.operation}
-    if own.origin == "computed":
-        return _("Module: {module}. The program computed these weights ({operation}).", **gaps)
-    if own.difference is None:
-        return _("Module: {module}. Recomputed, because weights are not stored by {operation}; not compared.", **gaps)
-    gaps["difference"] = tokens.power_of_ten(own.difference)
+    attention = recorded.sites[str(site)]
+    fields = {"module": attention.module or _("outside any module"), "operation": attention.operation}
+    if attention.origin == "computed":
+        return _("Module: {module}. The program computed these weights ({operation}).", **fields)
+    if attention.difference is None:
+        return _("Module: {module}. Recomputed, because weights are not stored by {operation}; not compared.", **fields)
+    fields["difference"] = tokens.power_of_ten(attention.difference)
     return _(
-        "Module: {module}. Recomputed, because weights are not stored by {operation}; largest difference {difference}.", **gaps
+        "Module: {module}. Recomputed, because weights are not stored by {operation}; largest difference {difference}.", **fields
     )
 
 
@@ -95,8 +99,10 @@ def not_recorded(trace: Trace) -> list[str]:
     """The tensors that a recording of a program lacks, with the reasons; tensors that were not asked for do not count."""
     if trace.recorded is None:
         return []
-    own = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
-    return [_("{name}: {value}", name=name, value=said(why)) for name, why in own.items() if not name.startswith("attention/*/")]
+    reasons = {name: why for name, why in trace.missing.items() if trace.of_program or name.startswith("attention/")}
+    return [
+        _("{name}: {value}", name=name, value=said(why)) for name, why in reasons.items() if not name.startswith("attention/*/")
+    ]
 
 
 def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:
@@ -105,9 +111,9 @@ def draw_sites(trace: Trace, site: Site, notes: list[str]) -> None:
     Args:
         notes: sentences that come first.
     """
-    own = [] if trace.recorded is None else [at_site(trace.recorded, site)]
+    selected = [] if trace.recorded is None else [at_site(trace.recorded, site)]
     noted = list(map(said, trace.model.get("notes", ()))) if trace.of_program else []
-    st.caption(tokens.markdown(join_sentences(filter(None, [*notes, badge(trace), *own, *noted]))))
+    st.caption(tokens.markdown(join_sentences(filter(None, [*notes, badge(trace), *selected, *noted]))))
     if lacks := not_recorded(trace):
         with st.expander(_("What was not recorded ({count})", count=len(lacks)), key="not-recorded", on_change="rerun") as part:
             if part.open:

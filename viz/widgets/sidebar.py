@@ -145,10 +145,10 @@ def status(trace: Trace) -> None:
 def waiting(others: Sequence[ModelInfo]) -> None:
     """Lists the models whose questions must be answered before use, those that cannot be used, and those still being opened."""
     by_error: dict[str, list[str]] = {}
-    for each in others:
-        by_error.setdefault(str(each.problem.get("error")), []).append(each.name)
+    for info in others:
+        by_error.setdefault(str(info.problem.get("error")), []).append(info.name)
     names, opening = by_error.pop("OpenQuestions", []), by_error.pop("StillOpening", [])
-    damaged = [each.name for each in others if each.name not in names + opening]
+    damaged = [info.name for info in others if info.name not in names + opening]
     if names:
         gaps = {"names": join_list(names)}
         st.sidebar.caption(
@@ -210,26 +210,28 @@ def _from_float32(trace: Trace) -> str:
     dtype = trace.model["dtype"]
     if dtype == "float32":
         return ""
-    found = trace.model.get("from_float32", {})
-    gaps = {name: tokens.power_of_ten(value) for name, value in found.items() if value is not None} | {"dtype": dtype}
-    match "weights" in gaps, "probabilities" in gaps:
+    differences = trace.model.get("from_float32", {})
+    fields = {name: tokens.power_of_ten(value) for name, value in differences.items() if value is not None} | {"dtype": dtype}
+    match "weights" in fields, "probabilities" in fields:
         case True, True:
-            return _("{dtype} · weights differ from float32 by at most {weights}, probabilities by at most {probabilities}", **gaps)
+            return _(
+                "{dtype} · weights differ from float32 by at most {weights}, probabilities by at most {probabilities}", **fields
+            )
         case True, False:
-            return _("{dtype} · weights differ from float32 by at most {weights}", **gaps)
+            return _("{dtype} · weights differ from float32 by at most {weights}", **fields)
         case False, True:
-            return _("{dtype} · probabilities differ from float32 by at most {probabilities}; weights were not stored", **gaps)
-    return _("{dtype} · not compared with float32", **gaps)
+            return _("{dtype} · probabilities differ from float32 by at most {probabilities}; weights were not stored", **fields)
+    return _("{dtype} · not compared with float32", **fields)
 
 
 def _size(info: ModelInfo) -> str:
     layers = {name: info.spec[name]["layers"] for name in ("encoder", "decoder") if info.spec[name] is not None}
     writer = info.spec["decoder"] or info.spec["encoder"]
-    gaps = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": in_millions(info.parameters)}
+    counts = {"layers": sum(layers.values()), "heads": writer["attention"]["heads"], "millions": in_millions(info.parameters)}
     if len(layers) == 1:
-        return _("Layers: {layers}; heads per layer: {heads}; {millions} million parameters.", **gaps)
+        return _("Layers: {layers}; heads per layer: {heads}; {millions} million parameters.", **counts)
     return _(
         "Layers: {encoder} in the encoder, {decoder} in the decoder; heads per layer: {heads}; {millions} million parameters.",
-        **gaps,
+        **counts,
         **layers,
     )

@@ -17,42 +17,47 @@ from viz.session.state import decimals
 from viz.widgets import numeric_tables
 
 
-def summary(found: Inspection) -> None:
+def summary(inspection: Inspection) -> None:
     """Draws the layout, the size of the network, and what is missing."""
-    st.markdown(f"**{tokens.markdown(what(found))}**")
-    _counts(found)
+    st.markdown(f"**{tokens.markdown(what(inspection))}**")
+    _counts(inspection)
 
 
-def evidence_of(found: Inspection) -> None:
+def evidence_of(inspection: Inspection) -> None:
     """Draws the evidence for the layout, and notes."""
-    if found.in_favour:
-        st.caption(tokens.markdown(_("Evidence for this layout: {evidence}.", evidence=join_clauses(map(said, found.in_favour)))))
-        against = join_clauses(map(said, found.against))
+    if inspection.in_favour:
+        st.caption(
+            tokens.markdown(_("Evidence for this layout: {evidence}.", evidence=join_clauses(map(said, inspection.in_favour))))
+        )
+        against = join_clauses(map(said, inspection.against))
         st.caption(
             tokens.markdown(_("Evidence against it: {evidence}.", evidence=against)) if against else _("No evidence against it.")
         )
-    if found.prefix:
-        st.caption(tokens.markdown(_("Wrappers had put “{prefix}” into the names, which was removed.", prefix=found.prefix)))
-    if found.candidate:
-        st.caption(tokens.markdown(_("The weights are stored under “{keys}” in the file.", keys=found.candidate)))
-    for note in found.notes:
+    if inspection.prefix:
+        st.caption(tokens.markdown(_("Wrappers had put “{prefix}” into the names, which was removed.", prefix=inspection.prefix)))
+    if inspection.candidate:
+        st.caption(tokens.markdown(_("The weights are stored under “{keys}” in the file.", keys=inspection.candidate)))
+    for note in inspection.notes:
         st.caption(tokens.markdown(said(note)))
 
 
-def what(found: Inspection) -> str:
+def what(inspection: Inspection) -> str:
     """The kind of the file: its name, and the layout's title in the language of the page."""
-    return said(found.what)
+    return said(inspection.what)
 
 
-def _counts(found: Inspection) -> None:
-    statuses = [tensor.status for tensor in found.tensors]
-    known, unknown = bool(found.spec), "?"
-    most, layers = max(found.sites.values(), default=0), {(site.stack, site.layer) for site in map(Site.parse, found.sites)}
+def _counts(inspection: Inspection) -> None:
+    statuses = [tensor.status for tensor in inspection.tensors]
+    known, unknown = bool(inspection.spec), "?"
+    most, layers = (
+        max(inspection.sites.values(), default=0),
+        {(site.stack, site.layer) for site in map(Site.parse, inspection.sites)},
+    )
     values = {
         **({_("Layers × heads"): f"{len(layers)} × {most}"} if most else {}),
-        _("parameters"): number(found.parameters, ",") if known else unknown,
+        _("parameters"): number(inspection.parameters, ",") if known else unknown,
         _("matched tensors"): number(statuses.count("matched"), ","),
-        _("missing"): number(len(found.missing), ",") if known else unknown,
+        _("missing"): number(len(inspection.missing), ",") if known else unknown,
         _("unexpected"): number(statuses.count("unexpected"), ","),
         _("wrong shape"): number(statuses.count("misshapen"), ",") if known else unknown,
     }
@@ -61,29 +66,29 @@ def _counts(found: Inspection) -> None:
             st.metric(label, value, width="content")
 
 
-def numbers(found: Inspection) -> None:
+def numbers(inspection: Inspection) -> None:
     """Draws what the numbers say about the network, and the parameters by component."""
     said, where = st.columns(2, gap="large")
     with said:
         st.markdown("**" + _("Diagnosis") + "**")
-        if found.heads_seen:
-            st.html(head_grid(found))
-        _not_finite(found)
-        if found.freshness is not None:
-            _trained(found.freshness)
-        for names in found.tied:
+        if inspection.heads_seen:
+            st.html(head_grid(inspection))
+        _not_finite(inspection)
+        if inspection.freshness is not None:
+            _trained(inspection.freshness)
+        for names in inspection.tied:
             st.markdown(tokens.markdown(_("Tied (the same values under several names): {names}.", names=join_list(names))))
-        _heads(found)
+        _heads(inspection)
     with where:
         st.markdown("**" + _("Parameters by component") + "**")
-        if found.parts:
-            _parts(found)
+        if inspection.parts:
+            _parts(inspection)
         else:
             st.caption(_("Shown once the questions are answered and nothing is missing."))
 
 
-def _not_finite(found: Inspection) -> None:
-    bad = [tensor for tensor in found.tensors if tensor.nan or tensor.infinite]
+def _not_finite(inspection: Inspection) -> None:
+    bad = [tensor for tensor in inspection.tensors if tensor.nan or tensor.infinite]
     gaps = {"nan": sum(t.nan for t in bad), "infinite": sum(t.infinite for t in bad), "tensors": len(bad)}
     if bad:
         say = _n(
@@ -109,48 +114,48 @@ def _trained(fresh: Freshness) -> None:
 def evidence(fresh: Freshness) -> list[str]:
     """The evidence for and against untrained weights, a sentence each."""
     draws = join_list(_("{count} × {draw}", count=count, draw=translated(draw)) for draw, count in fresh.draws.items())
-    gaps = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
-    found = [
+    counts = {"norms": fresh.norms, "untouched": fresh.untouched_norms, "matrices": fresh.matrices, "fresh": fresh.fresh_matrices}
+    sentences = [
         _n(
             "{fresh} of {matrices} matrices has the mean, standard deviation and range of a random initialization.",
             "{fresh} of {matrices} matrices have the mean, standard deviation and range of a random initialization.",
             fresh.fresh_matrices,
-            **gaps,
+            **counts,
         )
     ]
     if fresh.norms:
-        found.insert(
+        sentences.insert(
             0,
             _n(
                 "{untouched} of {norms} normalization layers still has gains of exactly 1 and biases of exactly 0.",
                 "{untouched} of {norms} normalization layers still have gains of exactly 1 and biases of exactly 0.",
                 fresh.untouched_norms,
-                **gaps,
+                **counts,
             ),
         )
     if draws:
-        found.append(_("The initializations that they resemble: {draws}.", draws=draws))
+        sentences.append(_("The initializations that they resemble: {draws}.", draws=draws))
     if fresh.fresh_matrices and not fresh.untrained:
-        found.append(
+        sentences.append(
             _(
                 "That is no contradiction: training often keeps the mean and spread of a matrix. In an untrained "
                 "model nearly all matrices look like that, and every normalization layer is untouched."
             )
         )
-    return found
+    return sentences
 
 
-def _heads(found: Inspection) -> None:
-    for note in found.heads:
+def _heads(inspection: Inspection) -> None:
+    for note in inspection.heads:
         st.markdown(tokens.markdown(_note(note)))
-    if found.heads_seen:
-        gaps = {"heads": found.heads_seen}
-        if not found.heads:
+    if inspection.heads_seen:
+        gaps = {"heads": inspection.heads_seen}
+        if not inspection.heads:
             st.markdown(
                 _n(
                     "The only head is not dead.",
                     "None of the {heads} heads is dead, and no two are duplicates.",
-                    found.heads_seen,
+                    inspection.heads_seen,
                     **gaps,
                 )
             )
@@ -162,10 +167,10 @@ def _heads(found: Inspection) -> None:
         )
 
 
-def head_grid(found: Inspection) -> str:
+def head_grid(inspection: Inspection) -> str:
     """All heads as a table in HTML, a row for each attention layer; a head is colored by what was found about it, and says it."""
-    about = {(note.site, note.head): note for note in found.heads if note.kind == "twin"}
-    about |= {(note.site, note.head): note for note in found.heads if note.kind == "dead"}
+    about = {(note.site, note.head): note for note in inspection.heads if note.kind == "twin"}
+    about |= {(note.site, note.head): note for note in inspection.heads if note.kind == "dead"}
     words, signs = {"dead": _("dead"), "twin": _("duplicate"), "": _("nothing found")}, {"dead": "×", "twin": "=", "": "·"}
 
     def cell(site: str, head: int) -> str:
@@ -175,11 +180,11 @@ def head_grid(found: Inspection) -> str:
 
     rows = "".join(
         f'<tr><th scope="row">{escape(tokens.site(Site.parse(site)))}</th>{"".join(cell(site, head) for head in range(heads))}</tr>'
-        for site, heads in found.sites.items()
+        for site, heads in inspection.sites.items()
     )
     legend = "".join(f'<span><i class="{kind}">{signs[kind]}</i> {escape(word)}</span>' for kind, word in words.items())
-    many = len(found.sites) > MOST_ROWS  # then big mode shows them in two columns
-    high = f'class="head-grid{" many" if many else ""}" style="--rows: {math.ceil(len(found.sites) / (1 + many))}"'
+    many = len(inspection.sites) > MOST_ROWS  # then big mode shows them in two columns
+    high = f'class="head-grid{" many" if many else ""}" style="--rows: {math.ceil(len(inspection.sites) / (1 + many))}"'
     return f'<div {high}><table>{rows}</table></div><p class="small head-grid">{legend}</p>'
 
 
@@ -197,7 +202,7 @@ def _note(note: HeadNote) -> str:
     return _("{head} moves what head {other} moves: the cosine similarity of their W_V W_O is {value}.", **gaps)
 
 
-def _parts(found: Inspection) -> None:
+def _parts(inspection: Inspection) -> None:
     words = {
         "embedding": _("embedding"),
         "positions": _("positions"),
@@ -208,11 +213,14 @@ def _parts(found: Inspection) -> None:
         "output": _("output layer"),
     }
     stacks = {"encoder": _("encoder"), "decoder": _("decoder")}
-    same = [[(part.stack, part.kind), *part.shared] for part in found.parts if part.shared]
+    same = [[(part.stack, part.kind), *part.shared] for part in inspection.parts if part.shared]
     for places in same:
         names = join_list(_("{part} ({stack})", part=words[kind], stack=stacks[stack]) for stack, kind in places)
         st.caption(_("Counted once, because they are the same numbers: {parts}.", parts=names))
-    rows = [(stacks[part.stack], words[part.kind], part.parameters, part.parameters / found.parameters) for part in found.parts]
+    rows = [
+        (stacks[part.stack], words[part.kind], part.parameters, part.parameters / inspection.parameters)
+        for part in inspection.parts
+    ]
     table = pd.DataFrame(rows, columns=[_("stack"), _("part"), _("parameters"), _("share")])
     columns = {
         _("parameters"): st.column_config.NumberColumn(format="localized"),
@@ -221,9 +229,9 @@ def _parts(found: Inspection) -> None:
     numeric_tables.draw(table, columns=columns, hide_index=True, height="content", key="parts")
 
 
-def tensors(found: Inspection) -> None:
+def tensors(inspection: Inspection) -> None:
     """Draws the table of all tensors of the file and those that are missing. A type that all tensors share is named above it."""
-    types = {tensor.dtype for tensor in found.tensors}
+    types = {tensor.dtype for tensor in inspection.tensors}
     st.markdown("**" + _("Tensors") + "**")
     sentences = [
         _(
@@ -235,7 +243,7 @@ def tensors(found: Inspection) -> None:
         *(_("All tensors are of type {dtype}.", dtype=tokens.markdown(dtype)) for dtype in types if len(types) == 1),
     ]
     st.caption(join_sentences(sentences))
-    table = tensor_table(found)
+    table = tensor_table(inspection)
     titles = {name: title for name, title in _titles().items() if name in table}
     columns = _columns(titles)
     if table["norm"].max() >= 1:
@@ -247,17 +255,17 @@ LEAST_ZEROS = 0.0005
 """Smallest share of zeros that is not written as 0 %."""
 
 
-def tensor_table(found: Inspection) -> pd.DataFrame:
+def tensor_table(inspection: Inspection) -> pd.DataFrame:
     """Table of the tensors of a file and those that are missing, problems first, without columns that say the same in each row."""
     words = _statuses()
-    rows = [*map(_row, found.tensors), *({"name": tokens.plain(name), "status": "missing"} for name in found.missing)]
+    rows = [*map(_row, inspection.tensors), *({"name": tokens.plain(name), "status": "missing"} for name in inspection.missing)]
     rows.sort(key=lambda row: list(words).index(str(row["status"])))
     table = pd.DataFrame(rows, columns=list(_titles())).assign(status=[words[str(row["status"])] for row in rows])
     same = [name for name in ("nan", "infinite", "becomes") if not any(row.get(name) for row in rows)]
     same += ["status"] if all(row["status"] == "matched" for row in rows) else []
-    same += [] if any((tensor.sparsity or 0) >= LEAST_ZEROS for tensor in found.tensors) else ["sparsity"]
-    same += [] if any(tensor.bits for tensor in found.tensors) else ["bits"]
-    same += ["dtype"] if len({tensor.dtype for tensor in found.tensors}) == 1 else []
+    same += [] if any((tensor.sparsity or 0) >= LEAST_ZEROS for tensor in inspection.tensors) else ["sparsity"]
+    same += [] if any(tensor.bits for tensor in inspection.tensors) else ["bits"]
+    same += ["dtype"] if len({tensor.dtype for tensor in inspection.tensors}) == 1 else []
     return table.drop(columns=same)
 
 

@@ -47,7 +47,7 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         _say_what_is_what(engine, model, view, unknown[2])
         return
     try:
-        found = engine.ask(Inspect(model, view.parsed_settings()))
+        inspection = engine.ask(Inspect(model, view.parsed_settings()))
     except HeadlightError as error:
         if isinstance(error, UnknownLayout | BadLayoutFile):
             st.session_state[_UNKNOWN] = (model, view.settings, error)
@@ -55,35 +55,35 @@ def show(engine: Engine, view: ViewState, explore: StreamlitPage) -> None:
         else:
             _say_why_not(error, view)
         return
-    if view.big and found.sites and not found.ask:
-        _one_picture(engine, model, found, view)
+    if view.big and inspection.sites and not inspection.ask:
+        _one_picture(engine, model, inspection, view)
         return
     with card("diagnosis", "content"):
-        diagnosis.summary(found)
-        _open(engine, model, found, view, explore)
-        diagnosis.evidence_of(found)
-    if found.ask:
+        diagnosis.summary(inspection)
+        _open(engine, model, inspection, view, explore)
+        diagnosis.evidence_of(inspection)
+    if inspection.ask:
         with card("questions", "content"):
-            questions.show(engine, model, view, found.ask, explore)
+            questions.show(engine, model, view, inspection.ask, explore)
     with card("numbers", "content"):
-        diagnosis.numbers(found)
-    if found.sites and not engine.ask(Describe(model, view.parsed_settings())).problem:
-        weights.show(engine, model, found, view)
+        diagnosis.numbers(inspection)
+    if inspection.sites and not engine.ask(Describe(model, view.parsed_settings())).problem:
+        weights.show(engine, model, inspection, view)
     with card("tensors", "content"):
-        diagnosis.tensors(found)
+        diagnosis.tensors(inspection)
 
 
-def _one_picture(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+def _one_picture(engine: Engine, model: str, inspection: Inspection, view: ViewState) -> None:
     """Draws the picture that fills the screen in big mode, and the choice among them."""
-    names = {"heads": _("All heads")} if found.heads_seen else {}
+    names = {"heads": _("All heads")} if inspection.heads_seen else {}
     if not engine.ask(Describe(model, view.parsed_settings())).problem:
         names["weights"] = _("Weights of a head")
     with one_screen():
-        st.html(heading(diagnosis.what(found)))
+        st.html(heading(diagnosis.what(inspection)))
         if names and choose_picture(names) == "weights":
-            weights.draw_one(engine, model, found, view)
+            weights.draw_one(engine, model, inspection, view)
         elif names:
-            st.html(diagnosis.head_grid(found))
+            st.html(diagnosis.head_grid(inspection))
 
 
 def _described(engine: Engine, model: str, view: ViewState) -> ModelInfo | None:
@@ -109,9 +109,9 @@ def _say_what_is_what(engine: Engine, model: str, view: ViewState, error: Headli
         tensor_roles.show(engine, model, view)
 
 
-def _open(engine: Engine, model: str, found: Inspection, view: ViewState, explore: StreamlitPage) -> None:
+def _open(engine: Engine, model: str, inspection: Inspection, view: ViewState, explore: StreamlitPage) -> None:
     """Draws the button that shows the model's heads, or says why there is none yet."""
-    if any(map(questions.is_open, found.ask)):
+    if any(map(questions.is_open, inspection.ask)):
         st.info(_("Answer the questions below to see its heads."), icon=":material/help:")
         return
     info = engine.ask(Describe(model, view.parsed_settings()))
@@ -124,7 +124,7 @@ def _open(engine: Engine, model: str, found: Inspection, view: ViewState, explor
         st.caption(_("This model has no embedding, so it is fed random vectors drawn from a seed."))
     with st.container(horizontal=True):
         opened = st.button(_("Show its attention"), icon=":material/grid_view:", key="open-in-explore")
-        if found.layout and not any(tensor.nan or tensor.infinite for tensor in found.tensors):
+        if inspection.layout and not any(tensor.nan or tensor.infinite for tensor in inspection.tensors):
             _export(engine, model, info, view)
     if opened:
         update(model=model)

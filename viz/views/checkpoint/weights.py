@@ -16,18 +16,18 @@ from viz.widgets import numeric_tables
 from viz.widgets.cards import card, chart, say
 
 
-def show(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+def show(engine: Engine, model: str, inspection: Inspection, view: ViewState) -> None:
     """Draws both cards, or a sentence if the weights cannot be split by head."""
     try:
         with card("weights", "content"):
-            _heads(engine, model, found, view)
+            _heads(engine, model, inspection, view)
         with card("neighbours", "content"):
-            _neighbours(engine, model, found, view)
+            _neighbours(engine, model, inspection, view)
     except HeadlightError as error:
         say(error_message(error))
 
 
-def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+def _heads(engine: Engine, model: str, inspection: Inspection, view: ViewState) -> None:
     st.markdown("**" + _("Weights of a head") + "**")
     st.caption(
         _(
@@ -36,13 +36,13 @@ def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> No
         ).replace("_", "\\_")
     )
     where, which, what = st.columns([2, 1, 2])
-    sites = list(found.sites)
+    sites = list(inspection.sites)
     first = sites.index(view.site) if view.site in sites else 0
     site = where.selectbox(
         _("Attention"), sites, first, format_func=lambda text: tokens.site(Site.parse(text)), key=_key(model, "site")
     )
     head = which.selectbox(
-        _("Head"), range(found.sites[site]), format_func=lambda index: str(index + 1), key=_key(model, f"head:{site}")
+        _("Head"), range(inspection.sites[site]), format_func=lambda index: str(index + 1), key=_key(model, f"head:{site}")
     )
     parts = {"query": "W_Q", "key": "W_K", "value": "W_V", "output": "W_O"}
     with what:
@@ -60,10 +60,10 @@ def _heads(engine: Engine, model: str, found: Inspection, view: ViewState) -> No
         _chart(weights.singular(values, head, "W_V W_O", dark), "singular-value-output")
 
 
-def draw_one(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+def draw_one(engine: Engine, model: str, inspection: Inspection, view: ViewState) -> None:
     """Draws the query matrix of the selected head, which fills the screen in big mode, or says why there is none."""
-    site = view.site if view.site in found.sites else next(iter(found.sites))
-    head = view.head if view.head < found.sites[site] else 0
+    site = view.site if view.site in inspection.sites else next(iter(inspection.sites))
+    head = view.head if view.head < inspection.sites[site] else 0
     name = f"heads/{site}/query"
     try:
         maps = engine.ask(Tensors(model, names=(name,), settings=view.parsed_settings()))[name]
@@ -96,10 +96,10 @@ def _chart(figure: go.Figure, key: str, *, fills: bool = False) -> None:
     chart(figure, fills=fills, key=key)
 
 
-def _neighbours(engine: Engine, model: str, found: Inspection, view: ViewState) -> None:
+def _neighbours(engine: Engine, model: str, inspection: Inspection, view: ViewState) -> None:
     """Draws the tokens whose embeddings have the largest cosine with that of one token."""
     st.markdown("**" + _("Nearest neighbors of a token") + "**")
-    stacks = [stack for stack in (found.spec["encoder"], found.spec["decoder"]) if stack is not None]
+    stacks = [stack for stack in (inspection.spec["encoder"], inspection.spec["decoder"]) if stack is not None]
     sizes = {strip: stack["vocab"] for strip, stack in zip(("source", "target"), stacks, strict=False) if stack["vocab"]}
     if not sizes:
         st.caption(_("This network has no embedding: it is fed vectors."))
