@@ -7,12 +7,10 @@ learned number of each head joins the scores in the softmax, and its weight weig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pandas as pd
-from cachetools import cached
 
 from model.measures.of_run import of_site, weight_on
 from model.measures.rows import choosing
@@ -20,6 +18,9 @@ from model.trace.types import Array, Attention, Site, Trace
 from viz.i18n.translate import N_
 from viz.labels import tokens
 from viz.metrics.aggregation import relative_lengths
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN = ("entropy", "largest", "distance", "special", "near_diagonal")
 """Measures that Explore shows of a head, in their order."""
@@ -55,17 +56,22 @@ def head_statistics(trace: Trace, attention: Attention, head: int) -> HeadStatis
     return _of_site(trace, attention)[head]
 
 
-@cached(WeakKeyDictionary(), key=lambda _trace, attention: attention)  # the page asks for them at each choice
+_STATISTICS: WeakKeyDictionary[Attention, list[HeadStatistics]] = WeakKeyDictionary()
+"""Of each site, because the page asks for them at each choice."""
+
+
 def _of_site(trace: Trace, attention: Attention) -> list[HeadStatistics]:
-    counts, queries = choosing(attention).sum(axis=1).tolist(), len(attention.mask)
-    rows: Array = of_site(trace, attention, SHOWN)
-    return [
-        HeadStatistics(dict(zip(SHOWN, values, strict=True)), count, queries - count)
-        for values, count in zip(rows.tolist(), counts, strict=True)
-    ]
+    if attention not in _STATISTICS:
+        counts, queries = choosing(attention).sum(axis=1).tolist(), len(attention.mask)
+        rows: Array = of_site(trace, attention, SHOWN)
+        _STATISTICS[attention] = [
+            HeadStatistics(dict(zip(SHOWN, values, strict=True)), count, queries - count)
+            for values, count in zip(rows.tolist(), counts, strict=True)
+        ]
+    return _STATISTICS[attention]
 
 
-def all_heads(trace: Trace) -> pd.DataFrame:
+def all_heads(trace: Trace) -> "pd.DataFrame":
     """Table of the measures of every head, one row per head.
 
     Returns:
@@ -80,7 +86,7 @@ def all_heads(trace: Trace) -> pd.DataFrame:
     )
 
 
-def table_of_heads(rows: Mapping[tuple[Site, int], Mapping[str, Any]]) -> pd.DataFrame:
+def table_of_heads(rows: Mapping[tuple[Site, int], Mapping[str, Any]]) -> "pd.DataFrame":
     """A table with one row per head, given its columns by site and head.
 
     Returns:
@@ -91,6 +97,8 @@ def table_of_heads(rows: Mapping[tuple[Site, int], Mapping[str, Any]]) -> pd.Dat
         {"kind": tokens.kind(site.stack, site.kind), "pass": site.pass_ + 1, "layer": site.layer + 1, "head": head + 1, **row}
         for (site, head), row in rows.items()
     ]
+    import pandas as pd  # the overview, which reads other things of this module, is drawn without it
+
     index = pd.MultiIndex.from_tuples([(str(site), head) for site, head in rows], names=["site", "head"])
     table = pd.DataFrame(named, index=index)
     return table if any(site.pass_ for site, _head in rows) else table.drop(columns="pass")
